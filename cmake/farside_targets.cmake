@@ -1,0 +1,126 @@
+# How Farside's targets are made.
+#
+#   farside_layer(NAME fabric FOLDER src/fabric DEPS base LIBS fmt::fmt)
+#   farside_engine(NAME reference FOLDER src/index/reference DEPS index)
+#   farside_tests(NAME unit FOLDER tests/unit)
+#
+# Sources are found, not listed: a new file in a folder is picked up by the next build. A folder
+# without .cc files becomes a header-only target, so an empty folder is no error.
+
+# Flags of every target we compile. They are ours alone: nothing here reaches a user of the library.
+function(farside_defaults target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${FARSIDE_WERROR}>:-Werror>)
+  if(FARSIDE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${FARSIDE_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${FARSIDE_SANITIZE})
+  endif()
+endfunction()
+
+# All .cc files of the folders (relative to the top), with subfolders if `recurse` is true.
+function(farside_glob out recurse)
+  set(mode GLOB)
+  if(recurse)
+    set(mode GLOB_RECURSE)
+  endif()
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/")
+  list(TRANSFORM ARGN APPEND "/*.cc")
+  file(${mode} found CONFIGURE_DEPENDS ${ARGN})
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# farside_layer(NAME n FOLDER folder... [RECURSE] [DEPS layers...] [LIBS libraries...]
+#               [DEFINITIONS d...] [INSTALL])
+#
+# Makes the target farside_<n> (alias farside::<n>). DEPS are other layers by their short names and
+# are passed on to users of the layer; LIBS are third-party libraries used inside the .cc files only.
+# INSTALL makes it part of the installed library.
+function(farside_layer)
+  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;DEPS;LIBS;DEFINITIONS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
+    message(FATAL_ERROR "farside_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target farside_${arg_NAME})
+  farside_glob(sources "${arg_RECURSE}" ${arg_FOLDER})
+  list(TRANSFORM arg_DEPS PREPEND farside_)
+
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    farside_defaults(${target})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PUBLIC ${arg_DEPS} PRIVATE ${arg_LIBS})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+    target_compile_features(${target} INTERFACE cxx_std_20)
+    target_link_libraries(${target} INTERFACE ${arg_DEPS} ${arg_LIBS})
+  endif()
+  add_library(farside::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  target_compile_definitions(${target} ${scope} ${arg_DEFINITIONS})
+  target_include_directories(${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+  if(arg_INSTALL)
+    install(TARGETS ${target} EXPORT farsideTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    set_property(GLOBAL APPEND PROPERTY FARSIDE_INSTALLED_LAYERS ${target})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
+endfunction()
+
+# farside_engine(NAME n FOLDER folder... [DEPS ...] [LIBS ...])
+#
+# Compiles an engine twice from the same sources: farside_index_<n> for everybody, and
+# farside_index_<n>_mutants, in which planted bugs can be switched on, for the tests that prove that
+# the checkers catch them. The second one is never installed, and no program links both.
+function(farside_engine)
+  cmake_parse_arguments(arg "" "NAME" "FOLDER;DEPS;LIBS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
+    message(FATAL_ERROR "farside_engine: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
+  farside_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  farside_layer(NAME index_${arg_NAME}_mutants FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} LIBS ${arg_LIBS}
+    DEFINITIONS FARSIDE_MUTANTS=1)
+  set_target_properties(farside_index_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
+  # Tests choose between the two, so neither is in the list of layers.
+  set_property(GLOBAL PROPERTY FARSIDE_LAYERS ${layers})
+  set_property(GLOBAL APPEND PROPERTY FARSIDE_ENGINES farside_index_${arg_NAME})
+endfunction()
+
+# farside_tests(NAME unit FOLDER tests/unit [MUTANTS] [LIBS ...])
+#
+# One GoogleTest program farside_<n>_tests of all .cc files below the folder, linked with all layers
+# and all engines; with MUTANTS, the engines are those with planted bugs. Its tests carry the label
+# <n> in ctest.
+function(farside_tests)
+  cmake_parse_arguments(arg "MUTANTS" "NAME" "FOLDER;LIBS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
+    message(FATAL_ERROR "farside_tests: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  farside_glob(sources TRUE ${arg_FOLDER})
+  if(NOT sources)
+    return()
+  endif()
+  get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
+  get_property(engines GLOBAL PROPERTY FARSIDE_ENGINES)
+  if(arg_MUTANTS)
+    list(TRANSFORM engines APPEND _mutants)
+  endif()
+
+  set(target farside_${arg_NAME}_tests)
+  add_executable(${target} ${sources})
+  farside_defaults(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE
+    ${arg_LIBS} ${engines} ${layers} fmt::fmt nlohmann_json::nlohmann_json
+    GTest::gmock_main GTest::gmock GTest::gtest Threads::Threads)
+  gtest_discover_tests(${target}
+    TEST_PREFIX "${arg_NAME}/"
+    DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${arg_NAME} TIMEOUT 300)
+endfunction()
