@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Given a build tree. When it is installed to a scratch prefix, and that prefix is then moved.
+# Expect that a small program builds and runs against it by find_package(farside) and by pkg-config.
+set -euo pipefail
+
+if [[ -n ${FARSIDE_SANITIZE:-} ]]; then
+  echo "skipped: a sanitized library is not for installing"
+  exit 77
+fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cmake --install "$FARSIDE_BUILD" --prefix "$scratch/first" >"$scratch/install.log" || {
+  cat "$scratch/install.log"
+  exit 1
+}
+mv "$scratch/first" "$scratch/moved"
+prefix=$scratch/moved
+
+expect_file() {
+  compgen -G "$prefix/$1" >/dev/null || {
+    echo "not installed: $1"
+    exit 1
+  }
+}
+expect_file include/farside/result.h
+expect_file 'share/doc/farside/LICENSE'
+if [[ -n ${FARSIDE:-} ]]; then
+  expect_file bin/farside
+  "$prefix/bin/farside" --help >/dev/null
+fi
+
+# Every public header is included, so one that needs a header of ours that is not installed is noticed.
+mkdir "$scratch/consumer"
+cd "$scratch/consumer"
+{
+  (cd "$prefix/include" && find farside -name '*.h' -printf '#include "%p"\n' | sort)
+  cat <<'END'
+#include <iostream>
+
+farside::Result<int> Answer() { return 42; }
+farside::Result<int> Failure() { return farside::Error(farside::ErrorCode::kNotFound, "no such table"); }
+
+int main() {
+  if (*Answer() != 42 || Failure().error().ToString() != "kNotFound: no such table") return 1;
+  std::cout << "linked\n";
+}
+END
+} >main.cc
+
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES CXX)
+find_package(farside 0.1 REQUIRED)
+add_executable(consumer main.cc)
+target_link_libraries(consumer PRIVATE farside::farside)
+END
+cmake -G Ninja -S . -B by_cmake -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug
+cmake --build by_cmake
+[[ $(./by_cmake/consumer) == linked ]]
+
+pc=$(find "$prefix" -name farside.pc)
+export PKG_CONFIG_PATH=${pc%/*}
+[[ $(pkg-config --modversion farside) == 0.1.* ]]
+read -r -a flags < <(pkg-config --cflags --libs farside)
+"${CXX:-c++}" -std=c++20 main.cc -o by_pkg_config "${flags[@]}"
+[[ $(./by_pkg_config) == linked ]]
