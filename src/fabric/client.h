@@ -1,0 +1,73 @@
+// A client of a fabric: one connection to every node, used by one thread, with any number of trips in
+// flight. Each backend derives from it; engines reach it through Op.
+//
+// A client whose completion was lost, or that was fenced, is broken for good: every later trip fails.
+// Reconnecting means a new client with a new id.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/clock.h"
+#include "fabric/address.h"
+#include "fabric/counters.h"
+#include "fabric/trip.h"
+
+namespace farside::fabric {
+
+// A coroutine that waits for time to pass; lives in its frame, like a Trip.
+class Timer {
+ public:
+  explicit Timer(Nanos at) : due(at) {}
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  const Nanos due;
+  std::coroutine_handle<> waiter;
+  void* backend_data = nullptr;
+};
+
+class Client {
+ public:
+  explicit Client(ClientId id) : id_(id) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  virtual ~Client() = default;
+
+  ClientId id() const { return id_; }
+  Counters& counters() { return counters_; }
+
+  // The size of every node's region, in the order of the nodes.
+  virtual std::span<const uint64_t> region_bytes() const = 0;
+  virtual Nanos Now() const = 0;
+
+  // Posts a trip. True: it has ended already (look at it, do not wait). False: a later Poll resumes
+  // its waiter.
+  virtual bool Start(Trip& trip) = 0;
+  // The waiter is destroyed before the trip has ended. Nothing may touch the trip or its buffers
+  // afterwards; its verbs may still take effect.
+  virtual void Abandon(Trip& trip) noexcept = 0;
+  // Posts a trip that nobody waits for; its verbs and WRITE payloads are copied.
+  virtual void Detach(Order order, std::span<const Verb> verbs) = 0;
+
+  virtual void Start(Timer& timer) = 0;
+  virtual void Abandon(Timer& timer) noexcept = 0;
+
+  // Makes progress and resumes what has become ready. False: nothing is in flight, so waiting longer
+  // would be for ever.
+  virtual bool Poll() = 0;
+
+  // How many operations its owner runs at once. With one, a backend that completes at once does so
+  // without suspending; with more, it uses the gap to prefetch.
+  void set_concurrency(size_t operations) { concurrency_ = operations; }
+  size_t concurrency() const { return concurrency_; }
+
+ private:
+  const ClientId id_;
+  size_t concurrency_ = 1;
+  Counters counters_;
+};
+
+}  // namespace farside::fabric

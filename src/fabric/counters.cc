@@ -1,0 +1,68 @@
+#include "fabric/counters.h"
+
+namespace farside::fabric {
+
+std::string_view Name(OpKind kind) {
+  switch (kind) {
+    case OpKind::kSearch: return "search";
+    case OpKind::kInsert: return "insert";
+    case OpKind::kUpdate: return "update";
+    case OpKind::kDelete: return "delete";
+    case OpKind::kScan: return "scan";
+    case OpKind::kMaintenance: return "maintenance";
+  }
+  return "?";
+}
+
+std::string_view Name(OpOutcome outcome) {
+  switch (outcome) {
+    case OpOutcome::kDone: return "done";
+    case OpOutcome::kRefused: return "refused";
+    case OpOutcome::kFailed: return "failed";
+  }
+  return "?";
+}
+
+void VerbTally::Add(const VerbTally& other) {
+  for (size_t i = 0; i < kVerbKinds; ++i) verbs[i] += other.verbs[i];
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  failed_cas += other.failed_cas;
+}
+
+void OpTally::Add(const OpTally& other) {
+  operations += other.operations;
+  index_trips += other.index_trips;
+  end_to_end_trips += other.end_to_end_trips;
+  maintenance_trips += other.maintenance_trips;
+  detached_trips += other.detached_trips;
+  depth += other.depth;
+  retries += other.retries;
+  for (size_t i = 0; i < kPurposes; ++i) by_purpose[i].Add(other.by_purpose[i]);
+}
+
+uint64_t OpTally::Verbs() const {
+  uint64_t count = 0;
+  for (const VerbTally& tally : by_purpose) {
+    for (uint64_t of_kind : tally.verbs) count += of_kind;
+  }
+  return count;
+}
+
+void Counters::Add(const Counters& other) {
+  for (size_t kind = 0; kind < kOpKinds; ++kind) {
+    for (size_t outcome = 0; outcome < kOpOutcomes; ++outcome) {
+      tallies_[kind][outcome].Add(other.tallies_[kind][outcome]);
+    }
+  }
+}
+
+OpTally Counters::Total() const {
+  OpTally total;
+  for (const auto& outcomes : tallies_) {
+    for (const OpTally& tally : outcomes) total.Add(tally);
+  }
+  return total;
+}
+
+}  // namespace farside::fabric

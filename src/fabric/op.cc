@@ -1,0 +1,70 @@
+#include "fabric/op.h"
+
+#include <algorithm>
+
+namespace farside::fabric {
+namespace {
+
+[[maybe_unused]] bool SameNode(std::span<const Verb> verbs) {
+  return std::all_of(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.at.node == verbs[0].at.node; });
+}
+
+}  // namespace
+
+void Op::CountVerbs(std::span<const Verb> verbs) {
+  for (const Verb& verb : verbs) {
+    VerbTally& tally = tally_.by_purpose[static_cast<size_t>(verb.purpose)];
+    ++tally.verbs[static_cast<size_t>(verb.kind)];
+    if (verb.kind == VerbKind::kRead) {
+      tally.bytes_read += verb.size;
+    } else {
+      tally.bytes_written += verb.size;
+      if (IsAtomic(verb.kind)) tally.bytes_read += verb.size;
+    }
+  }
+}
+
+void Op::CountPosted(const Trip& trip) {
+  CountVerbs(trip.verbs);
+
+  bool index = false;
+  bool maintenance = true;
+  for (const Verb& verb : trip.verbs) {
+    index |= verb.purpose == Purpose::kIndex;
+    maintenance &= verb.purpose == Purpose::kMaintenance;
+  }
+
+  const TripCost cost = CostOf(trip.verbs);
+  assert((trip.order == Order::kTogether || SameNode(trip.verbs)) && "a trip in order goes to one node");
+  if (maintenance) {
+    tally_.maintenance_trips += cost.trips;
+  } else {
+    tally_.end_to_end_trips += cost.trips;
+    tally_.depth += cost.depth;
+    if (index) tally_.index_trips += cost.trips;
+  }
+}
+
+void Op::CountDetached(std::span<const Verb> verbs) {
+  CountVerbs(verbs);
+  tally_.detached_trips += CostOf(verbs).trips;
+}
+
+void Op::CountAnswered(std::span<const Verb> verbs) {
+  for (const Verb& verb : verbs) {
+    if (!IsAtomic(verb.kind) || Succeeds(verb, verb.old)) continue;
+    ++tally_.by_purpose[static_cast<size_t>(verb.purpose)].failed_cas;
+  }
+}
+
+Task<Done> FenceEverywhere(Op& op, ClientId victim) {
+  Batch batch(op, Order::kTogether);
+  const size_t nodes = op.client().region_bytes().size();
+  for (size_t node = 0; node < nodes; ++node) {
+    batch.Add(FenceVerb(static_cast<NodeId>(node), victim));
+  }
+  co_await batch;
+  co_return Done{};
+}
+
+}  // namespace farside::fabric

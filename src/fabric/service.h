@@ -1,0 +1,40 @@
+// What a memory node's CPU does for clients: handlers of Call, by engine and operation.
+//
+// Handlers reach the region through NodeMemory only. The node never does read-modify-write on a word
+// that clients CAS; what it stores becomes visible to READs in program order, word by word.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "fabric/address.h"
+#include "fabric/verb.h"
+#include "farside/result.h"
+
+namespace farside::fabric {
+
+class NodeMemory {
+ public:
+  virtual ~NodeMemory() = default;
+  virtual uint64_t bytes() const = 0;
+  // Aligned 8-byte words.
+  virtual uint64_t Load(uint64_t offset) const = 0;
+  virtual void Store(uint64_t offset, uint64_t word) = 0;
+};
+
+using CallHandler = std::function<Result<std::string>(NodeMemory& memory, ClientId caller, std::string_view request)>;
+
+// Filled before the node serves anybody; not changed afterwards.
+class CallTable {
+ public:
+  void Set(CallId call, CallHandler handler) { handlers_[call] = std::move(handler); }
+  Result<std::string> Handle(CallId call, NodeMemory& memory, ClientId caller, std::string_view request) const;
+
+ private:
+  std::map<CallId, CallHandler> handlers_;
+};
+
+}  // namespace farside::fabric
