@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Checks rules of the source tree that a compiler does not know. Prints one line per finding.
+
+usage: tidy.py TOP
+"""
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Iterator
+
+from source_tree import LAYERS, Place, code_files, includes, place_of, read, resolve
+
+# Parts of a layer that its other parts may use.
+SHARED_PARTS = {"fabric": "memory", "index": "common"}
+PART_IS_CALLED = {"fabric": "backend", "index": "engine"}
+
+TEXT_SUFFIXES = {".h", ".cc", ".md", ".py", ".sh", ".txt", ".cmake", ".in", ".json", ""}
+SKIPPED_FOLDERS = {".git", ".cache", "build"}
+
+# Spelled so that this file does not match itself.
+FORBIDDEN = [
+    (re.compile(r"(?<![\w.$}])/(?:home|wor[k])/\w"), "an absolute path of somebody's machine"),
+    (re.compile(r"\b(?:TOD[O]|FIXM[E])\b(?!\s*(?:\([^)]*\))?\s*:?\s*\w+(?:\W+\w+){2})"),
+     "a marker for later without an explanation"),
+]
+
+
+def include_findings(top: Path, path: PurePosixPath, text: str) -> Iterator[str]:
+    here = place_of(path)
+    for include in includes(text):
+        found = resolve(top, path, include)
+        if not found and not include.quoted:
+            continue  # <vector>, <fmt/format.h>
+        where = f"{path}:{include.line}: {include.name}"
+        if include.name.startswith(("src/", "include/")):
+            yield f'{where}: name it from src/ or include/ on, as in "fabric/verb.h"'
+            continue
+        if path.parts[0] == "include" and (not found or found.parts[0] != "include"):
+            yield f"{where}: an installed header may include only installed headers"
+            continue
+        # A file that does not exist is the compiler's business, unless its name tells the layer.
+        there = place_of(found or PurePosixPath("src", include.name))
+        problem = order_problem(here, there) if here and there else ""
+        if problem:
+            yield f"{where}: {problem}"
+
+
+def order_problem(here: Place, there: Place) -> str:
+    """Why code at `here` must not include code at `there`; empty if it may."""
+    if LAYERS.index(there.layer) > LAYERS.index(here.layer):
+        return f"{here.layer} must not know {there.layer}, which is a higher layer"
+    if there.layer != here.layer or there.part in ("", here.part):
+        return ""
+    shared = SHARED_PARTS.get(here.layer)
+    called = PART_IS_CALLED.get(here.layer, "part")
+    if here.part == "":
+        # index/*.cc and index/common are one target; in fabric the core stands below all parts.
+        if there.part == "common" and here.layer == "index":
+            return ""
+        return f"the core of {here.layer} must not know one of its parts ({there.part})"
+    if there.part == shared:
+        return ""
+    return f"{here.part} must not know another {called} ({there.part})"
+
+
+def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
+    if path.suffix == ".h" and not re.search(r"^#pragma once$", text, re.MULTILINE):
+        yield f"{path}:1: a header needs #pragma once"
+
+
+def text_files(top: Path) -> Iterator[PurePosixPath]:
+    for path in sorted(top.rglob("*")):
+        relative = path.relative_to(top)
+        if relative.parts[0] in SKIPPED_FOLDERS or path.suffix not in TEXT_SUFFIXES or not path.is_file():
+            continue
+        yield PurePosixPath(relative.as_posix())
+
+
+def word_findings(top: Path) -> Iterator[str]:
+    for path in text_files(top):
+        for number, line in enumerate(read(top, path).splitlines(), start=1):
+            for pattern, what in FORBIDDEN:
+                if match := pattern.search(line):
+                    yield f"{path}:{number}: {what}: {match.group(0)}"
+
+
+def findings(top: Path) -> Iterator[str]:
+    for path in code_files(top):
+        text = read(top, path)
+        yield from header_findings(path, text)
+        yield from include_findings(top, path, text)
+    yield from word_findings(top)
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    top = Path(sys.argv[1])
+    if not any(True for _ in code_files(top)):
+        print(f"tidy: no C++ files below {top}; is that the top of the source tree?", file=sys.stderr)
+        return 2
+    found = list(findings(top))
+    print("\n".join(found) if found else "tidy: nothing found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Tests of the tidy checks: each rule is shown a small bad tree and must complain, and a good one."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from tidy import findings
+
+HERE = Path(__file__).resolve().parent
+COMPILER = os.environ.get("FARSIDE_CXX", "c++")
+
+
+class Tree(unittest.TestCase):
+    """A scratch source tree."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = Path(folder.name) / "top"
+        self.top.mkdir()
+
+    def write(self, path, text):
+        file = self.top / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def header(self, path, *included):
+        self.write(path, "#pragma once\n" + "".join(f'#include "{i}"\n' for i in included))
+
+    def run_script(self, script, *arguments):
+        return subprocess.run([sys.executable, "-B", str(HERE / script), *map(str, arguments)],
+                              capture_output=True, text=True, check=False)
+
+
+class IncludeRules(Tree):
+    def expect(self, path, included, complaint):
+        """Expects a complaint when `path` includes `included`, whether or not the latter exists."""
+        self.header(path, included)
+        self.assertRegex("\n".join(findings(self.top)), complaint)
+        for root in ("src", "include", "."):
+            if included.startswith({"include": "farside/", ".": "tools/"}.get(root, "")):
+                self.header(f"{root}/{included}")
+                break
+        self.assertRegex("\n".join(findings(self.top)), complaint)
+
+    def expect_fine(self, path, included):
+        self.header(path, included)
+        self.header(f"src/{included}")
+        self.assertEqual(list(findings(self.top)), [])
+
+    def test_upward_includes_are_found(self):
+        self.expect("src/base/a.h", "fabric/b.h", "a.h:2: .*base must not know fabric")
+
+    def test_upward_includes_across_several_layers_are_found(self):
+        self.expect("src/fabric/a.h", "check/b.h", "fabric must not know check")
+        self.expect("src/index/a.h", "store/b.h", "index must not know store")
+        self.expect("src/pool/a.h", "index/index.h", "pool must not know index")
+
+    def test_nobody_includes_tools(self):
+        self.expect("src/check/a.h", "tools/b.h", "check must not know tools")
+
+    def test_upward_includes_in_cc_files_and_with_angle_brackets_are_found(self):
+        self.header("src/fabric/b.h")
+        self.write("src/base/a.cc", "#  include <fabric/b.h>\n#include <vector>\n")
+        self.assertEqual(len(list(findings(self.top))), 1)
+
+    def test_relative_paths_do_not_hide_an_upward_include(self):
+        self.header("src/fabric/b.h")
+        self.write("src/base/a.cc", '#include "../fabric/b.h"\n')
+        self.assertRegex("\n".join(findings(self.top)), "base must not know fabric")
+
+    def test_downward_includes_are_fine(self):
+        self.expect_fine("src/check/a.h", "base/b.h")
+        self.expect_fine("src/index/chime/a.h", "fabric/b.h")
+        self.expect_fine("tools/a.h", "index/chime/chime.h")
+
+    def test_public_headers_of_base_are_base_and_others_are_store(self):
+        self.header("include/farside/result.h")
+        self.header("include/farside/pool.h", "farside/result.h")
+        self.header("src/base/a.h", "farside/result.h")
+        self.assertEqual(list(findings(self.top)), [])
+        self.header("src/index/a.h", "farside/pool.h")
+        self.assertRegex("\n".join(findings(self.top)), "index must not know store")
+
+    def test_public_headers_include_only_public_headers(self):
+        self.header("src/base/b.h")
+        self.header("include/farside/result.h", "base/b.h")
+        self.assertRegex("\n".join(findings(self.top)), "only installed headers")
+
+    def test_includes_are_named_from_src(self):
+        self.header("src/base/b.h")
+        self.header("src/base/a.h", "src/base/b.h")
+        self.assertRegex("\n".join(findings(self.top)), "name it from src/")
+
+    def test_an_engine_including_an_engine_is_found(self):
+        self.expect("src/index/shard/a.h", "index/chime/layout.h", "shard must not know another engine")
+        self.expect("src/index/baseline/race/a.h", "index/shard/b.h", "race must not know another engine")
+        self.expect("src/index/baseline/race/a.h", "index/baseline/farm/b.h", "another engine")
+
+    def test_the_core_of_index_including_an_engine_is_found(self):
+        self.expect("src/index/index.h", "index/chime/chime.h", "core of index must not know")
+        self.expect("src/index/common/block.h", "index/shard/shard.h", "common must not know")
+
+    def test_an_engine_may_use_common_and_the_interface(self):
+        self.expect_fine("src/index/shard/a.h", "index/index.h")
+        self.expect_fine("src/index/shard/b.h", "index/common/block.h")
+        self.expect_fine("src/index/baseline/race/a.h", "index/common/block.h")
+
+    def test_a_backend_including_a_backend_is_found(self):
+        self.expect("src/fabric/embedded/a.h", "fabric/sim/b.h", "embedded must not know another backend")
+        self.expect("src/fabric/memory/a.h", "fabric/sim/b.h", "memory must not know another backend")
+        self.expect("src/fabric/fabric.h", "fabric/sim/b.h", "core of fabric must not know")
+
+    def test_a_backend_may_use_the_shared_memory_routines(self):
+        self.expect_fine("src/fabric/embedded/a.h", "fabric/memory/copy.h")
+        self.expect_fine("src/fabric/sim/a.h", "fabric/fabric.h")
+
+    def test_tests_may_include_everything(self):
+        self.header("src/index/chime/a.h")
+        self.write("tests/unit/a_test.cc", '#include "index/chime/a.h"\n')
+        self.assertEqual(list(findings(self.top)), [])
+
+
+class TextRules(Tree):
+    def test_a_header_without_pragma_once_is_found(self):
+        self.write("src/base/a.h", "#ifndef A\n#define A\n#endif\n// #pragma once\n")
+        self.assertRegex("\n".join(findings(self.top)), "src/base/a.h:1: .*#pragma once")
+
+    def test_absolute_paths_are_found_in_any_text(self):
+        for folder in ("home", "work"):
+            for file in ("docs/guide.md", "dev", "src/base/a.cc", "cmake/x.cmake"):
+                written = self.write(file, f"see\n/{folder}/somebody/file\n")
+                self.assertRegex("\n".join(findings(self.top)), f"{file}:2: an absolute path")
+                written.unlink()
+
+    def test_relative_paths_and_words_are_fine(self):
+        self.write("docs/guide.md", "a/work/b, https://example.org/home/page, $HOME/work/x, at work/home\n")
+        self.assertEqual(list(findings(self.top)), [])
+
+    def test_markers_without_text_are_found(self):
+        for word in ("TO" + "DO", "FIX" + "ME"):
+            for rest in ("", ":", "(me)", ": later"):
+                self.write("src/base/a.cc", f"// {word}{rest}\n")
+                self.assertRegex("\n".join(findings(self.top)), "a.cc:1: a marker", msg=word + rest)
+
+    def test_markers_with_an_explanation_are_fine(self):
+        marker = "TO" + "DO"
+        self.write("src/base/a.cc", f"// {marker}: use native masked atomics once mlx5 is supported\n")
+        self.assertEqual(list(findings(self.top)), [])
+
+    def test_the_build_folder_is_not_ours(self):
+        self.write("build/release/notes.txt", "/ho" + "me/somebody\n")
+        self.assertEqual(list(findings(self.top)), [])
+
+
+class Scripts(Tree):
+    def test_tidy_fails_with_findings_and_passes_without(self):
+        self.header("src/base/a.h")
+        self.assertEqual(self.run_script("tidy.py", self.top).returncode, 0)
+        self.header("src/base/a.h", "fabric/b.h")
+        run = self.run_script("tidy.py", self.top)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("base must not know fabric", run.stdout)
+
+    def test_a_tree_without_code_is_wrong_usage_not_success(self):
+        self.assertEqual(self.run_script("tidy.py", self.top).returncode, 2)
+        self.assertEqual(self.run_script("headers.py", self.top, self.top / "build").returncode, 2)
+
+
+class HeadersAlone(Tree):
+    def check(self):
+        return self.run_script("headers.py", self.top, self.top / "build/headers", COMPILER)
+
+    def test_a_header_that_misses_an_include_is_found(self):
+        self.write("src/base/good.h", "#pragma once\n#include <string>\nstd::string Good();\n")
+        self.assertEqual(self.check().returncode, 0)
+        self.write("src/base/bad.h", "#pragma once\nstd::string Bad();\n")
+        run = self.check()
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("src/base/bad.h does not compile alone", run.stdout)
+        self.assertNotIn("src/base/good.h does not", run.stdout)
+        self.assertEqual(self.check().returncode, 1, "a failure must not be remembered as a success")
+
+    def test_a_header_broken_by_another_one_later_is_found(self):
+        inner = self.write("src/base/inner.h", "#pragma once\nstruct Inner {};\n")
+        self.write("include/farside/outer.h", '#pragma once\n#include "base/inner.h"\nInner Make();\n')
+        self.assertEqual(self.check().returncode, 0)
+        time.sleep(0.05)
+        inner.write_text("#pragma once\n")
+        run = self.check()
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("outer.h does not compile alone", run.stdout)
+
+    def test_mutants_are_compiled_both_ways(self):
+        self.write("src/index/common/mutant.h",
+                   "#pragma once\n#if FARSIDE_MUTANTS\n#include <string>\n#endif\n")
+        self.assertEqual(self.check().returncode, 0)
+        bad = self.write("src/index/bad.h",
+                         '#pragma once\n#include "index/common/mutant.h"\nstd::string Bad();\n')
+        run = self.check()
+        self.assertEqual(run.returncode, 1)
+        self.assertNotIn("(with FARSIDE_MUTANTS=1)", run.stdout)
+        bad.write_text('#pragma once\n#include "index/common/mutant.h"\n#if FARSIDE_MUTANTS\nBad b;\n#endif\n')
+        run = self.check()
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("bad.h does not compile alone (with FARSIDE_MUTANTS=1)", run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
