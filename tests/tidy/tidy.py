@@ -15,6 +15,8 @@ from source_tree import LAYERS, Place, code_files, includes, place_of, read, res
 SHARED_PARTS = {"fabric": "memory", "index": "common"}
 PART_IS_CALLED = {"fabric": "backend", "index": "engine"}
 
+MUTANT_HEADER = PurePosixPath("src/base/mutant.h")
+
 TEXT_SUFFIXES = {".h", ".cc", ".md", ".py", ".sh", ".txt", ".cmake", ".in", ".json", ""}
 SKIPPED_FOLDERS = {".git", ".cache", "build"}
 
@@ -65,8 +67,16 @@ def order_problem(here: Place, there: Place) -> str:
 
 
 def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
-    if path.suffix == ".h" and not re.search(r"^#pragma once$", text, re.MULTILINE):
+    if path.suffix != ".h":
+        return
+    if not re.search(r"^#pragma once$", text, re.MULTILINE):
         yield f"{path}:1: a header needs #pragma once"
+    # Engines are compiled twice, without and with mutants. Code in a header that asks for a mutant would
+    # have two bodies under one name.
+    if path != MUTANT_HEADER:
+        for number, line in enumerate(text.splitlines(), start=1):
+            if re.search(r"\bMutant\(", line.split("//")[0]):
+                yield f"{path}:{number}: call Mutant() in .cc files only"
 
 
 def text_files(top: Path) -> Iterator[PurePosixPath]:

@@ -132,6 +132,15 @@ class TextRules(Tree):
         self.write("src/base/a.h", "#ifndef A\n#define A\n#endif\n// #pragma once\n")
         self.assertRegex("\n".join(findings(self.top)), "src/base/a.h:1: .*#pragma once")
 
+    def test_a_mutant_in_a_header_is_found(self):
+        self.write("src/index/shard/a.h", "#pragma once\n// As in Mutant(kName).\nbool A() { return Mutant(kA); }\n")
+        self.assertEqual(list(findings(self.top)), ["src/index/shard/a.h:3: call Mutant() in .cc files only"])
+
+    def test_a_mutant_in_a_source_file_is_fine(self):
+        self.write("src/index/shard/a.cc", "bool A() { return Mutant(kA); }\n")
+        self.write("src/base/mutant.h", "#pragma once\nconstexpr bool Mutant(int) { return false; }\n")
+        self.assertEqual(list(findings(self.top)), [])
+
     def test_absolute_paths_are_found_in_any_text(self):
         for folder in ("home", "work"):
             for file in ("docs/guide.md", "dev", "src/base/a.cc", "cmake/x.cmake"):
