@@ -1,0 +1,178 @@
+// How the pieces of verbs take effect on the simulated nodes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "fabric/sim/sim.h"
+
+namespace farside::fabric::sim {
+namespace {
+
+// READs that the contract bounds in time (see CloseWindows).
+bool HasWindow(const Verb& verb) {
+  return verb.kind == VerbKind::kRead && verb.size <= kWindowBytes &&
+         verb.at.offset / kPageBytes == (verb.at.offset + verb.size - 1) / kPageBytes;
+}
+
+}  // namespace
+
+void SimFabric::TakeEffect(Flight& flight, FlyingVerb& verb, bool one_piece) {
+  flight.last_effect = ++effects_;
+  flight.touched |= Mutates(verb.verb.kind);
+  switch (verb.verb.kind) {
+    case VerbKind::kCas:
+    case VerbKind::kMaskedCas:
+    case VerbKind::kFaa: return TakeEffectOnWord(flight, verb);
+    case VerbKind::kCall: return TakeEffectByCpu(flight, verb);
+    case VerbKind::kFence: return TakeEffectOfFence(flight, verb);
+    case VerbKind::kRead:
+    case VerbKind::kWrite: break;
+  }
+
+  SimNode& node = nodes_[Index(verb.verb.at.node)];
+  uint64_t now = verb.pending;
+  if (one_piece && std::popcount(now) > 1) {
+    uint64_t skip = random_.Below(static_cast<uint64_t>(std::popcount(now)));
+    while (skip-- > 0) now &= now - 1;
+    now &= ~now + 1;
+  }
+  for (uint64_t rest = now; rest != 0; rest &= rest - 1) {
+    const Piece piece = verb.PieceAt(static_cast<uint32_t>(std::countr_zero(rest)));
+    if (verb.verb.kind == VerbKind::kRead) {
+      node.Sample(flight, piece);
+    } else {
+      node.Store(flight, piece);
+    }
+    if (tracing()) {
+      const std::span<const std::byte> bytes(flight.buffer.data() + piece.at_buffer, piece.bytes);
+      Say(flight.owner, fmt::format("#{} {} {} {}", verb.number, Name(verb.verb.kind),
+                                    options_.trace->Where(FarAddr(verb.verb.at.node, piece.offset)), Trace::Brief(bytes)));
+    }
+  }
+  verb.pending &= ~now;
+  if (verb.pending == 0) return FinishVerb(flight, verb);
+  if (verb.window == 0 && HasWindow(verb.verb)) {
+    verb.window = effects_;
+    windows_.push_back({&flight, &verb});
+  }
+}
+
+// INVARIANT sim/2. A trip whose client had seen another trip complete, with an effect inside somebody's
+// window, is a full round trip later than that effect: the READ is finished first.
+void SimFabric::CloseWindows(const Flight& flight) {
+  for (size_t i = 0; i < windows_.size();) {
+    const OpenWindow window = windows_[i];
+    if (window.flight->owner != flight.owner && flight.causal_floor >= window.verb->window) {
+      TakeEffect(*window.flight, *window.verb, false);  // removes the window
+    } else {
+      ++i;
+    }
+  }
+}
+
+void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
+  SimNode& node = nodes_[Index(verb.verb.at.node)];
+  if (!verb.fetched) {
+    // INVARIANT sim/3. Whoever is between its two steps on this word goes first.
+    const SimNode::OpenAtomic open = node.AtomicOn(verb.verb.at.offset);
+    if (open.flight != nullptr) TakeEffectOnWord(*open.flight, *open.verb);
+    node.Fetch(flight, verb);
+    if (random_.Chance(options_.chaos.split_atomic, kOneIn)) {
+      if (tracing()) Say(flight.owner, fmt::format("#{} {} fetches {:#x}", verb.number, options_.trace->What(verb.verb), verb.verb.old));
+      return;
+    }
+  }
+  node.StoreBack(verb);
+  if (tracing()) {
+    Say(flight.owner, fmt::format("#{} {} found {:#x}: {}", verb.number, options_.trace->What(verb.verb), verb.verb.old,
+                                  Succeeds(verb.verb, verb.verb.old) ? "done" : "FAILED"));
+  }
+  FinishVerb(flight, verb);
+}
+
+void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
+  SimNode& node = nodes_[Index(verb.verb.at.node)];
+  if (!verb.fetched) {
+    if (Flight* other = node.calling()) {
+      while (!node.DrainOne()) continue;
+      other->Finish(other->verbs.front());
+    }
+    node.RunHandler(calls_, flight, verb);
+    if (tracing()) Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
+  }
+  if (node.DrainOne()) FinishVerb(flight, verb);
+}
+
+// INVARIANT sim/4. What the victim has not done on this node by now, it never will.
+void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
+  const auto victim = static_cast<ClientId>(verb.verb.desired);
+  const NodeId node = verb.verb.at.node;
+  if (tracing()) Say(flight.owner, fmt::format("#{} fences client {} on node {}", verb.number, Number(victim), Index(node)));
+  nodes_[Index(node)].CutOff(victim);
+  for (Flight* other : flights_) {
+    if (other->owner == victim) Refuse(*other, node);
+  }
+  if (!flight.IsDone(verb)) FinishVerb(flight, verb);  // a client may fence itself
+}
+
+void SimFabric::FinishVerb(Flight& flight, FlyingVerb& verb) {
+  flight.Finish(verb);
+  if (verb.window != 0) std::erase_if(windows_, [&](const OpenWindow& window) { return window.verb == &verb; });
+}
+
+void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
+  SimNode& node = nodes_[Index(verb.verb.at.node)];
+  if (verb.fetched && IsAtomic(verb.verb.kind)) {
+    // Between its two steps it may go either way.
+    if (random_.Chance(1, 2)) {
+      node.StoreBack(verb);
+    } else {
+      node.Forget(verb);
+    }
+  }
+  if (verb.fetched && verb.verb.kind == VerbKind::kCall) {
+    while (!node.DrainOne()) continue;  // the node's CPU does not die with the client
+  }
+  flight.cut = true;
+  verb.pending = 0;
+  FinishVerb(flight, verb);
+}
+
+void SimFabric::DropAll(Flight& flight) {
+  for (FlyingVerb& verb : flight.verbs) {
+    if (!flight.IsDone(verb)) Drop(flight, verb);
+  }
+}
+
+bool SimFabric::IsRefused(const Flight& flight, const SimNode& node, size_t node_index) const {
+  if (node.IsCutOff(flight.owner)) return true;
+  return flight.client != nullptr && flight.client->incarnations_[node_index] != node.incarnation();
+}
+
+void SimFabric::Refuse(Flight& flight, NodeId node) {
+  bool dropped = false;
+  for (FlyingVerb& verb : flight.verbs) {
+    if (verb.verb.at.node != node || flight.IsDone(verb)) continue;
+    Drop(flight, verb);
+    dropped = true;
+  }
+  if (!dropped || flight.error.has_value()) return;
+  const bool fenced = nodes_[Index(node)].IsCutOff(flight.owner);
+  if (flight.touched) {
+    flight.error = Error(ErrorCode::kOutcomeUnknown,
+                         fmt::format("{} in the middle of a trip; the write may or may not have happened: read it back "
+                                     "after reconnecting",
+                                     fenced ? "this client was fenced" : "the node restarted"));
+  } else if (fenced) {
+    flight.error = Error(ErrorCode::kFenced, fmt::format("node {} has cut off client {}: it was taken for dead; nothing was "
+                                                         "changed; reconnect as a new client",
+                                                         Index(node), Number(flight.owner)));
+  } else {
+    flight.error = Error(ErrorCode::kUnavailable,
+                         fmt::format("node {} has restarted; nothing was changed; reconnect as a new client", Index(node)));
+  }
+}
+
+}  // namespace farside::fabric::sim

@@ -1,0 +1,151 @@
+// What goes wrong in the simulated world: by chance, exactly at one verb, or by hand.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fabric/sim/sim.h"
+
+namespace farside::fabric::sim {
+
+std::string_view Name(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kCrashBefore: return "crash-before";
+    case FaultKind::kCrashMid: return "crash-mid";
+    case FaultKind::kCrashAfter: return "crash-after";
+    case FaultKind::kLoseCompletion: return "lose-completion";
+    case FaultKind::kSleepBefore: return "sleep-before";
+    case FaultKind::kSleepAfter: return "sleep-after";
+  }
+  return "?";
+}
+
+void SimFabric::Break(SimClient& client) {
+  if (client.broken_.has_value()) return;
+  const auto cut_off = [&](const SimNode& node) { return node.IsCutOff(client.id()); };
+  if (std::any_of(nodes_.begin(), nodes_.end(), cut_off)) {
+    client.broken_.emplace(ErrorCode::kFenced, "this client was taken for dead and cut off; reconnect as a new client");
+  } else {
+    client.broken_.emplace(ErrorCode::kUnavailable, "the connection is lost; reconnect as a new client");
+  }
+}
+
+// What the client had in flight may still land until it is fenced, or be cut at any point; `cut` is.
+void SimFabric::CrashClient(SimClient& client, Flight* cut) {
+  if (tracing()) Say(client.id(), "CRASHES");
+  client.crashed_ = true;
+  for (Flight* flight : flights_) {
+    if (flight->client != &client) continue;
+    if (flight->trip != nullptr) flight->trip->backend_data = nullptr;
+    flight->trip = nullptr;
+    flight->client = nullptr;
+    if (flight == cut || random_.Chance(1, 2)) DropAll(*flight);
+  }
+  for (TimerEvent& event : timer_storage_) {
+    if (event.client != &client) continue;
+    if (event.timer != nullptr) event.timer->backend_data = nullptr;
+    event.timer = nullptr;
+  }
+}
+
+void SimFabric::Crash(ClientId id) {
+  SimClient* client = FindClient(id);
+  if (client != nullptr && !client->crashed_) CrashClient(*client, nullptr);
+}
+
+void SimFabric::Sleep(ClientId id, Nanos duration) {
+  SimClient* client = FindClient(id);
+  if (client == nullptr) return;
+  client->asleep_until_ = now_ + duration;
+  if (tracing()) Say(id, fmt::format("falls asleep for {} ns", duration.count()));
+}
+
+void SimFabric::RestartNode(NodeId node, bool keep_memory) {
+  SimNode& restarted = nodes_[Index(node)];
+  for (Flight* flight : flights_) Refuse(*flight, node);
+  restarted.Restart(keep_memory);
+  if (tracing()) Say(ClientId::kNone, fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));
+}
+
+// True if something happened instead of the flight's next step.
+bool SimFabric::RandomFault(Flight& flight) {
+  const Chaos& chaos = options_.chaos;
+  if (chaos.crash + chaos.lose_completion + chaos.sleep == 0) return false;
+  SimClient* client = flight.client;
+  if (client == nullptr || flight.trip == nullptr || client->broken_.has_value()) return false;
+  uint64_t roll = random_.Below(kOneIn);
+  if (roll < chaos.crash) {
+    CrashClient(*client, nullptr);
+    return true;
+  }
+  roll -= chaos.crash;
+  if (roll < chaos.lose_completion) {
+    // The client hears now that the connection is gone; what is in flight goes on without it.
+    if (tracing()) Say(flight.owner, fmt::format("loses its connection; trip {} goes unanswered", flight.trip_number));
+    Break(*client);
+    Trip* trip = flight.trip;
+    trip->Fail(LostCompletion(trip->verbs, "the connection was lost in the middle of a trip"));
+    trip->backend_data = nullptr;
+    flight.trip = nullptr;
+    if (random_.Chance(1, 2)) DropAll(flight);
+    trip->Resume();
+    return true;
+  }
+  roll -= chaos.lose_completion;
+  if (roll < chaos.sleep) {
+    Sleep(client->id(), Nanos(random_.LogUniform(static_cast<uint64_t>(chaos.longest_sleep.count()))));
+  }
+  return false;
+}
+
+// True if the client died instead of the verb taking effect.
+bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
+  if (!options_.fault.has_value() || fault_fired_ || options_.fault->verb != verb.number) return false;
+  if (flight.client == nullptr || verb.Started()) return false;
+  switch (options_.fault->kind) {
+    case FaultKind::kCrashBefore:
+      fault_fired_ = true;
+      CrashClient(*flight.client, &flight);
+      return true;
+    case FaultKind::kSleepBefore:
+      fault_fired_ = true;
+      Sleep(flight.owner, options_.chaos.longest_sleep);
+      flight.due = now_ + options_.chaos.longest_sleep;
+      return false;
+    case FaultKind::kLoseCompletion:
+      fault_fired_ = true;
+      flight.lose_completion = true;
+      return false;
+    case FaultKind::kCrashMid:
+    case FaultKind::kCrashAfter:
+    case FaultKind::kSleepAfter: return false;
+  }
+  return false;
+}
+
+void SimFabric::ExactFaultAfter(Flight& flight, FlyingVerb& verb) {
+  if (!options_.fault.has_value() || fault_fired_ || options_.fault->verb != verb.number) return;
+  if (flight.client == nullptr) return;
+  const bool done = flight.IsDone(verb);
+  switch (options_.fault->kind) {
+    case FaultKind::kCrashMid:
+      if (done) return;
+      fault_fired_ = true;
+      CrashClient(*flight.client, &flight);
+      return;
+    case FaultKind::kCrashAfter:
+      if (!done) return;
+      fault_fired_ = true;
+      CrashClient(*flight.client, &flight);
+      return;
+    case FaultKind::kSleepAfter:
+      if (!done) return;
+      fault_fired_ = true;
+      Sleep(flight.owner, options_.chaos.longest_sleep);
+      return;
+    case FaultKind::kCrashBefore:
+    case FaultKind::kLoseCompletion:
+    case FaultKind::kSleepBefore: return;
+  }
+}
+
+}  // namespace farside::fabric::sim

@@ -1,0 +1,72 @@
+// A simulated memory node: its region, whom it has cut off, and what is half done on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/address.h"
+#include "fabric/service.h"
+#include "fabric/sim/flight.h"
+
+namespace farside::fabric::sim {
+
+class SimNode {
+ public:
+  explicit SimNode(uint64_t bytes) : memory_(bytes) {}
+
+  std::vector<std::byte>& memory() { return memory_; }
+  uint64_t Word(uint64_t offset) const;
+  void SetWord(uint64_t offset, uint64_t word);
+
+  uint64_t incarnation() const { return incarnation_; }
+  // Everything half done is gone; the region too, unless it is persistent.
+  void Restart(bool keep_memory);
+
+  void CutOff(ClientId client) { fenced_.insert(client); }
+  bool IsCutOff(ClientId client) const { return fenced_.contains(client); }
+
+  // ---- pieces of verbs
+  void Sample(Flight& flight, const Piece& piece);
+  void Store(const Flight& flight, const Piece& piece);
+
+  // An atomic in one step, or in two with others in between. While one is between its steps, others on
+  // the same word wait (see AtomicOn), READs see the old word, and what a WRITE stores is lost.
+  void Fetch(Flight& flight, FlyingVerb& verb);
+  void StoreBack(FlyingVerb& verb);
+  void Forget(FlyingVerb& verb);  // its second step will never happen
+  struct OpenAtomic {
+    Flight* flight = nullptr;
+    FlyingVerb* verb = nullptr;
+  };
+  // The atomic on this word that is between its steps; null flight if there is none.
+  OpenAtomic AtomicOn(uint64_t offset) const;
+
+  // Runs a handler. Its stores become visible one by one, by DrainOne; the next handler waits for that.
+  void RunHandler(const CallTable& calls, Flight& flight, FlyingVerb& verb);
+  // The Call whose stores are not all visible yet, or null.
+  Flight* calling() const { return calling_; }
+  // Makes the next store visible. True: that was the last one, or there was none.
+  bool DrainOne();
+
+ private:
+  struct CpuStore {
+    uint64_t offset;
+    uint64_t word;
+  };
+  // What a handler sees: the region with the stores that others cannot see yet.
+  class HandlerView;
+
+  std::vector<std::byte> memory_;
+  uint64_t incarnation_ = 1;
+  std::set<ClientId> fenced_;
+  std::vector<OpenAtomic> open_atomics_;
+  Flight* calling_ = nullptr;
+  std::vector<CpuStore> cpu_stores_;
+  size_t visible_stores_ = 0;
+};
+
+}  // namespace farside::fabric::sim
