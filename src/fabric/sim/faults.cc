@@ -66,10 +66,15 @@ void SimFabric::RestartNode(NodeId node, bool keep_memory) {
   if (tracing()) Say(ClientId::kNone, fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));
 }
 
+void SimFabric::StopFaults() {
+  options_.chaos.crash = options_.chaos.lose_completion = options_.chaos.sleep = 0;
+  options_.fault.reset();
+}
+
 // True if something happened instead of the flight's next step.
 bool SimFabric::RandomFault(Flight& flight) {
   const Chaos& chaos = options_.chaos;
-  if (chaos.crash + chaos.lose_completion + chaos.sleep == 0) return false;
+  if (!chaos.has_faults()) return false;
   SimClient* client = flight.client;
   if (client == nullptr || flight.trip == nullptr || client->broken_.has_value()) return false;
   uint64_t roll = random_.Below(kOneIn);

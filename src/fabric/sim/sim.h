@@ -94,6 +94,8 @@ class SimFabric final : public Fabric {
   void Crash(ClientId client);
   void Sleep(ClientId client, Nanos duration);
   void RestartNode(NodeId node, bool keep_memory);
+  // No further faults by chance; the freedom of the contract stays.
+  void StopFaults();
 
   // ---- what happened
   uint64_t verbs_posted() const { return verbs_posted_; }

@@ -50,12 +50,15 @@ const Image* CurrentImage(const Bucket& bucket) {
   static constexpr Image kNothing{};
   if (bucket.head.version() == 0) return &kNothing;
   const Image& image = bucket.images[bucket.head.image()];
-  if (Mutant(kNewestImageWins)) {
-    const Image& other = bucket.images[1 - bucket.head.image()];
-    if (other.version > image.version && IsSealed(other, other.version)) return &other;
-  }
   if (Mutant(kAcceptTornImage) || IsSealed(image, bucket.head.version())) return &image;
   return nullptr;
+}
+
+// For the mutant that reads images before they count.
+const Image* NewestImage(const Bucket& bucket) {
+  const Image& other = bucket.images[1 - bucket.head.image()];
+  if (other.version > bucket.head.version() && IsSealed(other, other.version)) return &other;
+  return CurrentImage(bucket);
 }
 
 std::optional<Error> CheckSizes(const Change& change) {
@@ -85,6 +88,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     const Bucket bucket = co_await op.InOrder(Read<Bucket>(at));  // trip 1
     const Image* image = CurrentImage(bucket);
+    if (Mutant(kNewestImageWins)) image = NewestImage(bucket);
     if (image != nullptr) {
       const Entry* entry = Find(*image, key);
       if (entry != nullptr) value.assign(ValueOf(*entry));

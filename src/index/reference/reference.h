@@ -24,7 +24,7 @@ namespace farside::index::reference {
 
 struct Options {
   uint64_t buckets = 4;
-  Nanos lease = std::chrono::microseconds(200);  // an owner that holds a lock for longer is taken for dead
+  Nanos lease = std::chrono::microseconds(500);  // an owner that holds a lock for longer is taken for dead
   Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; doubled up to the lease
 
   // Unknown keys and bad numbers are errors.

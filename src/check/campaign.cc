@@ -1,0 +1,108 @@
+#include "check/campaign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace farside::check {
+
+using fabric::sim::Chaos;
+using fabric::sim::Fault;
+using fabric::sim::FaultKind;
+using fabric::sim::kAllFaultKinds;
+using fabric::sim::SimOptions;
+using fabric::sim::Trace;
+
+namespace {
+
+// Sweeps repeat a run for every verb of it, so their scripts are short: two clients that meet on a key or
+// two, and now and then a third.
+WorkloadShape SweepShape(uint64_t seed) {
+  return {.clients = seed % 4 == 0 ? 3 : 2, .operations = 2, .keys = seed % 3 == 0 ? 2 : 1};
+}
+
+bool ParseNumber(std::string_view text, uint64_t& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size();
+}
+
+void Count(CampaignReport& report, const RunReport& run, const RunName& name) {
+  ++report.histories;
+  report.operations += run.operations;
+  report.verbs += run.verbs;
+  if (run.ok()) return;
+  ++report.violations;
+  if (!report.first_violation.has_value()) report.first_violation = Violation{name, run.problem};
+}
+
+}  // namespace
+
+std::string RunName::ToString() const {
+  if (fault.has_value()) return fmt::format("{}:{}:{}", seed, fault->verb, Name(fault->kind));
+  return fmt::format("{}{}", seed, faults ? ":faults" : "");
+}
+
+Result<RunName> RunName::Parse(std::string_view text) {
+  const Error malformed(ErrorCode::kInvalidArgument,
+                        "expected a run such as 17, 17:faults or 17:12:crash-after (seed, verb, fault)");
+  RunName run;
+  const size_t first = text.find(':');
+  if (!ParseNumber(text.substr(0, first), run.seed)) return malformed;
+  if (first == std::string_view::npos) return run;
+  run.faults = text.substr(first + 1) == "faults";
+  if (run.faults) return run;
+  const size_t second = text.find(':', first + 1);
+  if (second == std::string_view::npos) return malformed;
+  Fault fault;
+  if (!ParseNumber(text.substr(first + 1, second - first - 1), fault.verb)) return malformed;
+  const std::string_view kind = text.substr(second + 1);
+  const auto known = std::find_if(kAllFaultKinds.begin(), kAllFaultKinds.end(),
+                                  [&](FaultKind candidate) { return Name(candidate) == kind; });
+  if (known == kAllFaultKinds.end()) return malformed;
+  fault.kind = *known;
+  run.fault = fault;
+  return run;
+}
+
+RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run, Trace* trace) {
+  SimOptions sim;
+  sim.seed = run.seed;
+  sim.trace = trace;
+  sim.fault = run.fault;
+  sim.chaos = Chaos::ForSeed(run.seed, run.faults);
+  const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;
+  return Run(engine, MakeWorkload(run.seed, shape), std::move(sim));
+}
+
+CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress) {
+  CampaignReport report;
+  const auto enough = [&] { return options.stop_at_first && report.violations > 0; };
+  for (uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds && !enough(); ++seed) {
+    for (bool faults : {false, true}) {
+      if ((faults && !options.crash) || enough()) continue;
+      const RunName name{.seed = seed, .faults = faults, .fault = std::nullopt};
+      Count(report, Replay(engine, options, name), name);
+    }
+
+    // Every verb of the short script in turn, until there is no such verb.
+    bool fired = options.crash;
+    for (uint64_t verb = 0; fired && !enough(); ++verb) {
+      fired = false;
+      for (FaultKind kind : kAllFaultKinds) {
+        const RunName point{.seed = seed, .faults = false, .fault = Fault{verb, kind}};
+        const RunReport run = Replay(engine, options, point);
+        fired |= run.script_verbs > verb;
+        if (!run.fault_fired) continue;
+        ++report.crash_points;
+        Count(report, run, point);
+        if (enough()) break;
+      }
+    }
+    ++report.seeds;
+    if (progress) progress(report);
+  }
+  return report;
+}
+
+}  // namespace farside::check

@@ -1,0 +1,64 @@
+// A campaign of checked runs: many seeds, and for each of them, if asked for, a fault at every verb.
+//
+// One number replays a run: everything else follows from the options, which are part of the replay
+// command that a violation prints.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "check/run.h"
+#include "check/workload.h"
+#include "fabric/sim/fault.h"
+#include "farside/result.h"
+#include "index/index.h"
+
+namespace farside::check {
+
+struct CampaignOptions {
+  uint64_t first_seed = 1;
+  uint64_t seeds = 100;
+  bool crash = false;  // also runs in which clients die, sleep and lose completions: by chance, and at every verb
+  WorkloadShape shape;
+  bool stop_at_first = false;
+};
+
+// Names one run of a campaign: "17" is the run without faults, "17:faults" the one with faults by chance, and
+// "17:12:crash-after" the short script whose client dies after verb 12.
+struct RunName {
+  uint64_t seed = 0;
+  bool faults = false;
+  std::optional<fabric::sim::Fault> fault;
+
+  std::string ToString() const;
+  static Result<RunName> Parse(std::string_view text);
+};
+
+struct Violation {
+  RunName run;
+  std::string problem;
+};
+
+struct CampaignReport {
+  uint64_t seeds = 0;
+  uint64_t histories = 0;
+  uint64_t operations = 0;
+  uint64_t verbs = 0;
+  uint64_t crash_points = 0;
+  uint64_t violations = 0;
+  std::optional<Violation> first_violation;
+};
+
+// Called after every seed with the report so far.
+using Progress = std::function<void(const CampaignReport&)>;
+
+CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress = nullptr);
+
+// Runs one of a campaign's runs again, with a trace if asked for.
+RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run,
+                 fabric::sim::Trace* trace = nullptr);
+
+}  // namespace farside::check

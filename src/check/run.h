@@ -1,0 +1,36 @@
+// One checked run: several clients run their scripts on a table in the simulated world, some of them die
+// or fall asleep, and the history they saw is checked.
+//
+// When all scripts have ended, an auditor reads and writes every key and verifies the table, so that a
+// lost value, a broken invariant or a lock that nobody can take becomes visible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "check/history.h"
+#include "check/linearizability.h"
+#include "check/workload.h"
+#include "fabric/sim/sim.h"
+#include "index/index.h"
+
+namespace farside::check {
+
+struct RunReport {
+  bool ok() const { return problem.empty(); }
+
+  std::string problem;  // empty, or what is wrong in a line
+  History history;
+  Verdict verdict;
+  uint64_t operations = 0;
+  uint64_t verbs = 0;         // of everybody
+  uint64_t script_verbs = 0;  // without the auditor's
+  bool has_faults = false;    // the world was allowed to break things
+  bool fault_fired = false;   // the one fault that was asked for has happened
+};
+
+// `options.region_bytes` is set from the engine.
+RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimOptions options);
+
+}  // namespace farside::check

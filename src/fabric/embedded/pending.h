@@ -1,0 +1,59 @@
+// What a client of the embedded fabric has in flight. Both containers keep their memory, so a steady state
+// allocates nothing; both live in one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "fabric/client.h"
+#include "fabric/trip.h"
+
+namespace farside::fabric::embedded {
+
+// Trips that were started and not executed yet, oldest first: a ring in which every trip has a ticket.
+//
+//   slots   | .. | trip | null | trip | trip | .. |      null: abandoned
+//                  ^ head_                     ^ tail_    tickets; a ticket's slot is ticket % size
+//
+// INVARIANT: the slots of head_ and of tail_ - 1 hold trips, unless the queue is empty.
+class TripQueue {
+ public:
+  bool empty() const { return head_ == tail_; }
+  // With the abandoned ones in between.
+  size_t size() const { return tail_ - head_; }
+
+  void Push(Trip& trip);
+  // The oldest; the queue must not be empty.
+  Trip& Pop();
+  void Remove(Trip& trip) noexcept;
+
+ private:
+  static constexpr size_t kFirstSlots = 64;
+
+  Trip*& SlotOf(uintptr_t ticket) { return slots_[ticket % slots_.size()]; }
+  void Grow();
+  void DropAbandonedEnds();
+
+  std::vector<Trip*> slots_ = std::vector<Trip*>(kFirstSlots);  // a power of two
+  uintptr_t head_ = 0;
+  uintptr_t tail_ = 0;
+};
+
+// Timers that were started and are not due yet. Few at a time (operations that back off), so a sorted vector.
+class TimerList {
+ public:
+  bool empty() const { return timers_.empty(); }
+  size_t size() const { return timers_.size(); }
+
+  void Push(Timer& timer);
+  // The first that is due at `now`; null if none is. Of two that are due at the same time, the older.
+  Timer* PopDue(Nanos now);
+  void Remove(Timer& timer) noexcept;
+
+ private:
+  std::vector<Timer*> timers_;  // the first due stands last
+};
+
+}  // namespace farside::fabric::embedded
