@@ -1,7 +1,8 @@
 # How Farside's targets are made.
 #
 #   farside_layer(NAME fabric FOLDER src/fabric DEPS base LIBS fmt::fmt)
-#   farside_engine(NAME reference FOLDER src/index/reference DEPS index)
+#   farside_mutable_layer(NAME pool FOLDER src/pool DEPS fabric)
+#   farside_engine(NAME reference FOLDER src/index/reference)
 #   farside_tests(NAME unit FOLDER tests/unit)
 #
 # Sources are found, not listed: a new file in a folder is picked up by the next build. A folder
@@ -74,30 +75,40 @@ function(farside_layer)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
 endfunction()
 
-# farside_engine(NAME n FOLDER folder... [DEPS ...] [LIBS ...])
+# farside_mutable_layer(NAME n FOLDER folder... [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...])
 #
-# Compiles an engine twice from the same sources: farside_index_<n> for everybody, and
-# farside_index_<n>_mutants, in which planted bugs can be switched on, for the tests that prove that
-# the checkers catch them. The second one is never installed, and no program links both.
-function(farside_engine)
-  cmake_parse_arguments(arg "" "NAME" "FOLDER;DEPS;LIBS" ${ARGN})
+# A layer with planted bugs in it. It is compiled twice from the same sources: farside_<n> for everybody,
+# and farside_<n>_mutants, in which the bugs can be switched on, for the tests that prove that the
+# checkers catch them. MUTABLE_DEPS are layers of this sort; each form depends on the same form of them. The
+# second form is never installed, and no program links both.
+function(farside_mutable_layer)
+  cmake_parse_arguments(arg "" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
-    message(FATAL_ERROR "farside_engine: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+    message(FATAL_ERROR "farside_mutable_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  farside_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
-  farside_layer(NAME index_${arg_NAME}_mutants FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} LIBS ${arg_LIBS}
+  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS})
+  list(TRANSFORM arg_MUTABLE_DEPS APPEND _mutants)
+  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
     DEFINITIONS FARSIDE_MUTANTS=1)
-  set_target_properties(farside_index_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
-  # Tests choose between the two, so neither is in the list of layers.
+  set_target_properties(farside_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
+  # Programs choose between the two forms, so neither is in the list of layers.
   set_property(GLOBAL PROPERTY FARSIDE_LAYERS ${layers})
+  get_property(mutable_layers GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS)
+  set_property(GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS farside_${arg_NAME} ${mutable_layers})  # users first
+endfunction()
+
+# farside_engine(NAME n FOLDER folder... [LIBS ...]): the target farside_index_<n>.
+function(farside_engine)
+  cmake_parse_arguments(arg "" "NAME" "FOLDER;LIBS" ${ARGN})
+  farside_mutable_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} DEPS index MUTABLE_DEPS pool LIBS ${arg_LIBS})
   set_property(GLOBAL APPEND PROPERTY FARSIDE_ENGINES farside_index_${arg_NAME})
 endfunction()
 
 # farside_tests(NAME unit FOLDER tests/unit [MUTANTS] [LIBS ...])
 #
 # One GoogleTest program farside_<n>_tests of all .cc files below the folder, linked with all layers
-# and all engines; with MUTANTS, the engines are those with planted bugs. Its tests carry the label
+# and all engines; with MUTANTS, in the form in which planted bugs can be switched on. Its tests carry the label
 # <n> in ctest.
 function(farside_tests)
   cmake_parse_arguments(arg "MUTANTS" "NAME" "FOLDER;LIBS" ${ARGN})
@@ -109,9 +120,9 @@ function(farside_tests)
     return()
   endif()
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  get_property(engines GLOBAL PROPERTY FARSIDE_ENGINES)
+  get_property(mutable_layers GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS)
   if(arg_MUTANTS)
-    list(TRANSFORM engines APPEND _mutants)
+    list(TRANSFORM mutable_layers APPEND _mutants)
   endif()
 
   set(target farside_${arg_NAME}_tests)
@@ -119,7 +130,7 @@ function(farside_tests)
   farside_defaults(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE
-    ${arg_LIBS} ${engines} ${layers} fmt::fmt nlohmann_json::nlohmann_json
+    ${arg_LIBS} ${layers} ${mutable_layers} fmt::fmt nlohmann_json::nlohmann_json
     GTest::gmock_main GTest::gmock GTest::gtest Threads::Threads)
   gtest_discover_tests(${target}
     TEST_PREFIX "${arg_NAME}/"

@@ -1,0 +1,107 @@
+// A client's membership of one node of a pool: its registration, its pulse, the epochs, and the rules by
+// which the dead are told from the slow.
+//
+// Invariants
+//   pool/1  A pulse's epoch is published only when every operation in flight, and every detached verb, began
+//           after that epoch was read. So when every live client has published more than e, nobody
+//           holds a pointer to what was unlinked before somebody read e.
+//   pool/2  Nothing of another client is touched before the fabric has fenced it on every node. Silence makes
+//           a client suspect, never dead.
+//   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
+//           free, is gone and holds nothing that it could still use.
+//
+// The trip of a sync is [WRITE my pulse, CAS epoch, READ control], in this order: what is published was true
+// before the epoch that is read next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/clock.h"
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "pool/layout.h"
+
+namespace farside::pool {
+
+struct LeaseOptions {
+  Nanos lease = std::chrono::seconds(10);  // a heartbeat that stands still for this long makes a client suspect
+};
+
+// What is known of an owner.
+enum class Standing : uint8_t {
+  kAlive,  // or not silent for long enough; wait and ask again
+  kGone,   // left, or fenced: its locks may be taken, its work finished or undone
+};
+
+// What one look at the registry says about everybody else.
+struct RegistryView {
+  uint64_t safe_epoch = 0;     // whatever was stamped with less may be reused
+  uint64_t settled_epoch = 0;  // whatever others retired before this has been given back
+  std::vector<Owner> fenced;   // cut off, and waiting to be adopted
+};
+
+class Membership {
+ public:
+  Membership(fabric::Client& client, fabric::NodeId node, const Geometry& geometry, const LeaseOptions& options)
+      : client_(client), node_(node), geometry_(geometry), options_(options) {}
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Registers: takes a free slot and becomes live. kOutOfMemory if all slots are taken.
+  Task<Done> Join(fabric::Op& op);
+  // Gives the slot back. Everything owned must have been given back before, and nothing be in flight.
+  Task<Done> Leave(fabric::Op& op);
+
+  // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
+  // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
+  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise);
+  // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
+  Task<RegistryView> LookAround(fabric::Op& op);
+
+  // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been silent
+  // for a lease, as far as this client has seen; so ask repeatedly, with pauses.
+  Task<Standing> StandingOf(fabric::Op& op, Owner owner);
+
+  // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
+  Task<Done> Bury(fabric::Op& op, Owner dead);
+
+  Owner self() const { return self_; }
+  fabric::Client& client() const { return client_; }
+  fabric::NodeId node() const { return node_; }
+  const Geometry& geometry() const { return geometry_; }
+  const LeaseOptions& options() const { return options_; }
+  fabric::FarAddr At(uint64_t offset) const { return fabric::FarAddr(node_, offset); }
+
+  // As of the last sync.
+  uint64_t known_epoch() const { return control_.epoch; }
+  const Control& control() const { return control_; }
+
+ private:
+  // When a pulse was first seen to beat as it does.
+  struct Watch {
+    uint32_t generation = 0;
+    uint64_t heartbeat = 0;
+    Nanos since{0};
+  };
+
+  Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
+  // True if the client in the slot has shown no sign of life for a lease.
+  bool IsSilent(uint32_t slot, const ClientSlot& seen);
+  // Cuts the client off from every node and says so in its slot.
+  Task<Done> Fence(fabric::Op& op, uint32_t slot, ClientWord word);
+
+  fabric::Client& client_;
+  const fabric::NodeId node_;
+  const Geometry geometry_;
+  const LeaseOptions options_;
+  Owner self_;
+  ClientWord word_;
+  uint64_t heartbeat_ = 0;
+  Control control_{};
+  std::map<uint32_t, Watch> watches_;
+};
+
+}  // namespace farside::pool
