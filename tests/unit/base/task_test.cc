@@ -456,5 +456,31 @@ TEST(TaskMemory, FramesTooLargeForTheCache_Work) {
   EXPECT_EQ(*task.TakeResult(), 5);
 }
 
+struct alignas(64) CacheLine {
+  std::array<uint64_t, 8> words{};
+};
+// Hidden from the optimizer, which knows how an address should be aligned and would not look.
+[[gnu::noipa]] uintptr_t AddressOf(const void* object) { return reinterpret_cast<uintptr_t>(object); }
+Task<uintptr_t> AddressOfALine(Parking& parking) {
+  const CacheLine line;
+  co_await parking.Wait();
+  co_return AddressOf(&line);
+}
+
+// Given locals that are aligned to a cache line, as layouts of far memory are. When several frames exist at
+// once, wherever the heap puts them. Expect every one to keep the alignment.
+TEST(TaskMemory, FramesKeepTheAlignmentOfCacheLines) {
+  std::vector<Task<uintptr_t>> tasks;
+  std::vector<std::unique_ptr<char[]>> shift_the_heap;
+  for (size_t i = 0; i < 20; ++i) {
+    Parking parking;
+    tasks.push_back(AddressOfALine(parking));
+    shift_the_heap.push_back(std::make_unique<char[]>(16 * i + 1));
+    tasks.back().Start();
+    parking.Resume();
+    EXPECT_EQ(*tasks.back().TakeResult() % alignof(CacheLine), 0u) << "frame " << i;
+  }
+}
+
 }  // namespace
 }  // namespace farside
