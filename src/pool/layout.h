@@ -133,7 +133,7 @@ class ClientWord {
 };
 static_assert(sizeof(ClientWord) == 8);
 
-// What a client says of itself; WRITTEN by it alone, all three words at once.
+// What a client says of itself; WRITTEN by it alone, in a sync all three words at once.
 struct Pulse {
   uint64_t epoch;      // every operation in flight began after this epoch was read
   uint64_t heartbeat;  // changes with every sync; one that stands still for a lease is suspect
@@ -148,6 +148,7 @@ struct ClientSlot {
 static_assert(sizeof(ClientSlot) == kLine);
 static_assert(offsetof(ClientSlot, pulse) == 8);
 inline constexpr uint64_t kPulseOffset = offsetof(ClientSlot, pulse);
+inline constexpr uint64_t kHeartbeatOffset = kPulseOffset + offsetof(Pulse, heartbeat);
 
 // A lock in far memory. Changed by CAS only; 0 is free.
 //   63..32   31..0

@@ -129,7 +129,11 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
     co_return Error(ErrorCode::kCorrupt, fmt::format("an owner names client slot {} of node {}, which has {}",
                                                      owner.slot(), Index(node_), geometry_.client_slots));
   }
-  const ClientSlot seen = co_await op.InOrder(ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
+  // Whoever waits for another beats, or it would be taken for dead itself.
+  const uint64_t beat = ++heartbeat_;
+  auto [beaten, seen] =
+      co_await op.InOrder(ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),
+                          ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
   // INVARIANT pool/3: whoever used the slot before has left or was fenced.
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced) co_return Standing::kGone;

@@ -62,7 +62,7 @@ class Membership {
   Task<RegistryView> LookAround(fabric::Op& op);
 
   // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been silent
-  // for a lease, as far as this client has seen; so ask repeatedly, with pauses.
+  // for a lease, as far as this client has seen; so ask repeatedly, with pauses. Asking is a sign of life.
   Task<Standing> StandingOf(fabric::Op& op, Owner owner);
 
   // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
