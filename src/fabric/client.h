@@ -52,6 +52,10 @@ class Client {
   // Posts a trip that nobody waits for; its verbs and WRITE payloads are copied.
   virtual void Detach(Order order, std::span<const Verb> verbs) = 0;
 
+  // Whether verbs are in flight that nobody waits for: detached, or abandoned. They may still take effect, so
+  // what they point to must not be reused. A backend that executes them at once has none.
+  virtual bool HasUnawaited() const { return false; }
+
   virtual void Start(Timer& timer) = 0;
   virtual void Abandon(Timer& timer) noexcept = 0;
 

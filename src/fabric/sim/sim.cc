@@ -55,6 +55,11 @@ void SimClient::Detach(Order order, std::span<const Verb> verbs) {
   world_.Launch(id(), this, order, verbs);
 }
 
+bool SimClient::HasUnawaited() const {
+  return std::any_of(world_.flights_.begin(), world_.flights_.end(),
+                     [this](const Flight* flight) { return flight->client == this && flight->trip == nullptr; });
+}
+
 void SimClient::Start(Timer& timer) {
   if (world_.free_timers_.empty()) world_.free_timers_.push_back(&world_.timer_storage_.emplace_back());
   TimerEvent& event = *world_.free_timers_.back();

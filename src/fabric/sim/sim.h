@@ -58,6 +58,7 @@ class SimClient final : public Client {
   bool Start(Trip& trip) override;
   void Abandon(Trip& trip) noexcept override;
   void Detach(Order order, std::span<const Verb> verbs) override;
+  bool HasUnawaited() const override;
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world
