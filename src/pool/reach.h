@@ -1,0 +1,23 @@
+// What is reachable: the answer of a walk through the tables, block by block.
+//
+// A walk promises, for every block that can be reached from a table when it begins and is not unlinked before it
+// ends, to Mark it at least once; a block that is moved from one place to another stays reachable throughout. What
+// another client may still make reachable on behalf of a dead one (the redo record of a lock, say) counts
+// as reachable, and so does a block that its owner keeps between operations and has not published yet.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/address.h"
+
+namespace farside::pool {
+
+class Reach {
+ public:
+  virtual ~Reach() = default;
+  // `bytes` as asked for when the block was allocated, or anything of the same size class. May be called more
+  // than once for a block, and with addresses of other nodes.
+  virtual void Mark(fabric::FarAddr block, uint64_t bytes) = 0;
+};
+
+}  // namespace farside::pool
