@@ -77,7 +77,7 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
   if (!verb.fetched) {
     // INVARIANT sim/3. Whoever is between its two steps on this word goes first.
     const SimNode::OpenAtomic open = node.AtomicOn(verb.verb.at.offset);
-    if (open.flight != nullptr) TakeEffectOnWord(*open.flight, *open.verb);
+    if (open.flight != nullptr) TakeEffect(*open.flight, *open.verb, false);
     node.Fetch(flight, verb);
     if (random_.Chance(options_.chaos.split_atomic, kOneIn)) {
       if (tracing()) Say(flight.owner, fmt::format("#{} {} fetches {:#x}", verb.number, options_.trace->What(verb.verb), verb.verb.old));
@@ -95,10 +95,7 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
 void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
   if (!verb.fetched) {
-    if (Flight* other = node.calling()) {
-      while (!node.DrainOne()) continue;
-      other->Finish(other->verbs.front());
-    }
+    while (Flight* other = node.calling()) TakeEffect(*other, other->verbs.front(), false);
     node.RunHandler(calls_, flight, verb);
     if (tracing()) Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
   }

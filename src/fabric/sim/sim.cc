@@ -212,6 +212,8 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
   if (!flight.cut && client->broken_.has_value()) {
     flight.error = LostCompletion(trip->verbs, "the connection was lost in the middle of a trip");
   }
+  // A Call that its handler refuses is a round trip like any other.
+  client->completed_effect_ = std::max(client->completed_effect_, flight.last_effect);
 
   if (flight.error.has_value()) {
     if (tracing()) Say(flight.owner, fmt::format("trip {} fails: {}", flight.trip_number, flight.error->ToString()));
@@ -227,7 +229,6 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
       }
       if (answer.kind == VerbKind::kCall) *answer.reply = std::move(flight.reply);
     }
-    client->completed_effect_ = std::max(client->completed_effect_, flight.last_effect);
     trip->Succeed();
   }
   Retire(flight);
