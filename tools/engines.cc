@@ -1,0 +1,40 @@
+#include "tools/engines.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "index/reference/reference.h"
+
+namespace farside::tools {
+namespace {
+
+// A new engine is one line here.
+constexpr std::array kEngines = {
+    EngineEntry{"reference", index::reference::MakeReferenceEngine},
+};
+
+}  // namespace
+
+std::span<const EngineEntry> Engines() { return kEngines; }
+
+std::string EngineNames() {
+  std::string names;
+  for (const EngineEntry& engine : kEngines)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.name);
+  return names;
+}
+
+Result<std::unique_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {
+  const auto known = std::find_if(kEngines.begin(), kEngines.end(),
+                                  [name](const EngineEntry& engine) { return engine.name == name; });
+  if (known == kEngines.end()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("there is no engine '{}'; there is: {}", Escape(name), EngineNames()));
+  }
+  return known->make(options);
+}
+
+}  // namespace farside::tools

@@ -1,0 +1,13 @@
+// How `farside` ends. Scripts rely on these numbers.
+#pragma once
+
+namespace farside::tools {
+
+enum ExitCode : int {
+  kSuccess = 0,
+  kDoesNotHold = 1,  // a check that it ran does not hold
+  kWrongUsage = 2,
+  kCouldNotRun = 3,
+};
+
+}  // namespace farside::tools

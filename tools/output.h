@@ -1,0 +1,28 @@
+// Where text goes: results to stdout, everything else to stderr.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tools/exit_code.h"
+
+namespace farside::tools {
+
+// To stdout. A failure is remembered and reported by FinishOutput.
+void Print(std::string_view text);
+
+// The exit code of the program: `code`, unless the results could not be written.
+ExitCode FinishOutput(ExitCode code);
+
+// One line on stderr, and the exit code that goes with it. `command` is "farside" or "farside check".
+ExitCode WrongUsage(std::string_view command, std::string_view why);
+ExitCode CouldNotRun(std::string_view command, std::string_view why);
+
+// 1234567 as "1,234,567".
+std::string Grouped(uint64_t number);
+
+// "farside check --engine reference", from words; those that a shell would not take as they are get quotes.
+std::string ShellQuoted(std::string_view word);
+
+}  // namespace farside::tools
