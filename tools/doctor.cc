@@ -1,0 +1,205 @@
+#include "tools/doctor.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fabric/embedded/embedded.h"
+#include "fabric/op.h"
+#include "fabric/run.h"
+#include "fabric/sim/sim.h"
+#include "index/reference/reference.h"
+#include "tools/json.h"
+#include "tools/output.h"
+#include "tools/terminal.h"
+
+namespace farside::tools {
+namespace {
+
+using fabric::Client;
+using fabric::Fabric;
+using fabric::Op;
+using fabric::OpKind;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kLittleMemory = 512 * kMiB;
+constexpr uint64_t kEnoughMemlock = 1 * kGiB;
+
+// ---- backends ----------------------------------------------------------------------------------------
+
+Task<Done> PutAndGet(Client& client, index::Engine& engine, index::Index& table) {
+  Op format(client, OpKind::kMaintenance);
+  co_await engine.Format(format);
+  Op put(client, OpKind::kInsert);
+  co_await table.Put(put, "doctor", "was here");
+  Op get(client, OpKind::kSearch);
+  std::string value;
+  const bool found = co_await table.Get(get, "doctor", value);
+  if (!found || value != "was here") {
+    co_return Error(ErrorCode::kCorrupt, "a value that was put was not found again; please report this");
+  }
+  co_return Done{};
+}
+
+Status TryTable(Fabric& fabric, index::Engine& engine) {
+  Result<std::unique_ptr<Client>> client = fabric.Connect();
+  if (!client.ok()) return client.error();
+  const std::unique_ptr<index::Index> table = engine.Open(**client);
+  return Run(**client, PutAndGet(**client, engine, *table));
+}
+
+Status TryEmbedded(index::Engine& engine) {
+  auto fabric = fabric::embedded::EmbeddedFabric::Open({.region_bytes = {engine.region_bytes()}});
+  if (!fabric.ok()) return fabric.error();
+  return TryTable(**fabric, engine);
+}
+
+Status TrySim(index::Engine& engine) {
+  fabric::sim::SimFabric world({.region_bytes = {engine.region_bytes()}});
+  return TryTable(world, engine);
+}
+
+Backend BuiltBackend(std::string name, const Status& tried) {
+  return {std::move(name), true, tried.ok(),
+          tried.ok() ? "a table was made, written and read" : tried.error().ToString()};
+}
+
+Backend MissingBackend(std::string name) { return {std::move(name), false, false, "not in this version"}; }
+
+// ---- findings ----------------------------------------------------------------------------------------
+
+std::string Size(uint64_t bytes) {
+  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
+  if (bytes >= kMiB) return fmt::format("{} MiB", bytes / kMiB);
+  return fmt::format("{} KiB", bytes / 1024);
+}
+
+Finding JudgeCores(const Machine& machine) {
+  if (machine.cores > 1) return {fmt::format("{} cores", machine.cores)};
+  return {"1 core: clients take turns on it", Severity::kNote,
+          "let the process use more cores (taskset -c, or the container's CPU limit)"};
+}
+
+Finding JudgeMemory(const Machine& machine) {
+  if (!machine.memory_bytes.has_value() || !machine.available_bytes.has_value()) {
+    return {"the kernel does not say how much memory there is", Severity::kNote,
+            "make /proc/meminfo readable"};
+  }
+  const std::string what =
+      fmt::format("{} of memory, {} available", Size(*machine.memory_bytes), Size(*machine.available_bytes));
+  if (*machine.available_bytes >= kLittleMemory) return {what};
+  return {what, Severity::kWarning, "end programs that use much memory, or keep tables small"};
+}
+
+Finding JudgeGroupLimit(const Machine& machine) {
+  const std::string limit = Size(*machine.group_limit_bytes);
+  return {fmt::format("the control group of this process may use {} of memory", limit), Severity::kNote,
+          "raise the memory limit of the container or of the service if tables need more"};
+}
+
+Finding JudgeTransparentHugePages(const Machine& machine) {
+  if (!machine.transparent_huge_pages.has_value()) {
+    return {"the kernel has no transparent huge pages: large tables are slower", Severity::kNote,
+            "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE"};
+  }
+  const std::string what = fmt::format("transparent huge pages: {}", *machine.transparent_huge_pages);
+  if (*machine.transparent_huge_pages != "never") return {what};
+  return {what + ": large tables are slower", Severity::kWarning,
+          "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
+}
+
+// No backend of this version takes huge pages that were set aside, so their absence is no fault.
+Finding JudgeHugePages(const Machine& machine) {
+  if (machine.huge_pages.value_or(0) == 0) return {"no huge pages are set aside, and none are needed"};
+  const uint64_t free = machine.free_huge_pages.value_or(0);
+  return {fmt::format("{} huge pages of {} are set aside, {} of them free; this version does not use them",
+                      *machine.huge_pages, Size(machine.huge_page_bytes.value_or(0)), free),
+          Severity::kNote,
+          "sudo sysctl vm.nr_hugepages=0 gives them back, unless another program wants them"};
+}
+
+Finding JudgeMemlock(const Machine& machine) {
+  if (!machine.memlock_bytes.has_value()) return {"the limit of locked memory is not known", Severity::kNote};
+  if (*machine.memlock_bytes == kUnlimited) return {"locked memory: no limit"};
+  const std::string what = fmt::format("locked memory: up to {}", Size(*machine.memlock_bytes));
+  if (*machine.memlock_bytes >= kEnoughMemlock) return {what};
+  return {what + "; only RDMA needs more",
+          machine.rdma_devices.empty() ? Severity::kNote : Severity::kWarning,
+          "put '* - memlock unlimited' into /etc/security/limits.conf and log in anew"};
+}
+
+Finding JudgeRdma(const Machine& machine) {
+  if (machine.rdma_devices.empty()) return {"no RDMA device, and none is needed"};
+  return {
+      fmt::format("RDMA devices: {}; this version cannot use them", fmt::join(machine.rdma_devices, ", ")),
+      Severity::kNote};
+}
+
+// ---- for people --------------------------------------------------------------------------------------
+
+std::string Painted(Severity severity, const Paint& paint) {
+  std::string padded = fmt::format("{:<9}", Name(severity));
+  switch (severity) {
+    case Severity::kOk: return paint.Green(padded);
+    case Severity::kNote: return paint.Bold(padded);
+    case Severity::kWarning: return paint.Yellow(padded);
+  }
+  return padded;
+}
+
+std::string Text(const DoctorReport& report, const Paint& paint) {
+  std::string text = paint.Bold("Backends") + "\n";
+  for (const Backend& backend : report.backends) {
+    const std::string state =
+        fmt::format("{:<9}", backend.usable ? "usable" : (backend.built ? "BROKEN" : "absent"));
+    const std::string painted =
+        backend.usable ? paint.Green(state) : (backend.built ? paint.Red(state) : paint.Dim(state));
+    text += fmt::format("  {}{:<10}{}\n", painted, backend.name, backend.why);
+  }
+  text += "\n" + paint.Bold("This machine") + "\n";
+  for (const Finding& finding : report.findings) {
+    text += fmt::format("  {}{}\n", Painted(finding.severity, paint), finding.what);
+    if (!finding.fix.empty()) text += fmt::format("  {:<9}fix: {}\n", "", finding.fix);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view Name(Severity severity) {
+  switch (severity) {
+    case Severity::kOk: return "ok";
+    case Severity::kNote: return "note";
+    case Severity::kWarning: return "warning";
+  }
+  return "?";
+}
+
+std::vector<Backend> TryBackends() {
+  index::reference::ReferenceEngine engine({});
+  return {BuiltBackend("embedded", TryEmbedded(engine)), BuiltBackend("sim", TrySim(engine)),
+          MissingBackend("shm"), MissingBackend("tcp"), MissingBackend("verbs")};
+}
+
+std::vector<Finding> Judge(const Machine& machine) {
+  std::vector<Finding> findings = {JudgeCores(machine), JudgeMemory(machine)};
+  const uint64_t memory = machine.memory_bytes.value_or(kUnlimited);
+  if (machine.group_limit_bytes.value_or(kUnlimited) < memory) findings.push_back(JudgeGroupLimit(machine));
+  findings.push_back(JudgeTransparentHugePages(machine));
+  findings.push_back(JudgeHugePages(machine));
+  findings.push_back(JudgeMemlock(machine));
+  findings.push_back(JudgeRdma(machine));
+  return findings;
+}
+
+ExitCode Doctor(const DoctorCommand& command) {
+  const DoctorReport report{TryBackends(), Judge(ReadMachine())};
+  Print(command.json ? ToJson(report) : Text(report, Paint::ForStdout()));
+  return kSuccess;
+}
+
+}  // namespace farside::tools
