@@ -1,0 +1,275 @@
+// The one file that knows the command-line library.
+//
+// Numbers and names are read here and not by the library: it takes 010 for 8, and its messages are for
+// programmers.
+#include "tools/command_line.h"
+
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "base/bytes.h"
+#include "tools/engines.h"
+#include "tools/version.h"
+
+namespace farside::tools {
+namespace {
+
+constexpr const char* kFarsideFooter =
+    R"(Run 'farside help COMMAND' for the options of a command and for examples.
+Exit codes: 0 success, 1 a check does not hold, 2 wrong usage, 3 could not run.)";
+
+constexpr const char* kCheckFooter =
+    R"(Each seed is a run of several clients on one table in the simulator, which reorders, tears and
+delays whatever it is allowed to. --crash adds runs in which clients die, sleep and lose answers:
+by chance, and then at every single verb. Every history is checked for linearizability. A violation
+is shown with the few operations that prove it and with the command that replays it.
+
+RUN is 17 (seed 17), 17:faults (with faults by chance) or 17:12:crash-after (a fault at verb 12; also
+crash-before, crash-mid, lose-completion, sleep-before, sleep-after).
+
+Examples:
+  farside check --engine reference --seeds 1000 --crash
+  farside check --engine reference --clients 6 --ops 20 --option buckets=1
+  farside check --engine reference --replay 17:12:crash-after)";
+
+constexpr const char* kDoctorFooter =
+    R"(Backends are tried, not guessed: a small table is made, written and read on each. What could be better
+comes with its fix.
+
+Examples:
+  farside doctor
+  farside doctor --json)";
+
+constexpr const char* kDemoFooter =
+    R"(Takes a few seconds and needs no set-up. Exits with 1 if the checks that it runs find a violation.
+
+Example:
+  farside demo)";
+
+constexpr uint64_t kMostSeeds = 1'000'000'000;
+constexpr uint64_t kLastFirstSeed = 1'000'000'000'000'000'000;
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(22); }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    const bool has_commands = !app->get_subcommands({}).empty();
+    const bool has_operand =
+        !app->get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
+    return fmt::format("\nUsage: {} {}\n", name,
+                       has_commands ? "COMMAND [OPTIONS]" : (has_operand ? "[COMMAND]" : "[OPTIONS]"));
+  }
+};
+
+// Ends the parsing with a line that starts with the option's name.
+[[noreturn]] void Complain(const std::string& option, const std::string& why) {
+  throw CLI::ValidationError(option, why);
+}
+
+template <class Number>
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, Number& into, uint64_t low, uint64_t high,
+                       const std::string& about) {
+  const auto read = [&into, name, low, high](const std::string& text) {
+    uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc() || end != text.data() + text.size() || number < low || number > high) {
+      Complain(name, fmt::format("'{}' is not a whole number from {} to {}", Escape(text), low, high));
+    }
+    into = static_cast<Number>(number);
+  };
+  const std::string bounds = fmt::format("; {} to {}, by default {}", low, high, into);
+  return app.add_option_function<std::string>(name, read, about + bounds)->option_text("N")->take_last();
+}
+
+void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
+  app.add_flag(name, into, about)->disable_flag_override();
+}
+
+void ReadRun(const std::string& text, CheckCommand& command) {
+  const Result<check::RunName> run = check::RunName::Parse(text);
+  if (!run.ok()) Complain("--replay", fmt::format("'{}': {}", Escape(text), run.error().message()));
+  command.replay = *run;
+}
+
+void ReadEngineOptions(const std::vector<std::string>& texts, CheckCommand& command) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      Complain("--option", fmt::format("'{}' is not of the form name=value", Escape(text)));
+    }
+    command.options[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+}
+
+CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
+  CLI::App* check = app.add_subcommand("check", "Search simulated runs of an engine for wrong histories");
+  check->footer(kCheckFooter);
+  check::CampaignOptions& campaign = command.campaign;
+  check->add_option("--engine", command.engine, "The engine to check: " + EngineNames())
+      ->option_text("NAME")
+      ->take_last();
+  AddNumber(*check, "--seeds", campaign.seeds, 1, kMostSeeds, "How many seeds");
+  AddNumber(*check, "--first-seed", campaign.first_seed, 0, kLastFirstSeed, "The first of them");
+  AddNumber(*check, "--clients", campaign.shape.clients, 1, 64, "Clients of a run");
+  AddNumber(*check, "--ops", campaign.shape.operations, 1, 1000, "Operations of each client");
+  AddNumber(*check, "--keys", campaign.shape.keys, 1, 12, "Keys that they share");
+  AddFlag(*check, "--crash", campaign.crash, "Also let clients die, sleep and lose answers, at every verb");
+  check
+      ->add_option_function<std::string>(
+          "--replay", [&command](const std::string& text) { ReadRun(text, command); },
+          "Run this one run again and show it; see below")
+      ->option_text("RUN")
+      ->take_last();
+  check
+      ->add_option_function<std::vector<std::string>>(
+          "--option",
+          [&command](const std::vector<std::string>& texts) { ReadEngineOptions(texts, command); },
+          "An option of the engine; may be repeated")
+      ->option_text("K=V")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  AddFlag(*check, "--trace", command.trace, "Show every verb of the first violation; a replay always does");
+  AddFlag(*check, "--json", command.json,
+          "Print one JSON object; with --trace, its field \"trace\" has the verbs");
+  if (with_mutants) {
+    check->add_option("--mutant", command.mutant, "The planted bug to switch on")->group("")->take_last();
+  }
+  return check;
+}
+
+std::string Commands(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command->get_name());
+  }
+  return names;
+}
+
+std::string NoSuch(std::string_view what, const std::string& text) {
+  return fmt::format("there is no {} '{}'", what, Escape(text));
+}
+
+// The library's "--engine: 1 required TEXT missing" and "--json was given a disallowed flag override".
+std::string InOurWords(const std::string& mismatch) {
+  const size_t begin = mismatch.find_first_not_of('-');  // it names a flag without its dashes
+  return "--" + mismatch.substr(begin, mismatch.find_first_of(": ") - begin) +
+         (mismatch.find("flag override") == std::string::npos ? " needs a value" : " takes no value");
+}
+
+// What nobody understood.
+std::string Unexpected(const CLI::App& app, const CLI::App* command, const std::string& text) {
+  if (text.starts_with('-')) return NoSuch("option", text);
+  if (command != nullptr) return fmt::format("'{}' is one word too many", Escape(text));
+  return fmt::format("{}; there is: {}", NoSuch("command", text), Commands(app));
+}
+
+// All that can be asked for, and the library's view of it.
+class Parser {
+ public:
+  Parser(const std::string& program, bool with_mutants) : app_("Key-value tables in far memory", "farside") {
+    check_.program = program;
+    demo_.program = program;
+    app_.formatter(std::make_shared<HelpFormatter>());
+    app_.set_help_flag("-h,--help", "Print this help");
+    app_.set_version_flag("--version", fmt::format("farside {} (commit {})", Version(), Commit()),
+                          "Print the version");
+    app_.footer(kFarsideFooter);
+    app_.require_subcommand(0, 1);
+    app_.get_formatter()->label("Subcommands", "Commands");
+    app_.allow_extras();  // inherited by the commands; Interpret complains about them in one line
+
+    check_app_ = AddCheck(app_, check_, with_mutants);
+    demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
+    demo_app_->footer(kDemoFooter);
+    doctor_app_ = app_.add_subcommand("doctor", "Say what this machine can do, and how it could do more");
+    doctor_app_->footer(kDoctorFooter);
+    AddFlag(*doctor_app_, "--json", doctor_.json, "Print one JSON object");
+    help_app_ = app_.add_subcommand("help", "Print the help of a command");
+    help_app_->add_option("COMMAND", help_topic_, "The command; without one, this program")->option_text(" ");
+    help_app_->footer("Example:\n  farside help check");
+    for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
+  }
+
+  CommandLine Parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return Answer{app_.help()};
+    } catch (const CLI::CallForVersion& version) {
+      return Answer{fmt::format("{}\n", version.what())};
+    } catch (const CLI::ArgumentMismatch& mismatch) {
+      return Bad(InOurWords(mismatch.what()));
+    } catch (const CLI::ValidationError& complaint) {
+      return Bad(complaint.what());
+    } catch (const CLI::ParseError& error) {
+      return Bad(Escape(error.what()));
+    }
+    return Interpret();
+  }
+
+ private:
+  const CLI::App* Chosen() const {
+    const std::vector<CLI::App*> chosen = app_.get_subcommands();
+    return chosen.empty() ? nullptr : chosen.front();
+  }
+
+  BadUsage Bad(std::string why) const {
+    const CLI::App* chosen = Chosen();
+    return {chosen == nullptr ? "farside" : fmt::format("farside {}", chosen->get_name()), std::move(why)};
+  }
+
+  CommandLine Interpret() const {
+    const CLI::App* chosen = Chosen();
+    const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
+    if (!extras.empty()) return Bad(Unexpected(app_, chosen, extras.front()));
+    if (chosen == nullptr) return NothingAsked{app_.help()};
+    if (chosen == check_app_) return InterpretCheck();
+    if (chosen == doctor_app_) return doctor_;
+    if (chosen == demo_app_) return demo_;
+    return InterpretHelp();
+  }
+
+  CommandLine InterpretCheck() const {
+    if (check_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    return check_;
+  }
+
+  CommandLine InterpretHelp() const {
+    if (help_topic_.empty())
+      return Answer{app_.get_formatter()->make_help(&app_, "farside", CLI::AppFormatMode::Normal)};
+    for (const CLI::App* command : app_.get_subcommands({})) {
+      if (command->get_name() == help_topic_) return Answer{command->help("farside")};
+    }
+    return Bad(Unexpected(app_, nullptr, help_topic_));
+  }
+
+  CLI::App app_;
+  CLI::App* check_app_ = nullptr;
+  CLI::App* demo_app_ = nullptr;
+  CLI::App* doctor_app_ = nullptr;
+  CLI::App* help_app_ = nullptr;
+  CheckCommand check_;
+  DemoCommand demo_;
+  DoctorCommand doctor_;
+  std::string help_topic_;
+};
+
+}  // namespace
+
+CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants) {
+  Parser parser(argc > 0 ? argv[0] : "farside", with_mutants);
+  return parser.Parse(argc, argv);
+}
+
+}  // namespace farside::tools

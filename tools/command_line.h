@@ -1,0 +1,33 @@
+// The command line: from words to the command that they ask for, or to one line that says what is wrong.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "tools/check.h"
+#include "tools/demo.h"
+#include "tools/doctor.h"
+
+namespace farside::tools {
+
+// Help or a version: text that was asked for.
+struct Answer {
+  std::string text;
+};
+
+// No command at all.
+struct NothingAsked {
+  std::string help;
+};
+
+struct BadUsage {
+  std::string command;  // "farside check": whose --help knows better
+  std::string why;
+};
+
+using CommandLine = std::variant<Answer, NothingAsked, BadUsage, CheckCommand, DoctorCommand, DemoCommand>;
+
+// `with_mutants` adds the option --mutant, for the test binary.
+CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);
+
+}  // namespace farside::tools

@@ -1,0 +1,53 @@
+#include "tools/farside.h"
+
+#include <algorithm>
+#include <exception>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "tools/command_line.h"
+#include "tools/output.h"
+
+namespace farside::tools {
+namespace {
+
+ExitCode CheckWithMutant(const CheckCommand& command, const MutantSwitch& mutants) {
+  const auto known = std::find(mutants.names.begin(), mutants.names.end(), command.mutant);
+  if (known == mutants.names.end()) {
+    return WrongUsage("farside check", fmt::format("there is no mutant '{}'; there is: {}",
+                                                   Escape(command.mutant), fmt::join(mutants.names, ", ")));
+  }
+  return mutants.run(command.mutant, [&command] { return Check(command); });
+}
+
+ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
+  if (const auto* answer = std::get_if<Answer>(&line)) {
+    Print(answer->text);
+    return kSuccess;
+  }
+  if (const auto* nothing = std::get_if<NothingAsked>(&line)) {
+    WriteToStderr(nothing->help);
+    return kWrongUsage;
+  }
+  if (const auto* bad = std::get_if<BadUsage>(&line)) return WrongUsage(bad->command, bad->why);
+  if (const auto* doctor = std::get_if<DoctorCommand>(&line)) return Doctor(*doctor);
+  if (const auto* demo = std::get_if<DemoCommand>(&line)) return Demo(*demo);
+  const auto& check = std::get<CheckCommand>(line);
+  return check.mutant.empty() ? Check(check) : CheckWithMutant(check, *mutants);
+}
+
+}  // namespace
+
+int Farside(int argc, const char* const* argv, const MutantSwitch* mutants) {
+  try {
+    return FinishOutput(Dispatch(ParseCommandLine(argc, argv, mutants != nullptr), mutants));
+  } catch (const std::exception& failure) {  // ours throws nothing; the memory of the machine may end
+    return CouldNotRun("farside", failure.what());
+  }
+}
+
+}  // namespace farside::tools
