@@ -1,0 +1,239 @@
+#include "pool/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "pool/mutants.h"
+
+namespace farside::pool {
+
+using fabric::NodeId;
+using fabric::Op;
+
+namespace {
+
+// A client syncs this often within a lease, so that a few that are late do not make it suspect.
+constexpr int kSyncsPerLease = 8;
+// How long to wait for others to move on: some leases, looking a few times in each.
+constexpr int kGracePausesPerLease = 16;
+constexpr int kMostGraceRounds = 1000;
+// Attempts to see all detached verbs completed; if it fails, the epoch waits for the next sync.
+constexpr int kMostDrainPauses = 64;
+
+// A flag that is up while this exists, also if an error ends the coroutine.
+class Raised {
+ public:
+  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+PoolClient::PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options)
+    : client_(client), options_(options) {
+  for (size_t i = 0; i < geometries.size(); ++i) {
+    nodes_.push_back(std::make_unique<Node>(client, static_cast<NodeId>(i), geometries[i], options.lease));
+  }
+}
+
+Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& client, std::vector<Geometry> geometries,
+                                                   ClientOptions options) {
+  std::unique_ptr<PoolClient> joined(new PoolClient(client, geometries, options));
+  for (auto& node : joined->nodes_) {
+    co_await node->membership.Join(op);
+    node->allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
+  }
+  joined->NewGeneration();
+  joined->last_sync_ = client.Now();
+  co_return std::move(joined);
+}
+
+PoolClient::Pin PoolClient::Begin() {
+  Generation& current = generations_.back();
+  ++current.in_flight;
+  ++in_flight_;
+  ++since_sync_;
+  return Pin(*this, current);
+}
+
+void PoolClient::End(Generation& generation) {
+  assert(generation.in_flight > 0);
+  --generation.in_flight;
+  --in_flight_;
+}
+
+// Operations that begin from now on know the epochs of the last sync.
+void PoolClient::NewGeneration() {
+  Generation generation;
+  for (const auto& node : nodes_) generation.epochs.push_back(node->membership.known_epoch());
+  generations_.push_back(std::move(generation));
+  while (generations_.size() > 1 && generations_.front().in_flight == 0) generations_.pop_front();
+}
+
+// INVARIANT pool/1: detached verbs belong to operations that have ended; they must have landed before their
+// epoch is given up.
+Task<Done> PoolClient::DrainDetached(Op& op) {
+  for (int pause = 0; client_.HasUnawaited() && pause < kMostDrainPauses; ++pause) {
+    co_await op.Pause(Nanos(1000));
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::Sync(Op& op, bool raise) {
+  co_await DrainDetached(op);
+  while (generations_.size() > 1 && generations_.front().in_flight == 0 && !client_.HasUnawaited()) {
+    generations_.pop_front();
+  }
+  const std::vector<uint64_t> oldest =
+      Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
+  for (auto& node : nodes_) {
+    const uint64_t epoch = oldest[Index(node->membership.node())];
+    // Operations in flight may have unlinked what they have not retired yet.
+    const uint64_t settled = std::min(epoch, node->allocator.OldestUnsettled());
+    // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
+    const uint64_t retired_before = node->allocator.retired_so_far();
+    const size_t waiting_before = node->waiting.size();
+    co_await node->membership.Sync(op, epoch, settled, raise);
+    const uint64_t known = node->membership.known_epoch();
+    node->allocator.Stamp(retired_before, known);
+    for (size_t i = 0; i < waiting_before; ++i) {
+      Waiting& waiting = node->waiting[i];
+      if (waiting.stamp == kUnstamped) waiting.stamp = known;
+    }
+  }
+  NewGeneration();
+  since_sync_ = 0;
+  last_sync_ = client_.Now();
+  co_return Done{};
+}
+
+bool PoolClient::MaintenanceDue() const {
+  return since_sync_ >= options_.operations_per_sync ||
+         client_.Now() - last_sync_ >= options_.lease.lease / kSyncsPerLease;
+}
+
+bool PoolClient::NeedsGrace() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node->waiting.empty() || node->allocator.OldestUnsettled() != std::numeric_limits<uint64_t>::max();
+  });
+}
+
+Task<Done> PoolClient::MoveOn(Op& op) {
+  co_await Sync(op, /*raise=*/NeedsGrace());
+  for (auto& node : nodes_) {
+    RegistryView view = co_await node->membership.LookAround(op);
+    node->fenced = std::move(view.fenced);
+    co_await node->allocator.Settle(op, view.safe_epoch);
+    while (!node->waiting.empty() && node->waiting.front().stamp < view.safe_epoch) {
+      const std::function<void()> callback = std::move(node->waiting.front().callback);
+      node->waiting.pop_front();
+      callback();
+    }
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::Maintain(Op& op) {
+  if (maintaining_) co_return Done{};  // another operation of this client is at it
+  const Raised busy(maintaining_);
+  co_await MoveOn(op);
+  co_await RepairAfterDeaths(op);
+  co_return Done{};
+}
+
+Task<Done> PoolClient::AskForGrace(Op& op) {
+  if (maintaining_) co_return Done{};
+  const Raised busy(maintaining_);
+  co_await MoveOn(op);
+  co_return Done{};
+}
+
+void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
+  nodes_[Index(node)]->waiting.push_back({.stamp = kUnstamped, .callback = std::move(callback)});
+}
+
+// A sweep must know what this client has handed out and published, so it begins only between operations. Until
+// such a moment comes, the dead wait; others may be faster.
+Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
+  if (!walk_ || in_flight_ > 0) co_return Done{};
+  bool sweep = false;
+  bool taken = false;
+  for (auto& node : nodes_) {
+    for (const Owner dead : node->fenced) {
+      const uint64_t chunks = co_await node->allocator.Adopt(op, dead);
+      taken |= chunks > 0;
+    }
+    sweep |= taken || node->allocator.SweepDue();
+  }
+  if (sweep && in_flight_ == 0) co_await SweepAll(op);
+  if (taken) co_return Done{};  // what else names the dead is seen in the next round
+  for (auto& node : nodes_) {
+    for (const Owner dead : node->fenced) co_await node->membership.Bury(op, dead);
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::SweepAll(Op& op) {
+  // One sweep per node, and all of them look at every block that the walk marks.
+  struct All final : Reach {
+    void Mark(fabric::FarAddr block, uint64_t bytes) override {
+      for (auto& sweep : sweeps) sweep->Mark(block, bytes);
+    }
+    std::vector<std::unique_ptr<Sweep>> sweeps;
+  } all;
+  for (auto& node : nodes_) all.sweeps.push_back(std::make_unique<Sweep>(node->allocator));
+  {
+    const Pin pin = Begin();
+    co_await walk_(op, all);
+  }
+  co_await Sync(op, /*raise=*/true);
+  for (size_t i = 0; i < nodes_.size(); ++i) all.sweeps[i]->WalkEnded(nodes_[i]->membership.known_epoch());
+
+  for (int round = 0; round < kMostGraceRounds; ++round) {
+    co_await Sync(op, /*raise=*/true);
+    bool ready = true;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const RegistryView view = co_await nodes_[i]->membership.LookAround(op);
+      co_await nodes_[i]->allocator.Settle(op, view.safe_epoch);
+      ready &= all.sweeps[i]->Ready(view);
+    }
+    if (ready) {
+      for (auto& sweep : all.sweeps) co_await sweep->Finish(op);
+      co_return Done{};
+    }
+    co_await op.Pause(GracePause());
+  }
+  co_return Done{};  // others did not move; the sweep is still due
+}
+
+Nanos PoolClient::GracePause() const { return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1)); }
+
+Task<Done> PoolClient::Leave(Op& op) {
+  assert(in_flight_ == 0 && "operations must have ended before their client leaves");
+  for (int round = 0; round < kMostGraceRounds; ++round) {
+    co_await Maintain(op);
+    const bool sweep_due = walk_ && std::any_of(nodes_.begin(), nodes_.end(),
+                                                [](const auto& node) { return node->allocator.SweepDue(); });
+    if (NeedsGrace() || sweep_due) {
+      co_await op.Pause(GracePause());
+      continue;
+    }
+    for (auto& node : nodes_) {
+      co_await node->allocator.LeaveAll(op);
+      co_await node->membership.Leave(op);
+    }
+    co_return Done{};
+  }
+  co_return Error(ErrorCode::kContended, "other clients did not move past what this one has freed; it is not lost: leave "
+                                         "again later, or let the lease end");
+}
+
+}  // namespace farside::pool

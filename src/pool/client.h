@@ -1,0 +1,137 @@
+// A client of a pool: a member of each of its nodes, with its operations in flight.
+//
+//   auto client = co_await PoolClient::Join(op, fabric_client, geometries, options);
+//   { PoolClient::Pin pin = client->Begin();  ... one operation: far pointers stay valid until the pin is gone ... }
+//   if (client->MaintenanceDue()) co_await client->Maintain(op);
+//   co_await client->Leave(op);
+//
+// An operation holds a Pin. Between two syncs all operations belong to one generation, which remembers
+// the epochs that were known when it began; the oldest generation with an operation in flight decides
+// what a sync may publish (pool/1).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "pool/allocator.h"
+#include "pool/layout.h"
+#include "pool/membership.h"
+#include "pool/sweep.h"
+
+namespace farside::pool {
+
+struct ClientOptions {
+  LeaseOptions lease;
+  uint64_t operations_per_sync = 1000;  // at most; the lease asks for one a few times in its duration
+};
+
+class PoolClient {
+  struct Generation {
+    uint64_t in_flight = 0;
+    std::vector<uint64_t> epochs;  // per node, as known when the generation began
+  };
+
+ public:
+  // Marks every block that is reachable from a table; supplied by those who know the engines.
+  using Walk = std::function<Task<Done>(fabric::Op&, Reach&)>;
+
+  // An operation in flight.
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept
+        : client_(std::exchange(other.client_, nullptr)), generation_(other.generation_) {}
+    Pin& operator=(Pin&&) = delete;
+    ~Pin() {
+      if (client_ != nullptr) client_->End(*generation_);
+    }
+    // The epoch that was known when the operation began: the birth of what it retires.
+    uint64_t epoch(fabric::NodeId node) const { return generation_->epochs[Index(node)]; }
+
+   private:
+    friend class PoolClient;
+    Pin(PoolClient& client, Generation& generation) : client_(&client), generation_(&generation) {}
+    PoolClient* client_;
+    Generation* generation_;
+  };
+
+  // Registers on every node; `geometries` are those of the nodes, in their order.
+  static Task<std::unique_ptr<PoolClient>> Join(fabric::Op& op, fabric::Client& client,
+                                                std::vector<Geometry> geometries, ClientOptions options);
+  PoolClient(const PoolClient&) = delete;
+  PoolClient& operator=(const PoolClient&) = delete;
+
+  // Gives everything back and deregisters. No operation may be in flight.
+  Task<Done> Leave(fabric::Op& op);
+
+  // Begins an operation.
+  Pin Begin();
+  uint64_t operations_in_flight() const { return in_flight_; }
+
+  // Publishes, reads the control lines: one trip to each node, at once.
+  Task<Done> Sync(fabric::Op& op, bool raise);
+  // Whether enough has happened, or enough time passed, for Maintain.
+  bool MaintenanceDue() const;
+  // Sync, then whatever is due: giving back what is past its grace, callbacks, adoption of the dead.
+  Task<Done> Maintain(fabric::Op& op);
+
+  // Calls `callback` in some later Maintain, when every client that was live at this call has moved past it: no
+  // operation that began before this call is in flight any more.
+  void AfterGrace(fabric::NodeId node, std::function<void()> callback);
+
+  // Without it, what the dead have left waits for somebody who can tell what is reachable.
+  void set_walk(Walk walk) { walk_ = std::move(walk); }
+
+  Membership& member(fabric::NodeId node) { return nodes_[Index(node)]->membership; }
+  Allocator& allocator(fabric::NodeId node) { return nodes_[Index(node)]->allocator; }
+  size_t nodes() const { return nodes_.size(); }
+  fabric::Client& client() { return client_; }
+
+ private:
+  static constexpr uint64_t kUnstamped = ~uint64_t{0};
+  struct Waiting {
+    uint64_t stamp = 0;  // an epoch read after the call; kUnstamped until then
+    std::function<void()> callback;
+  };
+  struct Node {
+    Node(fabric::Client& client, fabric::NodeId id, const Geometry& geometry, const LeaseOptions& lease)
+        : membership(client, id, geometry, lease), allocator(membership) {}
+    Membership membership;
+    Allocator allocator;
+    std::deque<Waiting> waiting;  // for grace, in the order of the calls
+    std::vector<Owner> fenced;    // as of the last look around
+  };
+
+  PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);
+
+  void End(Generation& generation);
+  void NewGeneration();
+  bool NeedsGrace() const;
+  Task<Done> DrainDetached(fabric::Op& op);
+  // Sync, look around, give back what is past its grace. One at a time.
+  Task<Done> MoveOn(fabric::Op& op);
+  // For an allocator that has run out of memory.
+  Task<Done> AskForGrace(fabric::Op& op);
+  // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
+  Task<Done> RepairAfterDeaths(fabric::Op& op);
+  Task<Done> SweepAll(fabric::Op& op);
+  Nanos GracePause() const;
+
+  fabric::Client& client_;
+  const ClientOptions options_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
+  uint64_t in_flight_ = 0;
+  uint64_t since_sync_ = 0;
+  Nanos last_sync_{0};
+  bool maintaining_ = false;  // a MoveOn or more is under way
+  Walk walk_;
+};
+
+}  // namespace farside::pool
