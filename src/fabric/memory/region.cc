@@ -1,0 +1,224 @@
+#include "fabric/memory/region.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/size.h"
+
+namespace farside::fabric::memory {
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+// What the kernel counts file sizes with; it also rounds mappings up to whole pages and must not wrap around.
+constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max() / 2;
+
+// A file descriptor that is closed unless it is released.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  bool open() const { return descriptor_ >= 0; }
+  int get() const { return descriptor_; }
+  int Release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+// A name that is taken away again.
+class TemporaryName {
+ public:
+  explicit TemporaryName(const std::string& path) : path_(path) {}
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() { ::unlink(path_.c_str()); }
+
+ private:
+  const std::string& path_;
+};
+
+ErrorCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR: return ErrorCode::kNotFound;
+    case EEXIST: return ErrorCode::kAlreadyExists;
+    case EACCES:
+    case EPERM:
+    case EROFS: return ErrorCode::kPermissionDenied;
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case ENOSPC: return ErrorCode::kOutOfMemory;
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG: return ErrorCode::kInvalidArgument;
+    default: return ErrorCode::kUnavailable;
+  }
+}
+
+// "cannot open pools/a: Permission denied"
+Error Cannot(std::string_view what, std::string_view path, int error) {
+  return Error(CodeOf(error),
+               fmt::format("cannot {} {}: {}", what, Escape(path), std::generic_category().message(error)));
+}
+
+Status Lock(const File& file, const std::string& path, Region::Access access) {
+  const int mode = access == Region::Access::kShared ? LOCK_EX : LOCK_SH;
+  if (::flock(file.get(), mode | LOCK_NB) == 0) return OkStatus();
+  if (errno != EWOULDBLOCK) return Cannot("lock", path, errno);
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("{} is in use by another process; wait until it has ended", Escape(path)));
+}
+
+// Sees to it that every byte has a block. The free space is looked at first, because some file systems hand
+// out all that they have before they give up.
+Status Reserve(const File& file, const std::string& path, uint64_t bytes) {
+  struct statvfs disk {};
+  if (::fstatvfs(file.get(), &disk) != 0) return Cannot("look at the file system of", path, errno);
+  const bool says_nothing = disk.f_blocks == 0;  // some file systems do not count
+  const uint64_t free_bytes = says_nothing ? kMostBytes : uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (bytes > free_bytes) {
+    constexpr uint64_t kMiB = uint64_t{1} << 20;
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("cannot create {}: it needs {}, and its file system has {} left; choose a "
+                             "smaller size",
+                             Escape(path), FormatSize(bytes), FormatSize(free_bytes / kMiB * kMiB)));
+  }
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) return Cannot("reserve the blocks of", path, error);
+  return OkStatus();
+}
+
+// A name is durable when its folder is.
+Status PersistName(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.open()) return Cannot("open", folder.native(), errno);
+  if (::fsync(file.get()) != 0 && errno != EINVAL) {  // EINVAL: this file system has no such thing
+    return Cannot("persist", folder.native(), errno);
+  }
+  return OkStatus();
+}
+
+Result<std::span<std::byte>> MapFile(const File& file, const std::string& path, uint64_t bytes,
+                                     Region::Access access) {
+  // A private mapping of a file that is larger than memory is fine as long as few pages are stored to.
+  const int flags = access == Region::Access::kShared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
+  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+  if (address == MAP_FAILED) return Cannot("map", path, errno);
+  return std::span(static_cast<std::byte*>(address), bytes);
+}
+
+}  // namespace
+
+Result<Region> Region::Anonymous(uint64_t bytes) {
+  void* address = MAP_FAILED;
+  errno = ENOMEM;
+  if (bytes <= kMostBytes) {
+    address =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (address == MAP_FAILED) {
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("cannot map {} of memory ({}); choose a smaller region", FormatSize(bytes),
+                             std::generic_category().message(errno)));
+  }
+  if (bytes >= 2 * kHugePageBytes) {
+    static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));  // only advice: small pages work too
+  }
+  return Region({static_cast<std::byte*>(address), bytes}, -1, false);
+}
+
+// Who dies before the link leaves the temporary name; who dies right after it leaves both names, and the file
+// is complete under either.
+Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare) {
+  assert(bytes > 0);
+  std::string temporary = path + ".XXXXXX";
+  File file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file.open()) return Cannot("create", path, errno);
+  const TemporaryName name(temporary);
+
+  // Before the file can be found by others, so that nobody opens it in between.
+  if (Status locked = Lock(file, temporary, Access::kShared); !locked.ok()) return locked.error();
+  if (Status reserved = Reserve(file, path, bytes); !reserved.ok()) return reserved.error();
+  Result<std::span<std::byte>> mapped = MapFile(file, path, bytes, Access::kShared);
+  if (!mapped.ok()) return mapped.error();
+  Region region(*mapped, file.Release(), true);
+
+  if (Status prepared = prepare(region); !prepared.ok()) return prepared.error();
+  if (::fsync(region.file_) != 0) return Cannot("persist", path, errno);
+  // Unlike a rename, a link replaces nothing that somebody else has made in the meantime.
+  if (::link(temporary.c_str(), path.c_str()) != 0) return Cannot("create", path, errno);
+  if (Status persisted = PersistName(path); !persisted.ok()) {
+    ::unlink(path.c_str());
+    return persisted.error();
+  }
+  return region;
+}
+
+Result<Region> Region::OpenFile(const std::string& path, Access access) {
+  // O_NONBLOCK: to open a pipe may wait for ever. It means nothing to regular files.
+  const int mode = access == Access::kShared ? O_RDWR : O_RDONLY;
+  File file(::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return Cannot("open", path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return Cannot("look at", path, errno);
+  if (S_ISDIR(status.st_mode)) return Cannot("open", path, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file", Escape(path)));
+  }
+  if (Status locked = Lock(file, path, access); !locked.ok()) return locked.error();
+  // Again, now that nobody changes it any more.
+  if (::fstat(file.get(), &status) != 0) return Cannot("look at", path, errno);
+  if (status.st_size == 0) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{} is an empty file", Escape(path)));
+  }
+  Result<std::span<std::byte>> mapped = MapFile(file, path, static_cast<uint64_t>(status.st_size), access);
+  if (!mapped.ok()) return mapped.error();
+  return Region(*mapped, file.Release(), access == Access::kShared);
+}
+
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  std::swap(file_, other.file_);
+  std::swap(durable_, other.durable_);
+  return *this;
+}
+
+Region::~Region() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (file_ >= 0) ::close(file_);
+}
+
+Status Region::Persist(uint64_t offset, uint64_t size) const {
+  assert(offset <= bytes_.size() && size <= bytes_.size() - offset);
+  if (!durable_ || size == 0) return OkStatus();
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t first = offset - offset % page;
+  if (::msync(bytes_.data() + first, offset + size - first, MS_SYNC) == 0) return OkStatus();
+  return Error(ErrorCode::kUnavailable, fmt::format("the kernel cannot persist a mapped file: {}",
+                                                    std::generic_category().message(errno)));
+}
+
+}  // namespace farside::fabric::memory

@@ -1,0 +1,69 @@
+// The memory of a node: its bytes, and how they are made to survive a power cut.
+//
+//   Region::Anonymous    memory of this process, zeroed; ends with it
+//   Region::CreateFile   a new mapped file
+//   Region::OpenFile     one that exists
+//
+// About files:
+//
+// * A new file is filled under another name, beside its own, and gets its name when it is complete and durable.
+//   So a crash leaves either no file of that name or a complete one; what it may leave is PATH.xxxxxx.
+// * Its blocks are reserved when it is made. A store to a page for which a full file system has no block is a
+//   SIGBUS in the middle of an operation; reserving turns it into an Error before there is anything to lose.
+//   (File systems that copy on write may need blocks later all the same, and whoever cuts a mapped file short
+//   causes the SIGBUS too.)
+// * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process.
+// * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "farside/result.h"
+
+namespace farside::fabric::memory {
+
+class Region {
+ public:
+  enum class Access : uint8_t {
+    kShared,   // stores reach the file; nobody else may have it open
+    kPrivate,  // stores stay in this process and cannot reach the file; others may read it at the same time
+  };
+  // Fills a new region. An error means that there shall be none.
+  using Prepare = std::function<Status(Region&)>;
+
+  // Address space for `bytes` (more than 0); pages come when they are first touched. Large regions ask for
+  // huge pages, which spare most of the misses of the TLB; whether the kernel gives them is its business.
+  static Result<Region> Anonymous(uint64_t bytes);
+  // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.
+  // Only the owner may read and write the new file.
+  static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare);
+  // All bytes of a file, which is changed by stores alone. kNotFound if there is none; kUnavailable if another
+  // Region has it; kInvalidArgument if it is empty or no regular file.
+  static Result<Region> OpenFile(const std::string& path, Access access);
+
+  Region(Region&& other) noexcept { *this = std::move(other); }
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
+
+  // Aligned to a page.
+  std::span<std::byte> bytes() const { return bytes_; }
+
+  // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them). Does
+  // nothing on memory that cannot outlive this process.
+  Status Persist(uint64_t offset, uint64_t size) const;
+
+ private:
+  Region(std::span<std::byte> bytes, int file, bool durable)
+      : bytes_(bytes), file_(file), durable_(durable) {}
+
+  std::span<std::byte> bytes_;
+  int file_ = -1;  // kept open for its lock
+  bool durable_ = false;
+};
+
+}  // namespace farside::fabric::memory
