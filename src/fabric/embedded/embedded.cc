@@ -10,28 +10,42 @@ namespace {
 
 Error Refuse(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
 
+Status CheckSize(size_t node, uint64_t bytes) {
+  if (bytes != 0 && bytes % kLineBytes == 0) return OkStatus();
+  return Refuse(
+      fmt::format("the region of node {} has {} bytes; choose a multiple of {}", node, bytes, kLineBytes));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(const Options& options) {
+  std::vector<memory::Region> regions;
+  for (size_t node = 0; node < options.region_bytes.size(); ++node) {
+    const uint64_t bytes = options.region_bytes[node];
+    if (Status good = CheckSize(node, bytes); !good.ok()) return good.error();
+    Result<memory::Region> region = memory::Region::Anonymous(bytes);
+    if (!region.ok()) return region.error();
+    regions.push_back(std::move(*region));
+  }
+  return Open(std::move(regions), options.clock);
+}
+
+Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(std::vector<memory::Region> regions,
+                                                             const Clock* clock) {
   constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
-  const size_t nodes = options.region_bytes.size();
-  if (nodes == 0 || nodes > kMostNodes) {
-    return Refuse(fmt::format("{} memory nodes were asked for; 1 to {} are possible", nodes, kMostNodes));
+  if (regions.empty() || regions.size() > kMostNodes) {
+    return Refuse(
+        fmt::format("{} memory nodes were asked for; 1 to {} are possible", regions.size(), kMostNodes));
   }
 
   std::unique_ptr<EmbeddedFabric> fabric(new EmbeddedFabric());
   Shared& shared = fabric->shared_;
-  shared.region_bytes = options.region_bytes;
-  shared.clock = options.clock != nullptr ? options.clock : &fabric->steady_clock_;
-  for (size_t node = 0; node < nodes; ++node) {
-    const uint64_t bytes = options.region_bytes[node];
-    if (bytes == 0 || bytes % kLineBytes != 0) {
-      return Refuse(fmt::format("the region of node {} has {} bytes; choose a multiple of {}", node, bytes,
-                                kLineBytes));
-    }
-    Result<memory::Mapping> region = memory::Mapping::Create(bytes);
-    if (!region.ok()) return region.error();
-    shared.nodes.push_back(std::make_unique<Node>(std::move(*region)));
+  shared.clock = clock != nullptr ? clock : &fabric->steady_clock_;
+  for (memory::Region& region : regions) {
+    const uint64_t bytes = region.bytes().size();
+    if (Status good = CheckSize(shared.nodes.size(), bytes); !good.ok()) return good.error();
+    shared.region_bytes.push_back(bytes);
+    shared.nodes.push_back(std::make_unique<Node>(std::move(region)));
   }
   return fabric;
 }

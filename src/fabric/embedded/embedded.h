@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "fabric/embedded/client.h"
 #include "fabric/fabric.h"
+#include "fabric/memory/region.h"
 
 namespace farside::fabric::embedded {
 
@@ -23,8 +24,11 @@ struct Options {
 
 class EmbeddedFabric final : public Fabric {
  public:
-  // The regions are zero.
+  // The regions are zero, and end with the fabric.
   static Result<std::unique_ptr<EmbeddedFabric>> Open(const Options& options);
+  // Over regions that may hold something already, one per node; whole lines.
+  static Result<std::unique_ptr<EmbeddedFabric>> Open(std::vector<memory::Region> regions,
+                                                      const Clock* clock = nullptr);
 
   std::string_view name() const override { return "embedded"; }
   std::span<const uint64_t> region_bytes() const override { return shared_.region_bytes; }

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "fabric/memory/line_memory.h"
-#include "fabric/memory/mapping.h"
+#include "fabric/memory/region.h"
 
 namespace farside::fabric::embedded {
 
 class Node {
  public:
-  explicit Node(memory::Mapping region)
+  explicit Node(memory::Region region)
       : region_(std::move(region)),
         stripes_(std::make_unique<memory::StripeTable>()),
         memory_(region_.bytes(), *stripes_) {}
@@ -22,7 +22,7 @@ class Node {
   std::mutex& cpu() { return cpu_; }
 
  private:
-  const memory::Mapping region_;
+  const memory::Region region_;
   const std::unique_ptr<memory::StripeTable> stripes_;
   memory::LineMemory memory_;
   std::mutex cpu_;
