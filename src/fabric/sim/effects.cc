@@ -79,7 +79,7 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
     const SimNode::OpenAtomic open = node.AtomicOn(verb.verb.at.offset);
     if (open.flight != nullptr) TakeEffect(*open.flight, *open.verb, false);
     node.Fetch(flight, verb);
-    if (random_.Chance(options_.chaos.split_atomic, kOneIn)) {
+    if (CrashesMid(verb) || random_.Chance(options_.chaos.split_atomic, kOneIn)) {
       if (tracing()) Say(flight.owner, fmt::format("#{} {} fetches {:#x}", verb.number, options_.trace->What(verb.verb), verb.verb.old));
       return;
     }
@@ -133,6 +133,7 @@ void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
     while (!node.DrainOne()) continue;  // the node's CPU does not die with the client
   }
   flight.cut = true;
+  verb.dropped = true;
   verb.pending = 0;
   FinishVerb(flight, verb);
 }

@@ -127,30 +127,40 @@ bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
   return false;
 }
 
-void SimFabric::ExactFaultAfter(Flight& flight, FlyingVerb& verb) {
-  if (!options_.fault.has_value() || fault_fired_ || options_.fault->verb != verb.number) return;
-  if (flight.client == nullptr) return;
-  const bool done = flight.IsDone(verb);
+// True if the client died. Looked at after every step of a flight, and before the next one: meanwhile another
+// client may have finished the verb (see CloseWindows and TakeEffectOnWord).
+bool SimFabric::ExactFaultAfter(Flight& flight) {
+  if (!options_.fault.has_value() || fault_fired_ || flight.client == nullptr) return false;
+  const FlyingVerb* verb = flight.Find(options_.fault->verb);
+  if (verb == nullptr || verb->dropped) return false;
+  const bool done = flight.IsDone(*verb);
   switch (options_.fault->kind) {
     case FaultKind::kCrashMid:
-      if (done) return;
+      if (done || !verb->Started()) return false;
       fault_fired_ = true;
       CrashClient(*flight.client, &flight);
-      return;
+      return true;
     case FaultKind::kCrashAfter:
-      if (!done) return;
+      if (!done) return false;
       fault_fired_ = true;
       CrashClient(*flight.client, &flight);
-      return;
+      return true;
     case FaultKind::kSleepAfter:
-      if (!done) return;
+      if (!done) return false;
       fault_fired_ = true;
       Sleep(flight.owner, options_.chaos.longest_sleep);
-      return;
+      return false;
     case FaultKind::kCrashBefore:
     case FaultKind::kLoseCompletion:
-    case FaultKind::kSleepBefore: return;
+    case FaultKind::kSleepBefore: return false;
   }
+  return false;
+}
+
+// Whether this verb is to be taken apart, so that its client can die in the middle.
+bool SimFabric::CrashesMid(const FlyingVerb& verb) const {
+  return options_.fault.has_value() && options_.fault->kind == FaultKind::kCrashMid &&
+         options_.fault->verb == verb.number && !fault_fired_;
 }
 
 }  // namespace farside::fabric::sim

@@ -37,6 +37,7 @@ struct FlyingVerb {
   uint64_t pending = 0;     // bit i: the i-th piece has not taken effect
   uint32_t pieces = 0;
   bool fetched = false;     // an atomic between its two steps; a Call whose handler has run
+  bool dropped = false;     // it has not taken effect, or not as a whole, and never will
   size_t at_buffer = 0;     // its bytes in the flight's buffer
   uint64_t window = 0;      // event at which the first piece was sampled; 0: no window is open
 
@@ -54,6 +55,11 @@ class Flight : public Event {
 
   // A verb that may take effect now, chosen by `random`; the flight must not be Landed().
   FlyingVerb& PickEnabled(Random& random);
+  // The verb with this number, or null.
+  FlyingVerb* Find(uint64_t number) {
+    const uint64_t position = number - verbs.front().number;
+    return position < verbs.size() ? &verbs[position] : nullptr;
+  }
   // Called when the pieces of `verb` are all done, or will never be.
   void Finish(FlyingVerb& verb) { done_ |= uint64_t{1} << (&verb - verbs.data()); }
   bool IsDone(const FlyingVerb& verb) const { return (done_ >> (&verb - verbs.data()) & 1) != 0; }

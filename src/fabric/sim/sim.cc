@@ -173,7 +173,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
 }
 
 SimFabric::Next SimFabric::Move(Flight& flight) {
-  if (RandomFault(flight)) return Next::kStay;
+  if (RandomFault(flight) || ExactFaultAfter(flight)) return Next::kStay;
   if (flight.Landed()) return Deliver(flight);
 
   FlyingVerb& verb = flight.PickEnabled(random_);
@@ -186,10 +186,8 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
   if (flight.due > now_) return Next::kLater;  // it fell asleep
 
   CloseWindows(flight);
-  const bool mid = options_.fault.has_value() && options_.fault->kind == FaultKind::kCrashMid &&
-                   options_.fault->verb == verb.number;
-  TakeEffect(flight, verb, mid || random_.Chance(options_.chaos.tear, kOneIn));
-  ExactFaultAfter(flight, verb);
+  TakeEffect(flight, verb, CrashesMid(verb) || random_.Chance(options_.chaos.tear, kOneIn));
+  if (ExactFaultAfter(flight)) return Next::kStay;
 
   if (!flight.Landed()) return Next::kStay;
   flight.due = now_ + SomeDelay(options_.chaos.delay_answer);
@@ -199,16 +197,16 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
 SimFabric::Next SimFabric::Deliver(Flight& flight) {
   SimClient* client = flight.client;
   Trip* trip = flight.trip;
+  if (client != nullptr && trip != nullptr && client->asleep_until_ > now_) {
+    flight.due = client->asleep_until_;
+    return Next::kLater;
+  }
+  if (client != nullptr && (flight.lose_completion || flight.cut)) Break(*client);
   if (client == nullptr || trip == nullptr) {
     Retire(flight);
     return Next::kGone;
   }
-  if (client->asleep_until_ > now_) {
-    flight.due = client->asleep_until_;
-    return Next::kLater;
-  }
 
-  if (flight.lose_completion || flight.cut) Break(*client);
   if (!flight.cut && client->broken_.has_value()) {
     flight.error = LostCompletion(trip->verbs, "the connection was lost in the middle of a trip");
   }

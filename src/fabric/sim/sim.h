@@ -136,7 +136,8 @@ class SimFabric final : public Fabric {
   // ---- faults
   bool RandomFault(Flight& flight);
   bool ExactFaultBefore(Flight& flight, FlyingVerb& verb);
-  void ExactFaultAfter(Flight& flight, FlyingVerb& verb);
+  bool ExactFaultAfter(Flight& flight);
+  bool CrashesMid(const FlyingVerb& verb) const;
   void Break(SimClient& client);
   void CrashClient(SimClient& client, Flight* cut);
   SimClient* FindClient(ClientId client);
