@@ -129,7 +129,7 @@ void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
       node.Forget(verb);
     }
   }
-  if (verb.fetched && verb.verb.kind == VerbKind::kCall) {
+  if (node.calling() == &flight) {
     while (!node.DrainOne()) continue;  // the node's CPU does not die with the client
   }
   flight.cut = true;
@@ -144,33 +144,36 @@ void SimFabric::DropAll(Flight& flight) {
   }
 }
 
-bool SimFabric::IsRefused(const Flight& flight, const SimNode& node, size_t node_index) const {
-  if (node.IsCutOff(flight.owner)) return true;
-  return flight.client != nullptr && flight.client->incarnations_[node_index] != node.incarnation();
+bool SimFabric::IsRefused(const Flight& flight, const FlyingVerb& verb) const {
+  const SimNode& node = nodes_[Index(verb.verb.at.node)];
+  return node.IsCutOff(flight.owner) || verb.incarnation != node.incarnation();
 }
 
+// Its verbs on other nodes go on; so what to tell the client is known only when all have landed.
 void SimFabric::Refuse(Flight& flight, NodeId node) {
-  bool dropped = false;
   for (FlyingVerb& verb : flight.verbs) {
     if (verb.verb.at.node != node || flight.IsDone(verb)) continue;
     Drop(flight, verb);
-    dropped = true;
+    flight.refused_by = node;
   }
-  if (!dropped || flight.error.has_value()) return;
-  const bool fenced = nodes_[Index(node)].IsCutOff(flight.owner);
+}
+
+Error SimFabric::Refusal(const Flight& flight) const {
+  const uint16_t node = Index(*flight.refused_by);
+  const bool fenced = nodes_[node].IsCutOff(flight.owner);
   if (flight.touched) {
-    flight.error = Error(ErrorCode::kOutcomeUnknown,
-                         fmt::format("{} in the middle of a trip; the write may or may not have happened: read it back "
-                                     "after reconnecting",
-                                     fenced ? "this client was fenced" : "the node restarted"));
-  } else if (fenced) {
-    flight.error = Error(ErrorCode::kFenced, fmt::format("node {} has cut off client {}: it was taken for dead; nothing was "
-                                                         "changed; reconnect as a new client",
-                                                         Index(node), Number(flight.owner)));
-  } else {
-    flight.error = Error(ErrorCode::kUnavailable,
-                         fmt::format("node {} has restarted; nothing was changed; reconnect as a new client", Index(node)));
+    return Error(ErrorCode::kOutcomeUnknown,
+                 fmt::format("{} in the middle of a trip; the write may or may not have happened: read it back "
+                             "after reconnecting",
+                             fenced ? "this client was fenced" : "the node restarted"));
   }
+  if (fenced) {
+    return Error(ErrorCode::kFenced, fmt::format("node {} has cut off client {}: it was taken for dead; nothing was "
+                                                 "changed; reconnect as a new client",
+                                                 node, Number(flight.owner)));
+  }
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("node {} has restarted; nothing was changed; reconnect as a new client", node));
 }
 
 }  // namespace farside::fabric::sim

@@ -61,6 +61,7 @@ void SimFabric::Sleep(ClientId id, Nanos duration) {
 
 void SimFabric::RestartNode(NodeId node, bool keep_memory) {
   SimNode& restarted = nodes_[Index(node)];
+  restarted.StopHandler();
   for (Flight* flight : flights_) Refuse(*flight, node);
   restarted.Restart(keep_memory);
   if (tracing()) Say(ClientId::kNone, fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));

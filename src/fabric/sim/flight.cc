@@ -35,6 +35,7 @@ void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads,
   reply.clear();
   error.reset();
   touched = cut = lose_completion = false;
+  refused_by.reset();
   client = nullptr;
   trip = nullptr;
   last_effect = 0;

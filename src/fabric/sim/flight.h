@@ -33,6 +33,7 @@ struct Piece {
 struct FlyingVerb {
   Verb verb;
   uint64_t number = 0;      // over all clients, in the order of posting
+  uint64_t incarnation = 0; // of the node to which its client is connected
   uint64_t waits_for = 0;   // bit i: the i-th verb of the trip must be done first
   uint64_t pending = 0;     // bit i: the i-th piece has not taken effect
   uint32_t pieces = 0;
@@ -70,9 +71,10 @@ class Flight : public Event {
   std::vector<std::byte> buffer;
   std::string request;            // of a Call
   std::string reply;
-  std::optional<Error> error;     // why it was refused or its Call failed
-  bool touched = false;           // some piece has taken effect
+  std::optional<Error> error;     // the answer of a handler
+  bool touched = false;           // some piece has taken effect that may have changed something
   bool cut = false;               // some verb will never take effect
+  std::optional<NodeId> refused_by;
   bool lose_completion = false;
 
   ClientId owner{};

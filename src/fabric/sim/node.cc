@@ -35,12 +35,15 @@ void SimNode::SetWord(uint64_t offset, uint64_t word) {
   std::memcpy(memory_.data() + offset, &word, sizeof(word));
 }
 
-void SimNode::Restart(bool keep_memory) {
-  ++incarnation_;
-  open_atomics_.clear();
+void SimNode::StopHandler() {
   calling_ = nullptr;
   cpu_stores_.clear();
   visible_stores_ = 0;
+}
+
+void SimNode::Restart(bool keep_memory) {
+  assert(open_atomics_.empty() && calling_ == nullptr);
+  ++incarnation_;
   if (!keep_memory) std::fill(memory_.begin(), memory_.end(), std::byte{0});
 }
 
@@ -97,9 +100,7 @@ bool SimNode::DrainOne() {
     SetWord(store.offset, store.word);
   }
   if (visible_stores_ < cpu_stores_.size()) return false;
-  calling_ = nullptr;
-  cpu_stores_.clear();
-  visible_stores_ = 0;
+  StopHandler();
   return true;
 }
 

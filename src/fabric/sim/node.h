@@ -23,7 +23,9 @@ class SimNode {
   void SetWord(uint64_t offset, uint64_t word);
 
   uint64_t incarnation() const { return incarnation_; }
-  // Everything half done is gone; the region too, unless it is persistent.
+  // The handler that is running stops where it is: its further stores never become visible.
+  void StopHandler();
+  // Nothing may be half done any more. The region is gone, unless it is persistent.
   void Restart(bool keep_memory);
 
   void CutOff(ClientId client) { fenced_.insert(client); }

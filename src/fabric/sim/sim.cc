@@ -157,6 +157,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
   free_flights_.pop_back();
   flight.Load(order, verbs, options_.chaos.ordered_reads, verbs_posted_);
   verbs_posted_ += verbs.size();
+  for (FlyingVerb& verb : flight.verbs) verb.incarnation = client->incarnations_[Index(verb.verb.at.node)];
   flight.owner = owner;
   flight.client = client;
   flight.trip_number = ++trips_posted_;
@@ -177,8 +178,7 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
   if (flight.Landed()) return Deliver(flight);
 
   FlyingVerb& verb = flight.PickEnabled(random_);
-  const size_t node_index = Index(verb.verb.at.node);
-  if (IsRefused(flight, nodes_[node_index], node_index)) {
+  if (IsRefused(flight, verb)) {
     Refuse(flight, verb.verb.at.node);
     return Next::kStay;
   }
@@ -207,7 +207,9 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
     return Next::kGone;
   }
 
-  if (!flight.cut && client->broken_.has_value()) {
+  if (flight.refused_by.has_value()) {
+    flight.error = Refusal(flight);
+  } else if (client->broken_.has_value()) {
     flight.error = LostCompletion(trip->verbs, "the connection was lost in the middle of a trip");
   }
   // A Call that its handler refuses is a round trip like any other.

@@ -129,7 +129,8 @@ class SimFabric final : public Fabric {
   void Drop(Flight& flight, FlyingVerb& verb);
   void DropAll(Flight& flight);
   void Refuse(Flight& flight, NodeId node);
-  bool IsRefused(const Flight& flight, const SimNode& node, size_t node_index) const;
+  bool IsRefused(const Flight& flight, const FlyingVerb& verb) const;
+  Error Refusal(const Flight& flight) const;
   Next Deliver(Flight& flight);
   void Retire(Flight& flight);
 
