@@ -94,6 +94,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
   for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
     const ClientSlot& seen = slots[slot];
+    if (seen.state.state() != ClientState::kFree && slot != self_.slot()) ++view.others;
     switch (seen.state.state()) {
       case ClientState::kFree: break;
       case ClientState::kFenced: view.fenced.push_back(Owner(slot, seen.state.generation())); break;

@@ -41,6 +41,7 @@ struct RegistryView {
   uint64_t safe_epoch = 0;     // whatever was stamped with less may be reused
   uint64_t settled_epoch = 0;  // whatever others retired before this has been given back
   std::vector<Owner> fenced;   // cut off, and waiting to be adopted
+  uint32_t others = 0;         // slots that others hold, the fenced included
 };
 
 class Membership {
