@@ -55,7 +55,7 @@ void SimFabric::Crash(ClientId id) {
 void SimFabric::Sleep(ClientId id, Nanos duration) {
   SimClient* client = FindClient(id);
   if (client == nullptr) return;
-  client->asleep_until_ = now_ + duration;
+  client->asleep_until_ = std::max(client->asleep_until_, now_ + duration);
   if (tracing()) Say(id, fmt::format("falls asleep for {} ns", duration.count()));
 }
 
@@ -85,25 +85,28 @@ bool SimFabric::RandomFault(Flight& flight) {
   }
   roll -= chaos.crash;
   if (roll < chaos.lose_completion) {
-    // The client hears now that the connection is gone; what is in flight goes on without it.
     if (tracing()) Say(flight.owner, fmt::format("loses its connection; trip {} goes unanswered", flight.trip_number));
     Break(*client);
+    if (random_.Chance(1, 2)) DropAll(flight);
+    if (client->asleep_until_ > now_) return true;  // it hears when it wakes
+    // The client hears now that the connection is gone; what is in flight goes on without it.
     Trip* trip = flight.trip;
     trip->Fail(LostCompletion(trip->verbs, "the connection was lost in the middle of a trip"));
     trip->backend_data = nullptr;
     flight.trip = nullptr;
-    if (random_.Chance(1, 2)) DropAll(flight);
     trip->Resume();
     return true;
   }
   roll -= chaos.lose_completion;
   if (roll < chaos.sleep) {
     Sleep(client->id(), Nanos(random_.LogUniform(static_cast<uint64_t>(chaos.longest_sleep.count()))));
+    // Perhaps it fell asleep before its device had all of the trip.
+    if (random_.Chance(1, 2)) flight.held_until = client->asleep_until_;
   }
   return false;
 }
 
-// True if the client died instead of the verb taking effect.
+// True if something happened instead of the verb taking effect.
 bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
   if (!options_.fault.has_value() || fault_fired_ || options_.fault->verb != verb.number) return false;
   if (flight.client == nullptr || verb.Started()) return false;
@@ -115,8 +118,8 @@ bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
     case FaultKind::kSleepBefore:
       fault_fired_ = true;
       Sleep(flight.owner, options_.chaos.longest_sleep);
-      flight.due = now_ + options_.chaos.longest_sleep;
-      return false;
+      flight.held_until = now_ + options_.chaos.longest_sleep;
+      return true;
     case FaultKind::kLoseCompletion:
       fault_fired_ = true;
       flight.lose_completion = true;

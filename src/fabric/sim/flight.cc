@@ -36,6 +36,7 @@ void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads,
   error.reset();
   touched = cut = lose_completion = false;
   refused_by.reset();
+  held_until = Nanos(0);
   client = nullptr;
   trip = nullptr;
   last_effect = 0;

@@ -76,6 +76,7 @@ class Flight : public Event {
   bool cut = false;               // some verb will never take effect
   std::optional<NodeId> refused_by;
   bool lose_completion = false;
+  Nanos held_until{};             // nothing of it happens before
 
   ClientId owner{};
   SimClient* client = nullptr;    // null: the client object is gone

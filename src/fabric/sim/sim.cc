@@ -175,6 +175,10 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
 
 SimFabric::Next SimFabric::Move(Flight& flight) {
   if (RandomFault(flight) || ExactFaultAfter(flight)) return Next::kStay;
+  if (flight.held_until > now_) {
+    flight.due = flight.held_until;
+    return Next::kLater;
+  }
   if (flight.Landed()) return Deliver(flight);
 
   FlyingVerb& verb = flight.PickEnabled(random_);
@@ -183,7 +187,6 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
     return Next::kStay;
   }
   if (ExactFaultBefore(flight, verb)) return Next::kStay;
-  if (flight.due > now_) return Next::kLater;  // it fell asleep
 
   CloseWindows(flight);
   TakeEffect(flight, verb, CrashesMid(verb) || random_.Chance(options_.chaos.tear, kOneIn));
