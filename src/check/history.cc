@@ -1,0 +1,343 @@
+#include "check/history.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace farside::check {
+namespace {
+
+constexpr size_t kLongestPrinted = 40;  // bytes of a key or value that are shown in full
+constexpr size_t kShortened = 16;       // bytes shown of a longer one
+constexpr size_t kWidestText = 64;      // of a row of a chart, before its bar
+constexpr size_t kWidestChart = 160;    // columns of bars
+
+[[maybe_unused]] bool Fits(Kind kind, const Outcome& outcome) {
+  switch (kind) {
+    case Kind::kGet: return std::holds_alternative<Found>(outcome);
+    case Kind::kPut: return std::holds_alternative<Stored>(outcome);
+    case Kind::kInsert:
+    case Kind::kUpdate:
+    case Kind::kDelete:
+    case Kind::kCompareAndSet: return std::holds_alternative<Applied>(outcome);
+    case Kind::kIncrement: return std::holds_alternative<Counted>(outcome);
+  }
+  return false;
+}
+
+bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
+
+bool IsWordCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+         c == '.' || c == ':' || c == '/';
+}
+
+// FNV-1a: only to tell long values apart on paper.
+uint32_t ShortHash(std::string_view bytes) {
+  uint32_t hash = 2166136261u;
+  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+std::string Quoted(std::string_view bytes) {
+  std::string text = "\"";
+  for (char c : bytes) {
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (IsPrintable(c)) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return text + '"';
+}
+
+std::string ArgumentsOf(const Operation& operation) {
+  const std::string key = Printable(operation.key);
+  switch (operation.kind) {
+    case Kind::kGet:
+    case Kind::kDelete: return key;
+    case Kind::kPut:
+    case Kind::kInsert:
+    case Kind::kUpdate: return fmt::format("{}, {}", key, Printable(operation.value));
+    case Kind::kCompareAndSet:
+      return fmt::format("{}, {}, {}", key, Printable(operation.expected), Printable(operation.value));
+    case Kind::kIncrement: return fmt::format("{}, {}", key, operation.delta);
+  }
+  return key;
+}
+
+std::string AnswerOf(const Operation& operation) {
+  if (operation.refused()) return fmt::format("refused: {}", operation.why);
+  if (operation.maybe()) return "no answer";
+  if (const auto* found = std::get_if<Found>(&operation.outcome)) {
+    return found->value ? Printable(*found->value) : "absent";
+  }
+  if (const auto* stored = std::get_if<Stored>(&operation.outcome)) {
+    if (!stored->inserted) return "ok";
+    return *stored->inserted ? "inserted" : "replaced";
+  }
+  if (const auto* applied = std::get_if<Applied>(&operation.outcome)) {
+    return applied->applied ? "applied" : "not applied";
+  }
+  return fmt::format("#{}", std::get<Counted>(operation.outcome).value);
+}
+
+std::string CallAndAnswer(const Operation& operation) {
+  return fmt::format("{}({}) -> {}", Name(operation.kind), ArgumentsOf(operation), AnswerOf(operation));
+}
+
+// Columns of a chart: one per event of the operations shown, however far apart their numbers are.
+class Columns {
+ public:
+  explicit Columns(std::span<const Operation> operations) {
+    for (const Operation& operation : operations) {
+      events_.push_back(operation.invoked);
+      if (operation.returned != kNever) events_.push_back(operation.returned);
+    }
+    std::sort(events_.begin(), events_.end());
+    spacing_ = std::min<size_t>(3, kWidestChart / std::max<size_t>(1, events_.size()));
+  }
+
+  bool TooMany() const { return spacing_ == 0; }
+  size_t Width() const { return spacing_ * events_.size(); }
+  size_t Of(uint64_t event) const {
+    auto at = std::lower_bound(events_.begin(), events_.end(), event);
+    return spacing_ * static_cast<size_t>(at - events_.begin());
+  }
+
+ private:
+  std::vector<uint64_t> events_;
+  size_t spacing_;
+};
+
+std::string Bar(const Operation& operation, const Columns& columns) {
+  const size_t begin = columns.Of(operation.invoked);
+  std::string bar(begin, ' ');
+  bar += '|';
+  if (operation.returned == kNever) {
+    bar.append(columns.Width() - begin, '~');
+    return bar;
+  }
+  bar.append(columns.Of(operation.returned) - begin - 1, '=');
+  return bar + (operation.refused() ? 'x' : '|');
+}
+
+std::string TextOf(const Operation& operation) {
+  std::string text = CallAndAnswer(operation);
+  if (text.size() > kWidestText) text.replace(kWidestText - 3, std::string::npos, "...");
+  return text;
+}
+
+std::string EventsOf(const Operation& operation) {
+  if (operation.returned == kNever) return fmt::format("{}..", operation.invoked);
+  return fmt::format("{}..{}", operation.invoked, operation.returned);
+}
+
+}  // namespace
+
+OpId History::Invoke(int client, const Call& call) {
+  if (size_ == operations_.size()) operations_.emplace_back();
+  Operation& operation = operations_[size_];
+  operation.client = client;
+  operation.kind = call.kind;
+  operation.fate = Fate::kPending;
+  operation.key.assign(call.key);
+  operation.value.assign(call.value);
+  operation.expected.assign(call.expected);
+  operation.delta = call.delta;
+  operation.invoked = events_++;
+  operation.returned = kNever;
+  operation.why.clear();
+  return OpId{static_cast<uint32_t>(size_++)};
+}
+
+void History::Return(OpId id, Outcome outcome) {
+  Operation& operation = PendingOperation(id);
+  assert(Fits(operation.kind, outcome));
+  operation.fate = Fate::kAnswered;
+  operation.returned = events_++;
+  operation.outcome = std::move(outcome);
+}
+
+// Takes no event number: nothing is ordered after an operation that may still happen.
+void History::LoseAnswer(OpId id) { PendingOperation(id).fate = Fate::kMaybe; }
+
+void History::Refuse(OpId id, std::string why) {
+  Operation& operation = PendingOperation(id);
+  operation.fate = Fate::kRefused;
+  operation.returned = events_++;
+  operation.why = std::move(why);
+}
+
+void History::Clear() {
+  size_ = 0;
+  events_ = 0;
+}
+
+const Operation& History::operator[](OpId id) const {
+  assert(static_cast<size_t>(id) < size_);
+  return operations_[static_cast<size_t>(id)];
+}
+
+Operation& History::PendingOperation(OpId id) {
+  assert(static_cast<size_t>(id) < size_);
+  Operation& operation = operations_[static_cast<size_t>(id)];
+  assert(operation.fate == Fate::kPending);
+  return operation;
+}
+
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kGet: return "Get";
+    case Kind::kPut: return "Put";
+    case Kind::kInsert: return "Insert";
+    case Kind::kUpdate: return "Update";
+    case Kind::kDelete: return "Delete";
+    case Kind::kCompareAndSet: return "CompareAndSet";
+    case Kind::kIncrement: return "Increment";
+  }
+  return "unknown kind";
+}
+
+std::string Printable(std::string_view bytes) {
+  const bool printable = std::all_of(bytes.begin(), bytes.end(), IsPrintable);
+  if (bytes.size() == 8 && !printable) {
+    uint64_t counter = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      counter |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+    }
+    return fmt::format("#{}", counter);
+  }
+  if (bytes.size() > kLongestPrinted) {
+    return fmt::format("{}...({} bytes, hash {:08x})", Quoted(bytes.substr(0, kShortened)), bytes.size(),
+                       ShortHash(bytes));
+  }
+  const bool word = !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), IsWordCharacter);
+  // The word "absent" is what a Get of nothing prints.
+  return word && bytes != "absent" ? std::string(bytes) : Quoted(bytes);
+}
+
+std::string ToString(const Operation& operation) {
+  return fmt::format("client {}: {}", operation.client, CallAndAnswer(operation));
+}
+
+std::string Chart(std::span<const Operation> operations) {
+  std::vector<const Operation*> rows;
+  for (const Operation& operation : operations) rows.push_back(&operation);
+  std::sort(rows.begin(), rows.end(),
+            [](const Operation* a, const Operation* b) { return a->invoked < b->invoked; });
+
+  size_t events_width = 0, client_width = 0, text_width = 0;
+  for (const Operation* row : rows) {
+    events_width = std::max(events_width, EventsOf(*row).size());
+    client_width = std::max(client_width, fmt::formatted_size("{}", row->client));
+    text_width = std::max(text_width, TextOf(*row).size());
+  }
+  const Columns columns(operations);
+  std::string chart;
+  for (const Operation* row : rows) {
+    chart += fmt::format("{:>{}}  client {:<{}}  ", EventsOf(*row), events_width, row->client, client_width);
+    chart += columns.TooMany() ? CallAndAnswer(*row)
+                               : fmt::format("{:<{}}  {}", TextOf(*row), text_width, Bar(*row, columns));
+    chart += '\n';
+  }
+  return chart;
+}
+
+Value Value::Of(std::string_view bytes) {
+  if (bytes.size() != 8) return {.bytes = bytes};
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    number |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return Number(number);
+}
+
+std::string Value::ToBytes() const {
+  if (!is_number) return std::string(bytes);
+  std::string text(8, '\0');
+  for (size_t i = 0; i < 8; ++i) text[i] = static_cast<char>(number >> (8 * i));
+  return text;
+}
+
+namespace {
+
+// What a conditional operation needs to be applied, and does then.
+Step AppliedStep(const Operation& operation) {
+  const Value value = Value::Of(operation.value);
+  switch (operation.kind) {
+    case Kind::kInsert: return {.needs = Needs::kAbsent, .does = Does::kStore, .stored = value};
+    case Kind::kUpdate: return {.needs = Needs::kPresent, .does = Does::kStore, .stored = value};
+    case Kind::kDelete: return {.needs = Needs::kPresent, .does = Does::kRemove};
+    default: break;
+  }
+  assert(operation.kind == Kind::kCompareAndSet);
+  return {.needs = Needs::kEqual,
+          .does = operation.expected == operation.value ? Does::kNothing : Does::kStore,
+          .compared = Value::Of(operation.expected),
+          .stored = value};
+}
+
+Step NotAppliedStep(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kInsert: return {.needs = Needs::kPresent};
+    case Kind::kUpdate:
+    case Kind::kDelete: return {.needs = Needs::kAbsent};
+    default: break;
+  }
+  assert(operation.kind == Kind::kCompareAndSet);
+  return {.needs = Needs::kNotEqual, .compared = Value::Of(operation.expected)};
+}
+
+Step AnsweredStep(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kGet: {
+      const auto& value = std::get<Found>(operation.outcome).value;
+      if (!value) return {.needs = Needs::kAbsent};
+      return {.needs = Needs::kEqual, .compared = Value::Of(*value)};
+    }
+    case Kind::kPut: {
+      const std::optional<bool> inserted = std::get<Stored>(operation.outcome).inserted;
+      const Needs needs = !inserted ? Needs::kNothing : *inserted ? Needs::kAbsent : Needs::kPresent;
+      return {.needs = needs, .does = Does::kStore, .stored = Value::Of(operation.value)};
+    }
+    case Kind::kIncrement: {
+      const uint64_t after = std::get<Counted>(operation.outcome).value;
+      const uint64_t before = after - operation.delta;
+      return {.needs = before == 0 ? Needs::kEqualOrAbsent : Needs::kEqual,
+              .does = Does::kStore,
+              .compared = Value::Number(before),
+              .stored = Value::Number(after)};
+    }
+    default: break;
+  }
+  const bool applied = std::get<Applied>(operation.outcome).applied;
+  return applied ? AppliedStep(operation) : NotAppliedStep(operation);
+}
+
+Step MaybeStep(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kGet: return {};
+    case Kind::kPut: return {.does = Does::kStore, .stored = Value::Of(operation.value)};
+    case Kind::kIncrement: return {.needs = Needs::kNumber, .does = Does::kAdd, .delta = operation.delta};
+    default: return AppliedStep(operation);
+  }
+}
+
+}  // namespace
+
+std::optional<Step> StepOf(const Operation& operation) {
+  if (operation.refused()) return std::nullopt;
+  if (operation.answered()) return AnsweredStep(operation);
+  Step step = MaybeStep(operation);
+  if (step.does == Does::kNothing) return std::nullopt;
+  step.must = false;
+  return step;
+}
+
+}  // namespace farside::check
