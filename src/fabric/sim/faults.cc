@@ -29,6 +29,23 @@ void SimFabric::Break(SimClient& client) {
   }
 }
 
+void SimFabric::LoseConnection(SimClient& client) {
+  if (client.broken_.has_value()) return;
+  Break(client);
+  for (Flight* flight : flights_) {
+    if (flight->client == &client) LeaveToFate(*flight);
+  }
+}
+
+// What becomes of a flight whose connection is gone: it ends where it is, or it goes on, perhaps much later.
+void SimFabric::LeaveToFate(Flight& flight) {
+  if (random_.Chance(1, 2)) {
+    DropAll(flight);
+  } else if (random_.Chance(1, 2)) {
+    flight.held_until = now_ + Nanos(random_.LogUniform(static_cast<uint64_t>(options_.chaos.longest_sleep.count())));
+  }
+}
+
 // What the client had in flight may still land until it is fenced, or be cut at any point; `cut` is.
 void SimFabric::CrashClient(SimClient& client, Flight* cut) {
   if (tracing()) Say(client.id(), "CRASHES");
@@ -38,7 +55,11 @@ void SimFabric::CrashClient(SimClient& client, Flight* cut) {
     if (flight->trip != nullptr) flight->trip->backend_data = nullptr;
     flight->trip = nullptr;
     flight->client = nullptr;
-    if (flight == cut || random_.Chance(1, 2)) DropAll(*flight);
+    if (flight == cut) {
+      DropAll(*flight);
+    } else {
+      LeaveToFate(*flight);
+    }
   }
   for (TimerEvent& event : timer_storage_) {
     if (event.client != &client) continue;
@@ -86,8 +107,7 @@ bool SimFabric::RandomFault(Flight& flight) {
   roll -= chaos.crash;
   if (roll < chaos.lose_completion) {
     if (tracing()) Say(flight.owner, fmt::format("loses its connection; trip {} goes unanswered", flight.trip_number));
-    Break(*client);
-    if (random_.Chance(1, 2)) DropAll(flight);
+    LoseConnection(*client);
     if (client->asleep_until_ > now_) return true;  // it hears when it wakes
     // The client hears now that the connection is gone; what is in flight goes on without it.
     Trip* trip = flight.trip;

@@ -22,6 +22,7 @@ SimClient::~SimClient() {
     if (flight->client != this) continue;
     flight->client = nullptr;
     flight->trip = nullptr;
+    if (world_.options_.chaos.lose_completion != 0) world_.LeaveToFate(*flight);
   }
   for (TimerEvent& event : world_.timer_storage_) {
     if (event.client == this) event.timer = nullptr;
@@ -33,6 +34,7 @@ std::span<const uint64_t> SimClient::region_bytes() const { return world_.region
 Nanos SimClient::Now() const { return world_.now_; }
 
 bool SimClient::Start(Trip& trip) {
+  if (crashed_) return false;  // and nobody will resume it
   std::optional<Error> refused = broken_;
   if (!refused.has_value()) refused = CheckBounds(trip.verbs, region_bytes());
   if (refused.has_value()) {
@@ -51,7 +53,7 @@ void SimClient::Abandon(Trip& trip) noexcept {
 }
 
 void SimClient::Detach(Order order, std::span<const Verb> verbs) {
-  if (broken_.has_value() || CheckBounds(verbs, region_bytes()).has_value()) return;
+  if (crashed_ || broken_.has_value() || CheckBounds(verbs, region_bytes()).has_value()) return;
   world_.Launch(id(), this, order, verbs);
 }
 
@@ -61,6 +63,7 @@ bool SimClient::HasUnawaited() const {
 }
 
 void SimClient::Start(Timer& timer) {
+  if (crashed_) return;
   if (world_.free_timers_.empty()) world_.free_timers_.push_back(&world_.timer_storage_.emplace_back());
   TimerEvent& event = *world_.free_timers_.back();
   world_.free_timers_.pop_back();
@@ -204,7 +207,8 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
     flight.due = client->asleep_until_;
     return Next::kLater;
   }
-  if (client != nullptr && (flight.lose_completion || flight.cut)) Break(*client);
+  if (client != nullptr && flight.lose_completion) LoseConnection(*client);
+  if (client != nullptr && flight.cut) Break(*client);
   if (client == nullptr || trip == nullptr) {
     Retire(flight);
     return Next::kGone;

@@ -140,6 +140,8 @@ class SimFabric final : public Fabric {
   bool ExactFaultAfter(Flight& flight);
   bool CrashesMid(const FlyingVerb& verb) const;
   void Break(SimClient& client);
+  void LoseConnection(SimClient& client);
+  void LeaveToFate(Flight& flight);
   void CrashClient(SimClient& client, Flight* cut);
   SimClient* FindClient(ClientId client);
 
