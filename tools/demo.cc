@@ -145,7 +145,8 @@ Status ShowTable(const Paint& paint) {
         "\n");
 
   ReferenceEngine engine({.buckets = 64});
-  auto fabric = fabric::embedded::EmbeddedFabric::Open({.region_bytes = {engine.region_bytes()}});
+  auto fabric = fabric::embedded::EmbeddedFabric::Open(
+      fabric::embedded::Options{.region_bytes = {engine.region_bytes()}});
   if (!fabric.ok()) return fabric.error();
   Result<std::unique_ptr<Client>> client = (*fabric)->Connect();
   if (!client.ok()) return client.error();

@@ -53,7 +53,8 @@ Status TryTable(Fabric& fabric, index::Engine& engine) {
 }
 
 Status TryEmbedded(index::Engine& engine) {
-  auto fabric = fabric::embedded::EmbeddedFabric::Open({.region_bytes = {engine.region_bytes()}});
+  auto fabric = fabric::embedded::EmbeddedFabric::Open(
+      fabric::embedded::Options{.region_bytes = {engine.region_bytes()}});
   if (!fabric.ok()) return fabric.error();
   return TryTable(**fabric, engine);
 }
