@@ -27,11 +27,11 @@ Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(const Options& opti
     if (!region.ok()) return region.error();
     regions.push_back(std::move(*region));
   }
-  return Open(std::move(regions), options.clock);
+  return Serve(std::move(regions), options.clock);
 }
 
-Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(std::vector<memory::Region> regions,
-                                                             const Clock* clock) {
+Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(std::vector<memory::Region> regions,
+                                                              const Clock* clock) {
   constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
   if (regions.empty() || regions.size() > kMostNodes) {
     return Refuse(

@@ -27,8 +27,8 @@ class EmbeddedFabric final : public Fabric {
   // The regions are zero, and end with the fabric.
   static Result<std::unique_ptr<EmbeddedFabric>> Open(const Options& options);
   // Over regions that may hold something already, one per node; whole lines.
-  static Result<std::unique_ptr<EmbeddedFabric>> Open(std::vector<memory::Region> regions,
-                                                      const Clock* clock = nullptr);
+  static Result<std::unique_ptr<EmbeddedFabric>> Serve(std::vector<memory::Region> regions,
+                                                       const Clock* clock = nullptr);
 
   std::string_view name() const override { return "embedded"; }
   std::span<const uint64_t> region_bytes() const override { return shared_.region_bytes; }
