@@ -89,6 +89,7 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
 
 Task<RegistryView> Membership::LookAround(Op& op) {
   std::vector<ClientSlot> slots(geometry_.client_slots);
+  const Nanos asked = client_.Now();
   co_await op.InOrder(ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
   RegistryView view;
   view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
@@ -100,7 +101,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
       case ClientState::kFenced: view.fenced.push_back(Owner(slot, seen.state.generation())); break;
       case ClientState::kJoining:
       case ClientState::kLive:
-        if (IsSilent(slot, seen)) {
+        if (IsSilent(slot, seen, asked)) {
           co_await Fence(op, slot, seen.state);
           view.fenced.push_back(Owner(slot, seen.state.generation()));
           break;
@@ -115,14 +116,16 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   co_return view;
 }
 
-bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen) {
+// What was seen is as old as the READ, which may have been answered long ago: this client may have slept since.
+bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
   if (slot == self_.slot()) return false;
   Watch& watch = watches_[slot];
-  if (watch.generation != seen.state.generation() || watch.heartbeat != seen.pulse.heartbeat) {
-    watch = Watch{seen.state.generation(), seen.pulse.heartbeat, client_.Now()};
+  // To become live is a sign of life, too: the first beat may look like the last one of who had the slot before.
+  if (watch.word != seen.state || watch.heartbeat != seen.pulse.heartbeat) {
+    watch = Watch{seen.state, seen.pulse.heartbeat, client_.Now()};
     return false;
   }
-  return client_.Now() - watch.since >= options_.lease;
+  return asked - watch.since >= options_.lease;
 }
 
 Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
@@ -132,13 +135,14 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   }
   // Whoever waits for another beats, or it would be taken for dead itself.
   const uint64_t beat = ++heartbeat_;
+  const Nanos asked = client_.Now();
   auto [beaten, seen] =
       co_await op.InOrder(ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),
                           ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
   // INVARIANT pool/3: whoever used the slot before has left or was fenced.
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced) co_return Standing::kGone;
-  if (!IsSilent(owner.slot(), seen)) co_return Standing::kAlive;
+  if (!IsSilent(owner.slot(), seen, asked)) co_return Standing::kAlive;
   co_await Fence(op, owner.slot(), seen.state);
   co_return Standing::kGone;
 }

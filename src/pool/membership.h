@@ -83,14 +83,14 @@ class Membership {
  private:
   // When a pulse was first seen to beat as it does.
   struct Watch {
-    uint32_t generation = 0;
+    ClientWord word;
     uint64_t heartbeat = 0;
     Nanos since{0};
   };
 
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
-  // True if the client in the slot has shown no sign of life for a lease.
-  bool IsSilent(uint32_t slot, const ClientSlot& seen);
+  // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
+  bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
   // Cuts the client off from every node and says so in its slot.
   Task<Done> Fence(fabric::Op& op, uint32_t slot, ClientWord word);
 
