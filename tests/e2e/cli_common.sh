@@ -1,0 +1,99 @@
+# Sourced by the tests of the command line. FARSIDE is the binary.
+#
+#   run check --seeds 0
+#   expect_status 2
+#   expect_error "--seeds"
+#   finish
+set -u
+: "${FARSIDE:?is the binary to test}"
+[[ -x $FARSIDE ]] || {
+  echo "there is no $FARSIDE"
+  exit 1
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+ran=nothing
+status=0
+out=$scratch/out
+err=$scratch/err
+
+fail() {
+  printf 'FAILED: %s: %s\n' "$ran" "$*"
+  failures=$((failures + 1))
+}
+
+finish() {
+  ((failures == 0)) || {
+    printf '%d expectations failed\n' "$failures"
+    exit 1
+  }
+  exit 0
+}
+
+# Runs the binary with these arguments; leaves its exit code in $status and its output in the files $out and $err.
+run() { run_program "$FARSIDE" "$@"; }
+run_program() {
+  ran="${1##*/} ${*:2}"
+  "$@" >"$out" 2>"$err" </dev/null
+  status=$?
+}
+
+expect_status() {
+  [[ $status == "$1" ]] || fail "exit code $status instead of $1; stderr: $(head -c 500 "$err")"
+}
+
+# stdout, or stderr, has this text in it.
+expect_out() { grep -qF -e "$1" "$out" || fail "stdout lacks '$1': $(head -c 500 "$out")"; }
+expect_err() { grep -qF -e "$1" "$err" || fail "stderr lacks '$1': $(head -c 500 "$err")"; }
+expect_no_out() { [[ ! -s $out ]] || fail "stdout is not empty: $(head -c 500 "$out")"; }
+expect_no_err() { [[ ! -s $err ]] || fail "stderr is not empty: $(head -c 500 "$err")"; }
+
+# Wrong usage: exit code 2, and exactly one line on stderr, which has this text in it and says where help is.
+expect_error() {
+  expect_status 2
+  expect_no_out
+  [[ $(wc -l <"$err") == 1 ]] || fail "not one line on stderr: $(head -c 1000 "$err")"
+  expect_err "$1"
+  expect_err "--help')"
+}
+
+# stdout is one line, a JSON object `o` of which these Python expressions are true.
+expect_json() {
+  python3 - "$out" "$@" <<'END' || fail "the JSON is not as expected: $(head -c 500 "$out")"
+import json, sys
+text = open(sys.argv[1]).read()
+assert text.count("\n") == 1 and text.endswith("\n"), "not one line"
+o = json.loads(text)
+assert isinstance(o, dict), "not an object"
+wrong = [expression for expression in sys.argv[2:] if not eval(expression)]
+print(*("does not hold: " + expression for expression in wrong), sep="\n", end="\n" if wrong else "")
+sys.exit(len(wrong) > 0)
+END
+}
+
+# A field of that object, for the shell.
+json_field() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$out" "$1"; }
+
+# Runs the binary on a terminal; what the terminal shows is left in $out.
+run_on_terminal() {
+  ran="${FARSIDE##*/} $* (on a terminal)"
+  TERM=xterm python3 - "$out" "$FARSIDE" "$@" <<'END'
+import os, pty, sys
+shown = open(sys.argv[1], "wb")
+def copy(descriptor):
+    data = os.read(descriptor, 65536)
+    shown.write(data)
+    return data
+silent = os.open(os.devnull, os.O_WRONLY)
+os.dup2(silent, 1)
+ended = pty.spawn(sys.argv[2:], copy)
+shown.close()
+sys.exit(os.waitstatus_to_exitcode(ended))
+END
+  status=$?
+  : >"$err"
+}
+
+escape=$'\033'
