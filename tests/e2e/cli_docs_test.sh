@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Given docs/cli.md. When every command in it is run.
+# Expect that it exists and knows its options. Long searches are cut short, so the numbers are not compared.
+source "$(dirname "$0")/cli_common.sh"
+
+page=${FARSIDE_SOURCE:-$(dirname "$0")/../..}/docs/cli.md
+mapfile -t commands < <(sed -n '/^```console/,/^```$/ s/^\$ //p' "$page" | sed 's/--seeds [0-9]\{3,\}/--seeds 10/')
+((${#commands[@]} >= 5)) || fail "few commands in $page"
+for command in "${commands[@]}"; do
+  read -r -a words <<<"$command"
+  run_program "${FARSIDE%/*}/${words[@]}"
+  case $command in
+    *--mutant*) expect_status 1 ;;
+    *'--seeds 0') expect_status 2 ;;
+    *) expect_status 0 ;;
+  esac
+done
+
+finish
