@@ -11,6 +11,13 @@ inline constexpr MutantName kSlotBeforeFence{"pool/no-fence-before-takeover"};
 inline constexpr MutantName kReuseAtOnce{"pool/block-reused-at-once"};
 inline constexpr MutantName kPublishTooEarly{"pool/epoch-published-too-early"};
 inline constexpr MutantName kSkipAdoption{"pool/lost-adoption"};
+inline constexpr MutantName kStampTooEarly{"pool/retired-block-stamped-too-early"};
+inline constexpr MutantName kSettledTooEarly{"pool/settled-too-early"};
+inline constexpr MutantName kHarvestTooMuch{"pool/harvest-frees-more-than-it-cleared"};
+inline constexpr MutantName kExtentHeadFirst{"pool/extent-freed-head-first"};
+inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
+inline constexpr MutantName kSweepOwnRetired{"pool/sweep-frees-own-retired"};
+inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 }  // namespace farside::pool

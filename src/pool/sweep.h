@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "fabric/op.h"
 #include "farside/task.h"
@@ -37,8 +38,15 @@ class Sweep final : public Reach {
   Task<Done> Finish(fabric::Op& op);
 
  private:
+  Task<Done> HarvestSuspects(fabric::Op& op);
+  Task<Done> FreeSuspectExtents(fabric::Op& op);
+
   Allocator& allocator_;
+  const uint64_t deaths_;     // when it began
+  const uint64_t takeovers_;  // likewise
+  std::vector<Owner> adopted_;  // likewise
   uint64_t walk_ended_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace farside::pool
