@@ -98,6 +98,8 @@ void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
     while (Flight* other = node.calling()) TakeEffect(*other, other->verbs.front(), false);
     node.RunHandler(calls_, flight, verb);
     if (tracing()) Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
+    // Between what it has loaded and what it stores, others come and go: a handler is no atomic.
+    if (random_.Chance(options_.chaos.tear, kOneIn)) return;
   }
   if (node.DrainOne()) FinishVerb(flight, verb);
 }
