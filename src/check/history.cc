@@ -57,7 +57,7 @@ std::string Quoted(std::string_view bytes) {
 }
 
 std::string ArgumentsOf(const Operation& operation) {
-  const std::string key = Printable(operation.key);
+  std::string key = Printable(operation.key);
   switch (operation.kind) {
     case Kind::kGet:
     case Kind::kDelete: return key;
