@@ -9,9 +9,13 @@ namespace {
 
 constexpr uint32_t kMostPieces = 64;
 
-uint64_t Lines(const Verb& verb) {
+// What appears at once: a line, or only a word where the WRITE says that nobody can see it.
+uint64_t GrainBytes(const Verb& verb) { return verb.unreachable ? 8 : kLineBytes; }
+
+uint64_t Grains(const Verb& verb) {
   if (verb.size == 0) return 1;
-  return (verb.at.offset + verb.size - 1) / kLineBytes - verb.at.offset / kLineBytes + 1;
+  const uint64_t bytes = GrainBytes(verb);
+  return (verb.at.offset + verb.size - 1) / bytes - verb.at.offset / bytes + 1;
 }
 
 uint64_t LowBits(uint32_t count) { return count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
@@ -19,16 +23,21 @@ uint64_t LowBits(uint32_t count) { return count == 64 ? ~uint64_t{0} : (uint64_t
 }  // namespace
 
 Piece FlyingVerb::PieceAt(uint32_t index) const {
-  const uint64_t lines = Lines(verb);
-  const uint64_t first = verb.at.offset / kLineBytes;
-  const uint64_t from_line = first + index * lines / pieces;
-  const uint64_t to_line = first + (index + 1) * lines / pieces;
-  const uint64_t from = std::max(from_line * kLineBytes, verb.at.offset);
-  const uint64_t to = std::min(to_line * kLineBytes, verb.at.offset + verb.size);
+  const uint64_t bytes = GrainBytes(verb);
+  const uint64_t grains = Grains(verb);
+  const auto start_of = [&](uint64_t piece) {
+    uint64_t skipped = piece;
+    if (grains > pieces && piece > 0) skipped = ((piece - 1) * grains + shift) / (pieces - 1);
+    return (verb.at.offset / bytes + skipped) * bytes;
+  };
+  const uint64_t end = verb.at.offset + verb.size;
+  const uint64_t from = std::max(start_of(index), verb.at.offset);
+  const uint64_t to = index + 1 == pieces ? end : std::min(start_of(index + 1), end);
   return {.offset = from, .bytes = to - from, .at_buffer = at_buffer + (from - verb.at.offset)};
 }
 
-void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads, uint64_t first_number) {
+void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads, uint64_t first_number,
+                  Random& random) {
   verbs.clear();
   buffer.clear();
   request.clear();
@@ -49,7 +58,9 @@ void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads,
     flying.number = first_number + verbs.size();
     flying.at_buffer = buffer.size();
     if (verb.kind == VerbKind::kRead || verb.kind == VerbKind::kWrite) {
-      flying.pieces = static_cast<uint32_t>(std::min<uint64_t>(Lines(verb), kMostPieces));
+      const uint64_t grains = Grains(verb);
+      flying.pieces = static_cast<uint32_t>(std::min<uint64_t>(grains, kMostPieces));
+      if (grains > kMostPieces) flying.shift = random.Below(grains);
       buffer.resize(buffer.size() + verb.size);
     } else {
       flying.pieces = 1;

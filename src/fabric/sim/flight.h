@@ -1,8 +1,8 @@
 // A trip on its way through the simulated world: which parts of which verbs have taken effect, and
 // which may do so next.
 //
-// A verb takes effect piece by piece: a READ or a WRITE in lines, in any order; an atomic at once, or in
-// two steps (fetch, store back). A piece may take effect when every verb that must precede its own is
+// A verb takes effect piece by piece: a READ or a WRITE in lines, in any order (a WRITE that claims to be
+// unreachable in words); an atomic at once, or in two steps (fetch, store back). A piece may take effect when every verb that must precede its own is
 // done. The bytes on the way live here, so that nothing points into a coroutine that may be gone.
 #pragma once
 
@@ -37,12 +37,14 @@ struct FlyingVerb {
   uint64_t waits_for = 0;   // bit i: the i-th verb of the trip must be done first
   uint64_t pending = 0;     // bit i: the i-th piece has not taken effect
   uint32_t pieces = 0;
+  uint64_t shift = 0;       // moves the cuts between pieces, where there are more lines than pieces
   bool fetched = false;     // an atomic between its two steps; a Call whose handler has run
   bool dropped = false;     // it has not taken effect, or not as a whole, and never will
   size_t at_buffer = 0;     // its bytes in the flight's buffer
   uint64_t window = 0;      // event at which the first piece was sampled; 0: no window is open
 
-  // Lines are the pieces; an access of more than 64 lines is cut into 64 runs of lines.
+  // Lines are the pieces; an access of more than 64 lines is cut into 64 runs of them, anew each time, so that
+  // any two neighbours may be taken apart.
   Piece PieceAt(uint32_t index) const;
   bool Started() const { return std::popcount(pending) != static_cast<int>(pieces) || fetched; }
 };
@@ -52,7 +54,7 @@ class Flight : public Event {
   Flight() : Event(EventKind::kFlight) {}
 
   // Starts over with a copy of the trip's verbs and of the bytes they write.
-  void Load(Order order, std::span<const Verb> verbs, bool ordered_reads, uint64_t first_number);
+  void Load(Order order, std::span<const Verb> posted, bool ordered_reads, uint64_t first_number, Random& random);
 
   // A verb that may take effect now, chosen by `random`; the flight must not be Landed().
   FlyingVerb& PickEnabled(Random& random);

@@ -158,7 +158,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
   if (free_flights_.empty()) free_flights_.push_back(&flight_storage_.emplace_back());
   Flight& flight = *free_flights_.back();
   free_flights_.pop_back();
-  flight.Load(order, verbs, options_.chaos.ordered_reads, verbs_posted_);
+  flight.Load(order, verbs, options_.chaos.ordered_reads, verbs_posted_, random_);
   verbs_posted_ += verbs.size();
   for (FlyingVerb& verb : flight.verbs) verb.incarnation = client->incarnations_[Index(verb.verb.at.node)];
   flight.owner = owner;
