@@ -176,10 +176,13 @@ void LineMemory::Write(uint64_t offset, std::span<const std::byte> from) {
   }
 }
 
-void LineMemory::WriteUnreachable(uint64_t offset, std::span<const std::byte> from) { CopyIn(offset, from); }
+void LineMemory::WriteUnreachable(uint64_t offset, std::span<const std::byte> from) {
+  if (!from.empty()) CopyIn(offset, from);
+}
 
-// A CAS that fails only reads. One that succeeds needs a single locked instruction: if the sequence can be
-// made odd from the value noted before the word was loaded, then the word has not changed since.
+// A CAS that fails only reads: a word is always whole, so there is nothing to look at twice. One that succeeds
+// needs a single locked instruction: if the sequence can be made odd from the value noted before the word was
+// loaded, then the word has not changed since.
 uint64_t LineMemory::Atomic(const Verb& verb) {
   const std::atomic_ref<uint64_t> word = Word(verb.at.offset);
   Sequence& sequence = SequenceOf(verb.at.offset / kLineBytes);
@@ -188,10 +191,9 @@ uint64_t LineMemory::Atomic(const Verb& verb) {
     uint64_t even = sequence.load(std::memory_order_seq_cst);
     if (!IsOdd(even)) {
       const uint64_t old = word.load(std::memory_order_acquire);
-      if (!Succeeds(verb, old)) {
-        if (sequence.load(std::memory_order_relaxed) == even) return old;
-      } else if (sequence.compare_exchange_strong(even, even + 1, std::memory_order_seq_cst,
-                                                  std::memory_order_relaxed)) {
+      if (!Succeeds(verb, old)) return old;
+      if (sequence.compare_exchange_strong(even, even + 1, std::memory_order_seq_cst,
+                                           std::memory_order_relaxed)) {
         word.store(NewWord(verb, old), std::memory_order_release);
         sequence.store(even + 2, std::memory_order_release);
         return old;
