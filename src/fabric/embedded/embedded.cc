@@ -1,6 +1,7 @@
 #include "fabric/embedded/embedded.h"
 
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,12 @@ namespace farside::fabric::embedded {
 namespace {
 
 Error Refuse(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+Status CheckNodes(size_t nodes) {
+  constexpr size_t kMost = size_t{std::numeric_limits<uint16_t>::max()} + 1;
+  if (nodes >= 1 && nodes <= kMost) return OkStatus();
+  return Refuse(fmt::format("{} memory nodes were asked for; 1 to {} are possible", nodes, kMost));
+}
 
 Status CheckSize(size_t node, uint64_t bytes) {
   if (bytes != 0 && bytes % kLineBytes == 0) return OkStatus();
@@ -19,6 +26,7 @@ Status CheckSize(size_t node, uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(const Options& options) {
+  if (Status good = CheckNodes(options.region_bytes.size()); !good.ok()) return good.error();
   std::vector<memory::Region> regions;
   for (size_t node = 0; node < options.region_bytes.size(); ++node) {
     const uint64_t bytes = options.region_bytes[node];
@@ -32,12 +40,7 @@ Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(const Options& opti
 
 Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(std::vector<memory::Region> regions,
                                                               const Clock* clock) {
-  constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
-  if (regions.empty() || regions.size() > kMostNodes) {
-    return Refuse(
-        fmt::format("{} memory nodes were asked for; 1 to {} are possible", regions.size(), kMostNodes));
-  }
-
+  if (Status good = CheckNodes(regions.size()); !good.ok()) return good.error();
   std::unique_ptr<EmbeddedFabric> fabric(new EmbeddedFabric());
   Shared& shared = fabric->shared_;
   shared.clock = clock != nullptr ? clock : &fabric->steady_clock_;

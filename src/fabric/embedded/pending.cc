@@ -30,7 +30,7 @@ void TripQueue::Remove(Trip& trip) noexcept {
 
 void TripQueue::Grow() {
   std::vector<Trip*> larger(slots_.size() * 2);
-  for (uintptr_t ticket = head_; ticket != tail_; ++ticket) larger[ticket % larger.size()] = SlotOf(ticket);
+  for (uintptr_t ticket = head_; ticket != tail_; ++ticket) larger[ticket & (larger.size() - 1)] = SlotOf(ticket);
   slots_ = std::move(larger);
 }
 

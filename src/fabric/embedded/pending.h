@@ -15,7 +15,7 @@ namespace farside::fabric::embedded {
 // Trips that were started and not executed yet, oldest first: a ring in which every trip has a ticket.
 //
 //   slots   | .. | trip | null | trip | trip | .. |      null: abandoned
-//                  ^ head_                     ^ tail_    tickets; a ticket's slot is ticket % size
+//                  ^ head_                     ^ tail_    tickets; ticket mod size is the slot
 //
 // INVARIANT: the slots of head_ and of tail_ - 1 hold trips, unless the queue is empty.
 class TripQueue {
@@ -32,7 +32,7 @@ class TripQueue {
  private:
   static constexpr size_t kFirstSlots = 64;
 
-  Trip*& SlotOf(uintptr_t ticket) { return slots_[ticket % slots_.size()]; }
+  Trip*& SlotOf(uintptr_t ticket) { return slots_[ticket & (slots_.size() - 1)]; }
   void Grow();
   void DropAbandonedEnds();
 
