@@ -375,6 +375,7 @@ TEST_F(OpenPoolFile, WhoseMakerDies_IsThereOrNot) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
+      ::alarm(60);  // should the test itself be killed
       while (true) {
         std::filesystem::remove(path_);
         static_cast<void>(OpenPool(Url("?size=64KiB"), {}));
