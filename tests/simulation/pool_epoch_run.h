@@ -43,7 +43,9 @@ struct EpochScene {
   uint64_t reuses = 0;
 };
 
-inline fabric::FarAddr CellAt(const Membership& member, uint64_t cell) { return member.At(kEpochCells + cell * kLine); }
+inline fabric::FarAddr CellAt(const Membership& member, uint64_t cell) {
+  return member.At(kEpochCells + cell * kLine);
+}
 
 struct RetiredCell {
   uint64_t cell = 0;
@@ -52,8 +54,8 @@ struct RetiredCell {
 };
 
 // Publishes with no operation in flight; what was retired before gets the epoch that is read.
-inline Task<Done> SyncAndReclaim(fabric::Op& op, Membership& member, EpochScene& scene, std::deque<RetiredCell>& retired,
-                                 std::vector<uint64_t>& free) {
+inline Task<Done> SyncAndReclaim(fabric::Op& op, Membership& member, EpochScene& scene,
+                                 std::deque<RetiredCell>& retired, std::vector<uint64_t>& free) {
   const uint64_t known = member.known_epoch();
   co_await member.Sync(op, known, known, /*raise=*/true);
   for (RetiredCell& cell : retired) {
@@ -111,7 +113,8 @@ inline Task<Done> FollowRoot(Membership& member, EpochScene& scene, int& left) {
   co_return Done{};
 }
 
-inline EpochOutcome RunEpochs(fabric::sim::SimOptions options, Publish publish, int writers = 2, int readers = 2) {
+inline EpochOutcome RunEpochs(fabric::sim::SimOptions options, Publish publish, int writers = 2,
+                              int readers = 2) {
   PoolRun run(std::move(options));
   EpochScene scene{run, publish};
   std::list<int> left(static_cast<size_t>(writers + readers), 12);

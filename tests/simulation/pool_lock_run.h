@@ -27,7 +27,8 @@ inline Task<Done> TakeTurn(fabric::Op& op, Membership& member, PoolRun& run, Tur
   auto [first, second] = co_await op.InOrder(fabric::Read<uint64_t>(member.At(kFirstWord)),
                                              fabric::Read<uint64_t>(member.At(kSecondWord)));
   if (acquired == Acquired::kTakenOver) ++turns.taken_over;
-  if (acquired == Acquired::kFree && first != second) run.Problem("somebody's half turn is seen under the lock");
+  if (acquired == Acquired::kFree && first != second)
+    run.Problem("somebody's half turn is seen under the lock");
   if (std::max(first, second) < completed) run.Problem("a completed turn is lost");
   const uint64_t next = std::max(first, second) + 1;
   co_await op.InOrder(fabric::WriteObject(member.At(kFirstWord), next));

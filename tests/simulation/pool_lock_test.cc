@@ -100,7 +100,8 @@ TEST(PoolLock, HolderThatBeats_KeepsItsLockForManyLeases) {
   bool held = false;
   run.Start([&](Membership& member) { return HoldWhileBeating(member, held); });
   while (!held) ASSERT_TRUE(run.world().Step());
-  for (int i = 0; i < 3; ++i) run.Start([&](Membership& member) { return ExpectFreeLock(member, run, held); });
+  for (int i = 0; i < 3; ++i)
+    run.Start([&](Membership& member) { return ExpectFreeLock(member, run, held); });
   run.Drive();
   EXPECT_EQ(run.problem(), "");
   EXPECT_GE(run.world().Now(), 10 * kTestLease);
@@ -109,7 +110,8 @@ TEST(PoolLock, HolderThatBeats_KeepsItsLockForManyLeases) {
 Task<Done> AcquireDamaged(Membership& member, PoolRun& run) {
   fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
   const Result<Acquired> acquired = co_await AcquireLock(op, member, kTestLock).Outcome();
-  if (acquired.ok() || acquired.error().code() != ErrorCode::kCorrupt) run.Problem("a lock of nobody was taken");
+  if (acquired.ok() || acquired.error().code() != ErrorCode::kCorrupt)
+    run.Problem("a lock of nobody was taken");
   co_return Done{};
 }
 

@@ -20,11 +20,15 @@
 namespace farside::pool {
 
 inline constexpr Nanos kTestLease = std::chrono::microseconds(300);
-inline constexpr Nanos kTestSleep = std::chrono::microseconds(1500);  // of those who fall asleep; past any lease
+inline constexpr Nanos kTestSleep =
+    std::chrono::microseconds(1500);  // of those who fall asleep; past any lease
 
 // A region of zeros is a pool without a superblock, which nothing here looks at.
-inline Geometry SmallGeometry(uint32_t client_slots = 64, uint32_t table_slots = 4) {
-  return Geometry{.region_bytes = 256 * 1024, .client_slots = client_slots, .table_slots = table_slots, .chunk_bytes = 16 * 1024};
+inline Geometry SmallGeometry(uint32_t client_slots = 64, uint32_t table_slots = 16) {
+  return Geometry{.region_bytes = 256 * 1024,
+                  .client_slots = client_slots,
+                  .table_slots = table_slots,
+                  .chunk_bytes = 16 * 1024};
 }
 
 // All freedom that a seed takes, with delays that a client survives which beats now and then.
@@ -141,7 +145,8 @@ class PoolRun {
 
   void Connect(Actor& actor) {
     actor.client = std::move(*world_.Connect());
-    actor.member = std::make_unique<Membership>(*actor.client, fabric::NodeId{0}, geometry_, LeaseOptions{.lease = kTestLease});
+    actor.member = std::make_unique<Membership>(*actor.client, fabric::NodeId{0}, geometry_,
+                                                LeaseOptions{.lease = kTestLease});
     actor.task.emplace(Live(*actor.member, actor.program, actor.leaves));
     ++actor.lives;
     actor.task->Start();
@@ -206,8 +211,8 @@ std::string ForEveryFault(const fabric::sim::SimOptions& options, RunOnce run, u
       more |= outcome.script_verbs > verb;
       if (outcome.fault_fired) ++faults;
       if (!outcome.problem.empty()) {
-        return "seed " + std::to_string(options.seed) + ", verb " + std::to_string(verb) + ", " + std::string(Name(kind)) +
-               ": " + outcome.problem;
+        return "seed " + std::to_string(options.seed) + ", verb " + std::to_string(verb) + ", " +
+               std::string(Name(kind)) + ": " + outcome.problem;
       }
     }
   }
