@@ -1,0 +1,54 @@
+// The planted bugs of membership, locks and the catalog are caught by name, and without them nothing is.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "pool/mutants.h"
+#include "tests/simulation/pool_catalog_run.h"
+#include "tests/simulation/pool_lock_run.h"
+
+namespace farside::pool {
+namespace {
+
+// The first problem in so many seeds, with the seed; empty if there is none.
+std::string Search(uint64_t seeds, const std::function<std::string(uint64_t)>& run) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const std::string problem = run(seed);
+    if (!problem.empty()) return "seed " + std::to_string(seed) + ": " + problem;
+  }
+  return "";
+}
+
+std::string LocksWithFaults(uint64_t seed) {
+  uint64_t faults = 0;
+  const auto run = [](const fabric::sim::SimOptions& options) { return RunLocks(options, 2, 2); };
+  return ForEveryFault(PoolChaos(seed, /*faults=*/false), run, faults);
+}
+
+std::string CatalogWithoutFaults(uint64_t seed) {
+  return RunCatalog(PoolChaos(seed, /*faults=*/false), SomeScripts(seed, 3, 5)).problem;
+}
+
+TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
+  // Given clients that declare others dead without cutting them off.
+  // When each verb of somebody's turn is the place of each fault.
+  // Expect that a late verb of one who only slept is seen under the lock of another.
+  const ScopedMutant mutant(kSlotBeforeFence);
+  EXPECT_NE(Search(20, LocksWithFaults), "");
+}
+
+TEST(PoolMutant, CatalogRace_IsCaught) {
+  // Given clients that change the catalog without its lock.
+  // Expect a name that was created twice, or a create that was undone.
+  const ScopedMutant mutant(kCatalogWithoutLock);
+  EXPECT_NE(Search(100, CatalogWithoutFaults), "");
+}
+
+TEST(PoolMutants, WithoutOneNothingIsCaught) {
+  EXPECT_EQ(Search(20, LocksWithFaults), "");
+  EXPECT_EQ(Search(100, CatalogWithoutFaults), "");
+}
+
+}  // namespace
+}  // namespace farside::pool
