@@ -18,7 +18,7 @@
 namespace farside::fabric::sim {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr uint64_t kFewerWhenSanitized = 8;
+inline constexpr uint64_t kFewerWhenSanitized = 3;
 #else
 inline constexpr uint64_t kFewerWhenSanitized = 1;
 #endif

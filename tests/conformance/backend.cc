@@ -1,0 +1,210 @@
+#include "tests/conformance/backend.h"
+
+#include <algorithm>
+#include <barrier>
+#include <map>
+#include <thread>
+
+#include "fabric/embedded/embedded.h"
+#include "fabric/op.h"
+#include "fabric/sim/sim.h"
+
+namespace farside::fabric::conformance {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kFewerWhenSanitized = 8;
+#else
+constexpr uint64_t kFewerWhenSanitized = 1;
+#endif
+
+// ---- sim ---------------------------------------------------------------------------------------------
+
+sim::SimOptions SimOptionsFor(const WorldOptions& options) {
+  sim::SimOptions sim;
+  sim.seed = options.seed;
+  sim.region_bytes = options.region_bytes;
+  sim.chaos = sim::Chaos::ForSeed(options.seed, /*faults=*/false);
+  sim.chaos.ordered_reads = true;  // fabric/12 is for fabrics that have it
+  if (options.lose_completion_of_verb.has_value()) {
+    sim.fault = sim::Fault{.verb = *options.lose_completion_of_verb, .kind = sim::FaultKind::kLoseCompletion};
+  }
+  return sim;
+}
+
+class SimWorld final : public World {
+ public:
+  explicit SimWorld(const WorldOptions& options) : fabric_(SimOptionsFor(options)) {}
+
+  Fabric& fabric() override { return fabric_; }
+  CallTable& calls() override { return fabric_.calls(); }
+  void Restart(NodeId node) override { fabric_.RestartNode(node, /*keep_memory=*/true); }
+
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override {
+    std::vector<Task<Done>> tasks;
+    for (const Part& part : parts) tasks.push_back(part.program(*part.client));
+    for (Task<Done>& task : tasks) task.Start();
+    const auto done = [](const Task<Done>& task) { return task.done(); };
+    while (!std::all_of(tasks.begin(), tasks.end(), done) && fabric_.Step()) continue;
+
+    std::vector<Result<Done>> results;
+    for (Task<Done>& task : tasks) {
+      results.push_back(task.done() ? task.TakeResult()
+                                    : Error(ErrorCode::kUnavailable, "it waits for ever"));
+    }
+    return results;
+  }
+
+ private:
+  sim::SimFabric fabric_;
+};
+
+std::unique_ptr<World> OpenSim(const WorldOptions& options) { return std::make_unique<SimWorld>(options); }
+
+// ---- backends whose clients have a thread each -------------------------------------------------------
+
+// Runs the parts of one client on this thread.
+std::vector<Result<Done>> PlayHere(Client& client, std::span<const Program> programs) {
+  const size_t before = client.concurrency();
+  client.set_concurrency(std::max(before, programs.size()));
+  std::vector<Task<Done>> tasks;
+  for (const Program& program : programs) tasks.push_back(program(client));
+  for (Task<Done>& task : tasks) task.Start();
+  const auto done = [](const Task<Done>& task) { return task.done(); };
+  while (!std::all_of(tasks.begin(), tasks.end(), done) && client.Poll()) continue;
+  client.set_concurrency(before);
+
+  std::vector<Result<Done>> results;
+  for (Task<Done>& task : tasks) {
+    results.push_back(task.done() ? task.TakeResult() : Error(ErrorCode::kUnavailable, "it waits for ever"));
+  }
+  return results;
+}
+
+std::vector<Result<Done>> PlayOnThreads(std::span<const Part> parts) {
+  struct Player {
+    std::vector<Program> programs;
+    std::vector<size_t> parts;
+    std::vector<Result<Done>> results;
+  };
+  std::map<uint32_t, std::pair<Client*, Player>> players;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    auto& [client, player] = players[Number(parts[i].client->id())];
+    client = parts[i].client;
+    player.programs.push_back(parts[i].program);
+    player.parts.push_back(i);
+  }
+  std::barrier start(static_cast<std::ptrdiff_t>(players.size()));
+  {
+    std::vector<std::jthread> threads;
+    for (auto& [id, entry] : players) {
+      threads.emplace_back([&start, client = entry.first, player = &entry.second] {
+        start.arrive_and_wait();
+        player->results = PlayHere(*client, player->programs);
+      });
+    }
+  }
+  std::vector<Result<Done>> results(parts.size(), Result<Done>(Done{}));
+  for (const auto& [id, entry] : players) {
+    const Player& player = entry.second;
+    for (size_t i = 0; i < player.parts.size(); ++i) results[player.parts[i]] = player.results[i];
+  }
+  return results;
+}
+
+class EmbeddedWorld final : public World {
+ public:
+  EmbeddedWorld(const WorldOptions& options, size_t concurrency) : concurrency_(concurrency) {
+    embedded::Options embedded;
+    embedded.region_bytes = options.region_bytes;
+    fabric_ = std::move(*embedded::EmbeddedFabric::Open(embedded));
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return fabric_->calls(); }
+  std::unique_ptr<Client> Connect() override {
+    std::unique_ptr<Client> client = World::Connect();
+    client->set_concurrency(concurrency_);
+    return client;
+  }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
+
+ private:
+  const size_t concurrency_;
+  std::unique_ptr<embedded::EmbeddedFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenEmbedded(const WorldOptions& options) {
+  return std::make_unique<EmbeddedWorld>(options, 1);
+}
+std::unique_ptr<World> OpenEmbeddedQueued(const WorldOptions& options) {
+  return std::make_unique<EmbeddedWorld>(options, 4);
+}
+
+}  // namespace
+
+// ---- all of them -------------------------------------------------------------------------------------
+
+std::vector<BackendUnderTest> AllBackends() {
+  return {
+      {.name = "sim", .open = OpenSim, .simulated = true, .can_lose = true, .can_restart = true},
+      {.name = "embedded", .open = OpenEmbedded},
+      // Trips wait in a queue until the client is polled, as with several operations at once.
+      {.name = "embedded_queued", .open = OpenEmbeddedQueued},
+  };
+}
+
+uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 3000 / kFewerWhenSanitized; }
+uint64_t FabricTest::Worlds() { return GetParam().simulated ? 300 / kFewerWhenSanitized : 2; }
+
+std::unique_ptr<Client> World::Connect() {
+  Result<std::unique_ptr<Client>> client = fabric().Connect();
+  EXPECT_TRUE(client.ok());
+  return std::move(*client);
+}
+
+void World::PlayWell(std::span<const Part> parts) {
+  const std::vector<Result<Done>> results = Play(parts);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].ok()) ADD_FAILURE() << "part " << i << " ended with " << results[i].error().ToString();
+  }
+}
+
+// ---- single verbs ------------------------------------------------------------------------------------
+
+namespace {
+
+Task<Done> ReadInto(Client& client, FarAddr at, std::span<std::byte> into) {
+  Op op(client, OpKind::kSearch);
+  co_await op.InOrder(Read(at, into));
+  co_return Done{};
+}
+Task<Done> WriteFrom(Client& client, FarAddr at, std::span<const std::byte> from) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(Write(at, from));
+  co_return Done{};
+}
+
+}  // namespace
+
+std::vector<std::byte> ReadBytes(Client& client, FarAddr at, uint64_t bytes) {
+  std::vector<std::byte> into(bytes);
+  const Result<Done> read = Run(client, ReadInto(client, at, into));
+  EXPECT_TRUE(read.ok()) << read.error().ToString();
+  return into;
+}
+uint64_t ReadWord(Client& client, FarAddr at) {
+  uint64_t word = 0;
+  const Result<Done> read = Run(client, ReadInto(client, at, std::as_writable_bytes(std::span(&word, 1))));
+  EXPECT_TRUE(read.ok()) << read.error().ToString();
+  return word;
+}
+void WriteBytes(Client& client, FarAddr at, std::span<const std::byte> bytes) {
+  const Result<Done> written = Run(client, WriteFrom(client, at, bytes));
+  EXPECT_TRUE(written.ok()) << written.error().ToString();
+}
+void WriteWord(Client& client, FarAddr at, uint64_t word) {
+  WriteBytes(client, at, std::as_bytes(std::span(&word, 1)));
+}
+
+}  // namespace farside::fabric::conformance
