@@ -58,12 +58,14 @@ void Op::CountAnswered(std::span<const Verb> verbs) {
 }
 
 Task<Done> FenceEverywhere(Op& op, ClientId victim) {
-  Batch batch(op, Order::kTogether);
   const size_t nodes = op.client().region_bytes().size();
-  for (size_t node = 0; node < nodes; ++node) {
-    batch.Add(FenceVerb(static_cast<NodeId>(node), victim));
+  for (size_t first = 0; first < nodes; first += kMaxVerbsPerTrip) {
+    Batch batch(op, Order::kTogether);
+    for (size_t node = first; node < std::min(nodes, first + kMaxVerbsPerTrip); ++node) {
+      batch.Add(FenceVerb(static_cast<NodeId>(node), victim));
+    }
+    co_await batch;
   }
-  co_await batch;
   co_return Done{};
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,27 @@ Task<Done> FenceAll(Client& client, ClientId victim, Outcomes& outcomes) {
     outcomes.error = fenced.error().code();
   }
   co_return Done{};
+}
+
+Task<Done> WriteOn(Client& client, uint16_t node) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(WriteObject(Line(0, node), uint64_t{1}));
+  co_return Done{};
+}
+
+// Given more nodes than a trip has verbs. Expect that the victim is cut off from each of them.
+TEST(SimFencing, OnMoreNodesThanOneTripHasVerbs) {
+  constexpr uint16_t kNodes = kMaxVerbsPerTrip + 3;
+  for (uint16_t node = 0; node < kNodes; ++node) {
+    SCOPED_TRACE("node " + std::to_string(node));
+    SimRun run(Free(node + 1, std::vector<uint64_t>(kNodes, kLineBytes)));
+    SimClient& victim = run.Connect();
+    Outcomes fences;
+    ASSERT_TRUE(run.Do(FenceAll(run.Connect(), victim.id(), fences)).ok());
+    ASSERT_EQ(fences.done, 1u);
+    ASSERT_FALSE(run.Do(WriteOn(victim, node)).ok());
+    ASSERT_EQ(run.Word(Line(0, node)), 0u);
+  }
 }
 
 Task<Done> WriteOnBothNodes(Client& client, Outcomes& outcomes) {
