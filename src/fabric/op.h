@@ -180,16 +180,23 @@ class [[nodiscard]] TripAwaiter : private TripAwaiterBase {
   std::array<Verb, kVerbs> lowered_;
 };
 
+// Whether the answer of a typed verb is written into the typed verb itself.
+template <class TypedVerb>
+inline constexpr bool kHoldsItsAnswer = std::is_same_v<TypedVerb, CallVerb>;
+template <class T>
+inline constexpr bool kHoldsItsAnswer<ReadVerb<T>> = true;
+
 // A trip whose verbs are known only at run time. Add them, then co_await it; Old() gives the answers of
-// atomics. For structural changes: its verbs live on the heap.
+// atomics. For structural changes: its verbs live on the heap, and only the plain ones. So READs bring their own
+// buffers (Read(at, into)), and a Call stands alone (op.Call()).
 class Batch : private TripAwaiterBase {
  public:
   Batch(Op& op, Order order) : TripAwaiterBase(op, order) {}
 
   // Returns the index of the verb, for Old().
   template <class TypedVerb>
+    requires(!kHoldsItsAnswer<TypedVerb>)
   size_t Add(TypedVerb typed) {
-    static_assert(!std::is_same_v<TypedVerb, CallVerb>, "a Call stands alone: op.Call()");
     assert(verbs_.size() < kMaxVerbsPerTrip);
     verbs_.push_back(typed.Lower());
     return verbs_.size() - 1;

@@ -432,6 +432,13 @@ TEST(Batch, WithoutVerbs_IsNoTrip) {
   EXPECT_EQ(client.counters().Total().end_to_end_trips, 0u);
 }
 
+template <class TypedVerb>
+concept FitsIntoABatch = requires(Batch batch, TypedVerb typed) { batch.Add(typed); };
+
+// A batch keeps the plain verbs only, so a READ into a typed verb would be a READ into memory that is gone.
+static_assert(FitsIntoABatch<ReadIntoVerb> && FitsIntoABatch<WriteVerb> && FitsIntoABatch<AtomicVerb>);
+static_assert(!FitsIntoABatch<ReadVerb<uint64_t>> && !FitsIntoABatch<CallVerb>);
+
 Task<int64_t> PauseFor(Client& client, Nanos duration) {
   Op op(client, OpKind::kMaintenance);
   co_await op.Pause(duration);
