@@ -27,15 +27,15 @@ inline constexpr size_t kMaxValueBytes = 24;
 inline constexpr size_t kEntries = 4;
 
 // Head of a bucket. Changed by CAS only.
-//   63..32    31..25   24      23..0
-//   version   unused   image   owner (0 = free)
+//   63..32    31..25      24      23..0
+//   version   takeovers   image   owner (0 = free)
 class Head {
  public:
   using Owner = Field<0, 24>;    // the client that holds the lock
   using Image = Field<24, 1>;    // which image counts
-  using Unused = Field<25, 7>;   // zero
+  using Takeovers = Field<25, 7>;  // owners since the last change that may have written an image and not committed it
   using Version = Field<32, 32>; // raised by every change; 0: the bucket was never written and is empty
-  static_assert(TilesWord<Owner, Image, Unused, Version>());
+  static_assert(TilesWord<Owner, Image, Takeovers, Version>());
 
   constexpr Head() = default;
   explicit constexpr Head(uint64_t word) : word_(word) {}
@@ -47,10 +47,17 @@ class Head {
   constexpr bool locked() const { return owner() != 0; }
 
   constexpr Head WithOwner(uint32_t owner) const { return Head(Owner::Set(word_, owner)); }
-  // Free, and the other image counts, one version later. Version 0 is skipped when it wraps.
+  constexpr uint64_t takeovers() const { return Takeovers::Get(word_); }
+  // Owned by another, after one that may have left an image behind.
+  constexpr Head TakenOverBy(uint32_t owner) const {
+    return Head(Takeovers::Set(WithOwner(owner).word_, takeovers() + 1));
+  }
+  // Free, and the other image counts, with a version that no owner since the last change can have used. Version 0 is
+  // skipped when it wraps.
   constexpr Head Committed() const {
-    const uint32_t next = version() + 1 == 0 ? 1 : version() + 1;
-    return Head(Version::Set(Image::Set(Owner::Set(word_, 0), 1 - image()), next));
+    const uint64_t next = version() + 1 + takeovers();
+    const uint64_t wrapped = next > Version::kMax ? next - Version::kMax : next;
+    return Head(Version::Set(Image::Set(0, 1 - image()), wrapped));
   }
 
   friend constexpr bool operator==(Head, Head) = default;

@@ -118,7 +118,9 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   }
   Image image = *current;
   const Result<Changed> changed = Apply(change, image);
-  if (!changed.ok() || !changed->applied) {
+  // An owner that has taken the lock over commits also what it has not changed: so the versions that its
+  // predecessors may have used are behind it (reference/5).
+  if ((!changed.ok() || !changed->applied) && bucket.head.takeovers() == 0) {
     co_await Unlock(op, at, bucket.head);
   } else {
     co_await Commit(op, at, bucket.head, image);  // trip 2
@@ -166,8 +168,10 @@ Task<Bucket> Table::TakeOver(Op& op, FarAddr at, Head held) {
   // INVARIANT reference/2: the owner may only be slow, and its last trip on the way. Fenced, nothing of it can
   // land any more, so its half-written image stays what it is: an image that does not count.
   if (!Mutant(kTakeoverWithoutFence)) co_await FenceEverywhere(op, static_cast<ClientId>(held.owner()));
-  auto [word, bucket] = co_await op.InOrder(Cas(at, held.word(), held.WithOwner(me).word()), Read<Bucket>(at));
-  bucket.head = word == held.word() ? held.WithOwner(me) : Head(word);
+  if (held.takeovers() == Head::Takeovers::kMax) co_return Contended();
+  const Head mine = held.TakenOverBy(me);
+  auto [word, bucket] = co_await op.InOrder(Cas(at, held.word(), mine.word()), Read<Bucket>(at));
+  bucket.head = word == held.word() ? mine : Head(word);
   co_return bucket;
 }
 

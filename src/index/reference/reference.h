@@ -8,6 +8,9 @@
 //                not name. An owner that may be dead is fenced before the lock is taken from it.
 //   reference/3  A change is visible exactly from the CAS that turns the head (and frees the lock).
 //   reference/4  The version only rises, so a head word that is seen again means nothing has changed.
+//   reference/5  No two images of a bucket that may exist at the same time are sealed with one version. So an owner
+//                that has taken the lock over skips the versions that its predecessors may have used: a torn READ
+//                could show the image of one with the head of the other.
 #pragma once
 
 #include <cstdint>
