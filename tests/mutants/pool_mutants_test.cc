@@ -1,4 +1,5 @@
 // The planted bugs of membership, locks and the catalog are caught by name, and without them nothing is.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -6,6 +7,7 @@
 
 #include "pool/mutants.h"
 #include "tests/simulation/pool_catalog_run.h"
+#include "tests/simulation/pool_client_run.h"
 #include "tests/simulation/pool_lock_run.h"
 
 namespace farside::pool {
@@ -30,6 +32,8 @@ std::string CatalogWithoutFaults(uint64_t seed) {
   return RunCatalog(PoolChaos(seed, /*faults=*/false), SomeScripts(seed, 3, 5)).problem;
 }
 
+std::string PinnedReaders(uint64_t seed) { return RunPinned(PoolChaos(seed, /*faults=*/false)).problem; }
+
 TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
   // Given clients that declare others dead without cutting them off.
   // When each verb of somebody's turn is the place of each fault.
@@ -45,9 +49,17 @@ TEST(PoolMutant, CatalogRace_IsCaught) {
   EXPECT_NE(Search(100, CatalogWithoutFaults), "");
 }
 
+TEST(PoolMutant, EpochPublishedTooEarly_IsCaught) {
+  // Given clients that publish the newest epoch they know, although an older operation is in flight.
+  // Expect that a reader meets memory that was used again.
+  const ScopedMutant mutant(kPublishTooEarly);
+  EXPECT_THAT(Search(100, PinnedReaders), testing::HasSubstr("used again"));
+}
+
 TEST(PoolMutants, WithoutOneNothingIsCaught) {
   EXPECT_EQ(Search(20, LocksWithFaults), "");
   EXPECT_EQ(Search(100, CatalogWithoutFaults), "");
+  EXPECT_EQ(Search(100, PinnedReaders), "");
 }
 
 }  // namespace

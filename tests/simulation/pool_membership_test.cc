@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/run.h"
+#include "tests/simulation/pool_client_run.h"
 #include "tests/simulation/pool_epoch_run.h"
 #include "tests/simulation/pool_run.h"
 
@@ -445,6 +446,18 @@ TEST(PoolEpochs, ReaderThatPublishesWhatItKnowsNow_IsCaught) {
     if (!RunEpochs(PoolChaos(seed, /*faults=*/false), Publish::kNewest).problem.empty()) ++caught;
   }
   EXPECT_GT(caught, 0u);
+}
+
+TEST(PoolEpochs, PinnedReader_NeverSeesAReusedBlock) {
+  // Given the same structure through PoolClient: pins, syncs, and blocks of its allocator.
+  // Expect the same.
+  uint64_t follows = 0;
+  for (uint64_t seed = 1; seed <= 150 / kFewer; ++seed) {
+    const EpochOutcome outcome = RunPinned(PoolChaos(seed, /*faults=*/false));
+    ASSERT_EQ(outcome.problem, "") << "seed " << seed;
+    follows += outcome.reuses;
+  }
+  EXPECT_GT(follows, 1000u / kFewer);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ struct RunOutcome {
 class PoolRun {
  public:
   using Program = std::function<Task<Done>(Membership&)>;
+  using ClientProgram = std::function<Task<Done>(fabric::Client&)>;
 
   explicit PoolRun(fabric::sim::SimOptions options, const Geometry& geometry = SmallGeometry())
       : geometry_(geometry),
@@ -74,11 +75,16 @@ class PoolRun {
   }
   const std::string& problem() const { return problem_; }
 
-  // Starts a client. `leaves`: it deregisters when its program has ended.
+  // Starts a client that joins. `leaves`: it deregisters when its program has ended.
   void Start(Program program, bool leaves = true) {
+    StartClient([this, program = std::move(program), leaves](fabric::Client& client) {
+      return Live(client, geometry_, program, leaves);
+    });
+  }
+  // Starts one that does everything itself.
+  void StartClient(ClientProgram program) {
     actors_.emplace_back();
     actors_.back().program = std::move(program);
-    actors_.back().leaves = leaves;
     Connect(actors_.back());
   }
 
@@ -122,11 +128,9 @@ class PoolRun {
   static constexpr int kMostLives = 50;
 
   struct Actor {
-    Program program;
-    bool leaves = true;
+    ClientProgram program;
     int lives = 0;
     std::unique_ptr<fabric::Client> client;
-    std::unique_ptr<Membership> member;
     std::optional<Task<Done>> task;  // dies before what it uses
   };
 
@@ -135,8 +139,9 @@ class PoolRun {
     return options;
   }
 
-  static Task<Done> Live(Membership& member, Program& program, bool leaves) {
-    fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
+  static Task<Done> Live(fabric::Client& client, Geometry geometry, Program program, bool leaves) {
+    Membership member(client, fabric::NodeId{0}, geometry, LeaseOptions{.lease = kTestLease});
+    fabric::Op op(client, fabric::OpKind::kMaintenance);
     co_await member.Join(op);
     co_await program(member);
     if (leaves) co_await member.Leave(op);
@@ -145,16 +150,13 @@ class PoolRun {
 
   void Connect(Actor& actor) {
     actor.client = std::move(*world_.Connect());
-    actor.member = std::make_unique<Membership>(*actor.client, fabric::NodeId{0}, geometry_,
-                                                LeaseOptions{.lease = kTestLease});
-    actor.task.emplace(Live(*actor.member, actor.program, actor.leaves));
+    actor.task.emplace(actor.program(*actor.client));
     ++actor.lives;
     actor.task->Start();
   }
 
   static void Disconnect(Actor& actor) {
     actor.task.reset();
-    actor.member.reset();
     actor.client.reset();
   }
 
