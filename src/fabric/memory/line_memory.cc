@@ -202,9 +202,11 @@ uint64_t LineMemory::Atomic(const Verb& verb) {
     backoff.Wait();
   }
 
-  const LineLock lock(sequence);
+  const uint64_t even = Lock(sequence);
   const uint64_t old = word.load(std::memory_order_acquire);
-  if (Succeeds(verb, old)) word.store(NewWord(verb, old), std::memory_order_release);
+  const bool succeeds = Succeeds(verb, old);
+  if (succeeds) word.store(NewWord(verb, old), std::memory_order_release);
+  sequence.store(succeeds ? even + 2 : even, std::memory_order_release);
   return old;
 }
 

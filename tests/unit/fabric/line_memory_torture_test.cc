@@ -286,7 +286,11 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
       ++started;
       EXPECT_GE(memory_.Load(held), 100u);
     });
-    while (started < 2) std::this_thread::yield();
+    others.emplace_back([&] {
+      ++started;
+      EXPECT_GE(memory_.Atomic(Cas(At(held), 5, 6).verb), 100u) << "a CAS that fails has to wait too";
+    });
+    while (started < 3) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) std::this_thread::yield();
     // What the unfinished writer does at last, by the same rules.
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(region_.bytes().data() + held)).store(100);
@@ -311,6 +315,7 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
     others.clear();
     EXPECT_EQ(memory_.Load(held), 101u);
     EXPECT_EQ(sequence.load(), even + 8);
+    memory_.Store(held, 0);
   }
 }
 
@@ -318,7 +323,7 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
 // fails), both at the same moment. Expect that at least one of them sees the other's WRITE, again and again: a
 // completed WRITE counts for everyone, even if its words have not left the core yet.
 TEST_F(LineMemoryTorture, WriteThenLook_NeverMissEachOther) {
-  constexpr uint64_t kRounds = kSteps / 4;
+  constexpr uint64_t kRounds = kSteps / 10;
   for (const bool by_cas : {false, true}) {
     Rendezvous rendezvous;
     std::array<std::vector<uint64_t>, 2> seen = {std::vector<uint64_t>(kRounds + 1),

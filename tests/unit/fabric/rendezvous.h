@@ -16,10 +16,14 @@ class Rendezvous {
   void Meet(size_t self, uint64_t round) {
     arrived_[self] = round;
     for (int spins = 0; arrived_[1 - self] < round && spins < kMaxSpins; ++spins) continue;
+    // Whoever came last needs some time to tell the other. Different delays let one round or another hit the
+    // moment that matters.
+    for (uint64_t delay = round % kDelays; self == 1 && delay > 0; --delay) arrived_[self].load();
   }
 
  private:
-  static constexpr int kMaxSpins = 2000;
+  static constexpr int kMaxSpins = 500;
+  static constexpr uint64_t kDelays = 101;
 
   std::array<std::atomic<uint64_t>, 2> arrived_{};
 };
