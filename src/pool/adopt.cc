@@ -77,7 +77,7 @@ Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
 bool Allocator::MayBury(Owner dead) const {
   if (Mutant(kSkipAdoption)) return true;
   return std::any_of(adoptions_.begin(), adoptions_.end(),
-                     [&](const Adoption& adoption) { return adoption.dead == dead && adoption.done; });
+                     [&](const Adoption& one) { return one.dead == dead && (one.done || Mutant(kBuryTooEarly)); });
 }
 
 // If this client dies here, what it has taken is its own, and its adopter goes on from there. The bitmaps are left as they
@@ -98,7 +98,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
     InDoubt doubt(*this);
     ++stats_.trips;
     co_await batch;
-    const bool leaks = may_leak || IsAnybodyFenced(registry);
+    const bool leaks = may_leak || (IsAnybodyFenced(registry) && !Mutant(kTakeBlindly));
     for (size_t i = 0; i < some.size(); ++i) {
       const auto& [chunk, word] = some[i];
       const bool mine = batch.Old(i) == word.word();

@@ -133,7 +133,7 @@ void Allocator::Retire(FarAddr block, uint64_t bytes, uint64_t birth) {
     ++stats_.nonsense;  // a pointer that no correct client wrote; what it should have named is lost until a sweep
     return;
   }
-  if (!Mutant(kSweepOwnRetired)) NotSuspect(*place);
+  NotSuspect(*place);
   Retired item{.place = *place, .birth = birth};
   if (Mutant(kStampTooEarly)) item.stamp = membership_.known_epoch();
   retired_.Push(item);

@@ -16,8 +16,10 @@ inline constexpr MutantName kSettledTooEarly{"pool/settled-too-early"};
 inline constexpr MutantName kHarvestTooMuch{"pool/harvest-frees-more-than-it-cleared"};
 inline constexpr MutantName kExtentHeadFirst{"pool/extent-freed-head-first"};
 inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
-inline constexpr MutantName kSweepOwnRetired{"pool/sweep-frees-own-retired"};
+inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
+inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
+inline constexpr MutantName kBuryTooEarly{"pool/buried-without-a-second-look"};
 inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 }  // namespace farside::pool

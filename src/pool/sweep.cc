@@ -55,7 +55,7 @@ Sweep::Sweep(Allocator& allocator)
   for (auto& [head, extent] : allocator_.extents_) extent.suspect = true;
   const RetiredQueue& retired = allocator_.retired_;
   for (uint64_t number = retired.first(); number < retired.end(); ++number) {
-    if (!retired[number].done && !Mutant(kSweepOwnRetired)) allocator_.NotSuspect(retired[number].place);
+    if (!retired[number].done) allocator_.NotSuspect(retired[number].place);
   }
 }
 
@@ -95,6 +95,7 @@ void Sweep::WalkEnded(uint64_t epoch) {
 bool Sweep::Ready(const RegistryView& view) const {
   if (!ended_) return false;
   if (Mutant(kSweepAtOnce)) return true;
+  if (Mutant(kSweepUnderReaders)) return view.settled_epoch > walk_ended_;
   return view.settled_epoch > walk_ended_ && view.safe_epoch > walk_ended_;
 }
 
