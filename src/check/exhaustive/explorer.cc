@@ -225,12 +225,17 @@ Exploration Explore(const Scenario& scenario) {
     return result;
   }
 
+  if (result.finding == Finding::kUnfit || result.finding == Finding::kLimit)
+    return result;  // not of one path
   Schedule way = search.Path();
-  if (result.finding != Finding::kUnfit && result.finding != Finding::kLimit) {
-    if (std::optional<Schedule> shorter = ShortestWayTo(result.finding, scenario, way.size())) way = *shorter;
-  }
+  if (std::optional<Schedule> shorter = ShortestWayTo(result.finding, scenario, way.size())) way = *shorter;
   Exploration replayed = Replay(scenario, way);
-  result.finding = replayed.finding;
+  if (replayed.finding != result.finding) {
+    result.what = fmt::format("what was found ({}) is not found again on the same path, where it is: {} ({})",
+                              Name(result.finding), Name(replayed.finding), replayed.what);
+    result.finding = Finding::kUnfit;
+    return result;
+  }
   result.what = std::move(replayed.what);
   result.schedule = std::move(replayed.schedule);
   result.trace = std::move(replayed.trace);

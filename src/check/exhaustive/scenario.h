@@ -38,7 +38,7 @@ struct Freedoms {
   bool tear_reads = false;    // READs of several lines are sampled line by line, in any order
   bool tear_writes = false;   // WRITEs of several lines arrive line by line, in any order
   bool ordered_reads = true;  // false: two READs of a trip may be sampled in any order
-  // A WRITE to a word on which an atomic of somebody is in flight may be swallowed by it.
+  // A WRITE to a word on which an atomic of somebody is in flight may be swallowed by it: both at one moment.
   bool lossy_writes = true;
 };
 

@@ -9,15 +9,16 @@
 // trip: orphans can do what the trip would have done.
 //
 // REDUCTION. Take any run, and any piece of a trip that is not the trip's last. Between the piece and the next
-// one of its trip, others may take steps; as long as these do not conflict with the piece (one changes a word
-// that the other reads or writes), the piece may as well take effect after them: nobody sees a difference, except
-// that an operation may begin later, which is harder to explain. So it is enough to let a piece take effect just
-// before a piece of somebody else that conflicts with it, or just before a later piece of its own trip. Hence
-// a trip takes one of these steps:
-//   - all that is left of it takes effect at once,
-//   - or a piece does, with all that must precede it, if some trip in flight has a piece that conflicts with it.
-//   - or what is left of a READ does whose window is open: the end of a window is not put off, because it bars
+// one of its trip, others may take steps; as long as these do not conflict with the piece (in the state that they
+// meet, one changes a word that the other reads or writes), the piece may as well take effect after them: nobody
+// sees a difference, except that an operation may begin later, which is harder to explain. So it is enough to let
+// a piece take effect just before a piece of somebody else that conflicts with it, or just before a later piece of
+// its own trip. Hence a trip takes one of these steps:
+//   - all that is left of it takes effect at once;
+//   - a piece does, with all that must precede it, if another trip in flight has a piece that conflicts with it;
+//   - what is left of a READ does whose window is open: the end of a window is not put off, because it bars
 //     others. (Its beginning may be.)
+// tests/simulation/exhaustive_monitor_test.cc compares what random programs can see with and without it.
 #pragma once
 
 #include <array>
@@ -147,7 +148,6 @@ class World {
   ObservationTree tree_;
   std::vector<std::byte> first_region_;
   std::vector<uint32_t> first_events_;
-  Monitor::History first_history_ = Monitor::kEmpty;
   std::vector<std::byte> answer_;                                  // scratch
   std::array<Intentions, kMostActors + kMostOrphans> intentions_;  // scratch: of each flight
   std::optional<Problem> problem_;
