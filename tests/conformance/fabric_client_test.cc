@@ -196,7 +196,7 @@ TEST_P(FabricClient, PollingAnIdleClientSaysSo) {
 // ---- regions
 
 // Given three nodes. Expect that their regions have the sizes asked for, hold zeros, and are not the same memory.
-const Cite kRegions("fabric/37", "zero at first and separate from each other");
+const Cite kRegions("fabric/37", "separate from each other, and zero if they are new");
 TEST_P(FabricClient, RegionsAreSeparateAndZero) {
   InManyWorlds({1024, 4096, 64}, [](World& world) {
     const auto client = world.Connect();

@@ -217,7 +217,8 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
   if (flight.refused_by.has_value()) {
     flight.error = Refusal(flight);
   } else if (client->broken_.has_value()) {
-    flight.error = LostCompletion(trip->verbs, "the connection was lost in the middle of a trip");
+    const Error lost = LostCompletion(trip->verbs, "the connection was lost in the middle of a trip");
+    flight.error = lost.code() == ErrorCode::kOutcomeUnknown ? lost : *client->broken_;
   }
   // A Call that its handler refuses is a round trip like any other.
   client->completed_effect_ = std::max(client->completed_effect_, flight.last_effect);
