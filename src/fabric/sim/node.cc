@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <unordered_map>
 
 namespace farside::fabric::sim {
 
@@ -12,17 +13,18 @@ class SimNode::HandlerView final : public NodeMemory {
   uint64_t bytes() const override { return node_.memory_.size(); }
   uint64_t Load(uint64_t offset) const override {
     assert(offset % 8 == 0 && offset + 8 <= bytes());
-    const auto& stores = node_.cpu_stores_;
-    const auto own = std::find_if(stores.rbegin(), stores.rend(), [&](auto& s) { return s.offset == offset; });
-    return own != stores.rend() ? own->word : node_.Word(offset);
+    const auto own = own_.find(offset);
+    return own != own_.end() ? own->second : node_.Word(offset);
   }
   void Store(uint64_t offset, uint64_t word) override {
     assert(offset % 8 == 0 && offset + 8 <= bytes());
     node_.cpu_stores_.push_back({offset, word});
+    own_[offset] = word;
   }
 
  private:
   SimNode& node_;
+  std::unordered_map<uint64_t, uint64_t> own_;  // the last store to each word
 };
 
 uint64_t SimNode::Word(uint64_t offset) const {
