@@ -69,6 +69,7 @@ void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads,
     if (verb.kind == VerbKind::kWrite && verb.size > 0) {
       std::memcpy(buffer.data() + flying.at_buffer, verb.from, verb.size);
     }
+    assert((verb.kind != VerbKind::kCall || posted.size() == 1) && "a Call stands alone");
     if (verb.kind == VerbKind::kCall) request.assign(reinterpret_cast<const char*>(verb.from), verb.size);
     for (size_t earlier = 0; order == Order::kInOrder && earlier < verbs.size(); ++earlier) {
       if (MustPrecede(posted[earlier], verb, ordered_reads)) flying.waits_for |= uint64_t{1} << earlier;
