@@ -8,7 +8,7 @@ namespace farside::fabric::embedded {
 
 void TripQueue::Push(Trip& trip) {
   if (size() == slots_.size()) Grow();
-  trip.backend_data = reinterpret_cast<void*>(tail_);
+  trip.backend_data = reinterpret_cast<void*>(tail_);  // NOLINT(performance-no-int-to-ptr): never followed
   SlotOf(tail_) = &trip;
   ++tail_;
 }
@@ -30,7 +30,8 @@ void TripQueue::Remove(Trip& trip) noexcept {
 
 void TripQueue::Grow() {
   std::vector<Trip*> larger(slots_.size() * 2);
-  for (uintptr_t ticket = head_; ticket != tail_; ++ticket) larger[ticket & (larger.size() - 1)] = SlotOf(ticket);
+  for (uintptr_t ticket = head_; ticket != tail_; ++ticket)
+    larger[ticket & (larger.size() - 1)] = SlotOf(ticket);
   slots_ = std::move(larger);
 }
 
