@@ -114,9 +114,9 @@ void Allocator::NoteFirstOwned() {
 void Allocator::FreeUnpublished(FarAddr block, uint64_t bytes) {
   const std::optional<Place> place = carving_.Locate(block, bytes);
   if (place.has_value() && place->is_extent()) {
-    // To be freed by the next Settle; nobody has to move on first.
+    // To be freed by the next Settle, with trips.
     NotSuspect(*place);
-    retired_.Push({.place = *place, .birth = std::numeric_limits<uint64_t>::max(), .stamp = 0});
+    retired_.Push({.place = *place, .never_seen = true, .birth = std::numeric_limits<uint64_t>::max()});
     return;
   }
   Chunk* chunk = place.has_value() ? FindChunk(place->chunk) : nullptr;

@@ -57,8 +57,11 @@ struct Retired {
   // Until a sync has read an epoch, nothing is larger.
   static constexpr uint64_t kUnstamped = std::numeric_limits<uint64_t>::max();
 
+  bool MayGiveBack(uint64_t safe_epoch) const { return never_seen || stamp < safe_epoch; }
+
   Place place;
-  bool done = false;  // given back, and waiting only for those before it to leave the queue
+  bool never_seen = false;  // by anybody else: nobody has to move on first
+  bool done = false;        // given back, and waiting only for those before it to leave the queue
   uint64_t birth = 0;
   uint64_t stamp = kUnstamped;
 };

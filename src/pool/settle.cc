@@ -83,7 +83,7 @@ Task<Done> Allocator::GiveBack(Op& op, uint64_t safe_epoch) {
   bits_.clear();
   for (uint64_t number = retired_.first(); number < retired_.end(); ++number) {
     const Retired& item = retired_[number];
-    if (item.stamp >= safe_epoch && !Mutant(kReuseAtOnce)) break;
+    if (!item.MayGiveBack(safe_epoch) && !Mutant(kReuseAtOnce)) break;
     if (item.done) continue;
     const Place place = item.place;
     if (place.is_extent()) {
