@@ -37,6 +37,7 @@ struct WorldShape {
   uint64_t largest_bytes = 3 * 4096;
   int operations_per_sync = 3;
   int lives = 1;  // how often a member comes back after it has left or died
+  std::optional<uint64_t> first_dies_at;  // the event at which the first member crashes, for certain
   Nanos lease = std::chrono::milliseconds(20);
 
   // Worlds of all kinds: few members or many, with enough memory or not, that meet often or seldom.
@@ -93,7 +94,7 @@ class SlotWord {
 class World {
  public:
   World(const WorldShape& world_shape, fabric::sim::SimOptions options)
-      : shape(world_shape), geometry(GeometryOf(shape)), faults(options.chaos.has_faults() || options.fault.has_value()),
+      : shape(world_shape), geometry(GeometryOf(shape)), faults(options.chaos.has_faults() || options.fault.has_value() || shape.first_dies_at.has_value()),
         fabric(WithRegion(std::move(options), geometry)), carving(fabric::NodeId{0}, geometry) {}
 
   static Geometry GeometryOf(const WorldShape& shape) {
@@ -508,6 +509,9 @@ inline void Drive(World& world, std::vector<std::unique_ptr<Member>>& members, b
   size_t running = members.size();
   while (running > 0) {
     const bool moved = world.fabric.Step();
+    if (!audit && world.fabric.events() == world.shape.first_dies_at && members[0]->running()) {
+      world.fabric.Crash(members[0]->client().id());
+    }
     running = 0;
     for (auto& member : members) {
       if (member->running()) member->Attend();
