@@ -78,7 +78,8 @@ RunReport Replay(index::Engine& engine, const CampaignOptions& options, const Ru
 CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress) {
   CampaignReport report;
   const auto enough = [&] { return options.stop_at_first && report.violations > 0; };
-  for (uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds && !enough(); ++seed) {
+  for (uint64_t i = 0; i < options.seeds && !enough(); ++i) {
+    const uint64_t seed = options.first_seed + i;
     for (bool faults : {false, true}) {
       if ((faults && !options.crash) || enough()) continue;
       const RunName name{.seed = seed, .faults = faults, .fault = std::nullopt};
@@ -93,9 +94,9 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
         const RunName point{.seed = seed, .faults = false, .fault = Fault{verb, kind}};
         const RunReport run = Replay(engine, options, point);
         fired |= run.script_verbs > verb;
-        if (!run.fault_fired) continue;
-        ++report.crash_points;
-        Count(report, run, point);
+        // Not every fault can happen at every verb; the run was one without it then.
+        if (run.fault_fired) ++report.crash_points;
+        if (run.fault_fired || !run.ok()) Count(report, run, point);
         if (enough()) break;
       }
     }

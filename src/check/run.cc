@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/op.h"
+#include "fabric/run.h"
 
 namespace farside::check {
 namespace {
@@ -18,8 +19,10 @@ using fabric::sim::SimClient;
 using fabric::sim::SimFabric;
 using index::Index;
 
-// Far more events than any run needs whose clients make progress.
-constexpr uint64_t kMostEvents = 3'000'000;
+// Far more events than pass between the ends of two operations when clients make progress.
+constexpr uint64_t kMostEventsPerOperation = 3'000'000;
+// As many keys as any engine has room for, however small its table.
+constexpr size_t kKeysThatAlwaysFit = 4;
 
 OpKind CountedAs(Kind kind) {
   switch (kind) {
@@ -71,28 +74,44 @@ Task<Outcome> Perform(Index& index, Op& op, const ScriptedCall& call) {
   co_return Error(ErrorCode::kUnsupported, "no such operation");
 }
 
+// What all participants of a run share.
+struct Stage {
+  SimFabric& world;
+  index::Engine& engine;
+  RunReport& report;
+  bool may_fill;           // there are so many keys that a table of fixed size may run out of room
+  bool auditing = false;   // the faults are over
+
+  // Whether something was broken, so that clients may find themselves cut off.
+  bool Excused() const { return !auditing && report.has_faults && (!report.exact || world.fault_fired()); }
+  void NoteProblem(std::string what) {
+    if (report.problem.empty()) report.problem = std::move(what);
+  }
+};
+
 // A participant: it connects, runs its script, and connects anew when its client is broken.
 class Actor {
  public:
   Actor(int number, Script script) : number_(number), script_(std::move(script)) {}
 
   bool running() const { return client_ != nullptr; }
-  fabric::ClientId id() const { return client_->id(); }
 
-  void Start(SimFabric& world, index::Engine& engine, RunReport& report, bool verify) {
-    client_ = std::move(*world.Connect());
-    index_ = engine.Open(*client_);
-    task_.emplace(RunScript(report, verify));
+  void Start(Stage& stage) {
+    client_ = std::move(*stage.world.Connect());
+    index_ = stage.engine.Open(*client_);
+    task_.emplace(RunScript(stage));
     task_->Start();
   }
 
   // Looks at what has become of it: still running, dead, in need of a new client, or done.
-  void Attend(SimFabric& world, index::Engine& engine, RunReport& report, bool verify) {
-    if (static_cast<SimClient&>(*client_).crashed()) return Leave();
-    if (!task_->done()) return;
-    const Result<Done> end = task_->TakeResult();
-    Leave();
-    if (!end.ok()) Start(world, engine, report, verify);  // the connection is broken
+  void Attend(Stage& stage) {
+    while (running()) {
+      if (static_cast<SimClient&>(*client_).crashed()) return Leave();
+      if (!task_->done()) return;
+      const Result<Done> end = task_->TakeResult();
+      Leave();
+      if (!end.ok()) Start(stage);  // the connection is broken
+    }
   }
 
   // Tasks first, then what they use.
@@ -104,50 +123,41 @@ class Actor {
 
  private:
   // Ends with an error if the client is broken and the script is to go on with another.
-  Task<Done> RunScript(RunReport& report, bool verify) {
+  Task<Done> RunScript(Stage& stage) {
+    History& history = stage.report.history;
     while (next_ < script_.size()) {
       const ScriptedCall& call = script_[next_++];
-      const OpId id = report.history.Invoke(number_, call.call());
-      ++report.operations;
+      const OpId id = history.Invoke(number_, call.call());
+      ++stage.report.operations;
       Op op(*client_, CountedAs(call.kind));
       Result<Outcome> outcome = co_await Perform(*index_, op, call).Outcome();
       if (outcome.ok()) {
-        report.history.Return(id, std::move(*outcome));
+        history.Return(id, std::move(*outcome));
         continue;
       }
-      if (NoteFailure(report, id, outcome.error())) co_return outcome.error();
+      if (NoteFailure(stage, id, outcome.error())) co_return outcome.error();
     }
-    if (verify) {
+    if (stage.auditing) {
       Op op(*client_, OpKind::kMaintenance);
-      Result<Done> verified = co_await index_->Verify(op).Outcome();
-      if (!verified.ok() && report.problem.empty()) report.problem = "the table is damaged: " + verified.error().message();
+      const Result<Done> verified = co_await index_->Verify(op).Outcome();
+      if (!verified.ok()) stage.NoteProblem("the table is damaged: " + verified.error().message());
     }
     co_return Done{};
   }
 
-  static void NoteProblem(RunReport& report, OpId id) {
-    if (report.problem.empty()) report.problem = ToString(report.history[id]);
-  }
-
-  // True if the client is broken. Where nothing goes wrong, nobody is cut off either.
-  bool NoteFailure(RunReport& report, OpId id, const Error& error) const {
-    switch (error.code()) {
-      case ErrorCode::kOutcomeUnknown:
-        report.history.LoseAnswer(id);
-        if (!report.has_faults) NoteProblem(report, id);
-        return true;
-      case ErrorCode::kFenced:
-      case ErrorCode::kUnavailable:
-        report.history.Refuse(id, error.ToString());
-        if (!report.has_faults) NoteProblem(report, id);
-        return true;
-      case ErrorCode::kCorrupt:
-      case ErrorCode::kContended:
-        report.history.Refuse(id, error.ToString());
-        NoteProblem(report, id);
-        return false;
-      default: report.history.Refuse(id, error.ToString()); return false;
+  // True if the client is broken. A failure without an excuse is a problem of the run.
+  static bool NoteFailure(Stage& stage, OpId id, const Error& error) {
+    History& history = stage.report.history;
+    const bool unknown = error.code() == ErrorCode::kOutcomeUnknown;
+    const bool broken = unknown || error.code() == ErrorCode::kFenced || error.code() == ErrorCode::kUnavailable;
+    if (unknown) {
+      history.LoseAnswer(id);
+    } else {
+      history.Refuse(id, error.ToString());
     }
+    const bool full = error.code() == ErrorCode::kOutOfMemory && stage.may_fill;
+    if (!full && !(broken && stage.Excused())) stage.NoteProblem(ToString(history[id]));
+    return broken;
   }
 
   const int number_;
@@ -158,24 +168,33 @@ class Actor {
   std::optional<Task<Done>> task_;
 };
 
-// Steps the world until all actors have ended.
-void Drive(SimFabric& world, index::Engine& engine, std::vector<Actor>& actors, RunReport& report, bool verify) {
-  for (Actor& actor : actors) actor.Start(world, engine, report, verify);
-  const uint64_t give_up = world.events() + kMostEvents;
-  size_t running = actors.size();
-  while (running > 0) {
-    const bool moved = world.Step();
-    running = 0;
+// Steps the world until all actors have ended, or nothing happens any more.
+void Drive(Stage& stage, std::vector<Actor>& actors) {
+  for (Actor& actor : actors) actor.Start(stage);
+  uint64_t operation_events = 0;
+  uint64_t give_up = 0;
+  while (true) {
+    size_t running = 0;
     for (Actor& actor : actors) {
-      if (actor.running()) actor.Attend(world, engine, report, verify);
+      actor.Attend(stage);
       if (actor.running()) ++running;
     }
-    if (running == 0) break;
-    if (moved && world.events() < give_up) continue;
-    if (report.problem.empty()) report.problem = fmt::format("stuck: {} clients wait for ever", running);
+    if (running == 0) return;
+    if (stage.report.history.events() != operation_events || give_up == 0) {
+      operation_events = stage.report.history.events();
+      give_up = stage.world.events() + kMostEventsPerOperation;
+    }
+    if (stage.world.Step() && stage.world.events() < give_up) continue;
+    stage.NoteProblem(fmt::format("stuck: {} clients wait for ever", running));
     for (Actor& actor : actors) actor.Leave();
     return;
   }
+}
+
+Task<Done> FormatTable(Client& client, index::Engine& engine) {
+  Op op(client, OpKind::kMaintenance);
+  co_await engine.Format(op);
+  co_return Done{};
 }
 
 Script AuditScript(const std::vector<std::string>& keys) {
@@ -192,13 +211,20 @@ Script AuditScript(const std::vector<std::string>& keys) {
 
 RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimOptions options) {
   RunReport report;
-  report.has_faults = options.chaos.has_faults() || options.fault.has_value();
+  report.exact = options.fault.has_value();
+  report.has_faults = options.chaos.has_faults() || report.exact;
   options.region_bytes = {engine.region_bytes()};
   SimFabric world(std::move(options));
+  Stage stage{.world = world, .engine = engine, .report = report, .may_fill = workload.keys.size() > kKeysThatAlwaysFit};
 
+  {
+    const std::unique_ptr<Client> client = std::move(*world.Connect());
+    const Status formatted = fabric::Run(*client, FormatTable(*client, engine));
+    if (!formatted.ok()) stage.NoteProblem("the table could not be made: " + formatted.error().ToString());
+  }
   std::vector<Actor> actors;
   for (const Script& script : workload.scripts) actors.emplace_back(static_cast<int>(actors.size()), script);
-  Drive(world, engine, actors, report, /*verify=*/false);
+  Drive(stage, actors);
   report.script_verbs = world.verbs_posted();
   report.fault_fired = world.fault_fired();
 
@@ -206,9 +232,10 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   // hide what happened.
   if (report.problem.empty()) {
     world.StopFaults();
+    stage.auditing = true;
     std::vector<Actor> auditor;
     auditor.emplace_back(static_cast<int>(actors.size()), AuditScript(workload.keys));
-    Drive(world, engine, auditor, report, /*verify=*/true);
+    Drive(stage, auditor);
   }
   report.verbs = world.verbs_posted();
 

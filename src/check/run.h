@@ -27,6 +27,7 @@ struct RunReport {
   uint64_t verbs = 0;         // of everybody
   uint64_t script_verbs = 0;  // without the auditor's
   bool has_faults = false;    // the world was allowed to break things
+  bool exact = false;         // by one fault at one verb
   bool fault_fired = false;   // the one fault that was asked for has happened
 };
 

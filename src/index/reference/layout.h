@@ -50,7 +50,8 @@ class Head {
   constexpr uint64_t takeovers() const { return Takeovers::Get(word_); }
   // Owned by another, after one that may have left an image behind.
   constexpr Head TakenOverBy(uint32_t owner) const {
-    return Head(Takeovers::Set(WithOwner(owner).word_, takeovers() + 1));
+    const uint64_t counted = takeovers() == Takeovers::kMax ? takeovers() : takeovers() + 1;
+    return Head(Takeovers::Set(WithOwner(owner).word_, counted));
   }
   // Free, and the other image counts, with a version that no owner since the last change can have used. Version 0 is
   // skipped when it wraps.

@@ -107,6 +107,11 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 // Two trips: lock and read, write and commit.
 Task<Changed> Table::Modify(Op& op, Change change) {
   if (std::optional<Error> bad = CheckSizes(change)) co_return std::move(*bad);
+  if (Number(client_.id()) > Head::Owner::kMax) {
+    co_return Error(ErrorCode::kUnsupported, fmt::format("the reference table cannot name a client with the id {}; open the "
+                                                         "fabric anew",
+                                                         Number(client_.id())));
+  }
   const FarAddr at = BucketOf(change.key);
   Bucket before;
   if (Mutant(kReadBeforeLock)) before = co_await op.InOrder(Read<Bucket>(at));
@@ -118,13 +123,9 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   }
   Image image = *current;
   const Result<Changed> changed = Apply(change, image);
-  // An owner that has taken the lock over commits also what it has not changed: so the versions that its
-  // predecessors may have used are behind it (reference/5).
-  if ((!changed.ok() || !changed->applied) && bucket.head.takeovers() == 0) {
-    co_await Unlock(op, at, bucket.head);
-  } else {
-    co_await Commit(op, at, bucket.head, image);  // trip 2
-  }
+  // INVARIANT reference/4: also a refused change commits, with the image as it was. Every tenure of the lock has a
+  // version of its own, so a waiter that sees the same word again knows that it is the same tenure.
+  co_await Commit(op, at, bucket.head, image);  // trip 2
   co_return changed;
 }
 
@@ -144,16 +145,16 @@ Task<Bucket> Table::Lock(Op& op, FarAddr at) {
       co_return bucket;
     }
 
-    // INVARIANT reference/2: held by somebody else. The same word again means the same lock (reference/4); one that
-    // stays for longer than the lease is taken from its owner.
+    // INVARIANT reference/2: held by somebody else. The same word again means the same tenure (reference/4); one that
+    // lasts longer than the lease is ended by a takeover. Another operation of this client is waited for.
     op.CountRetry();
     if (found != waited_for) {
       waited_for = found;
       since = client_.Now();
       pause = options_.backoff;
-    } else if (client_.Now() - since >= options_.lease && !Mutant(kNoTakeover)) {
-      Bucket taken = co_await TakeOver(op, at, found);
-      if (taken.head.owner() == me) co_return taken;
+    } else if (client_.Now() - since >= options_.lease && found.owner() != me && !Mutant(kNoTakeover)) {
+      const std::optional<Bucket> taken = co_await TakeOver(op, at, found);
+      if (taken.has_value()) co_return *taken;
     }
     co_await op.Pause(pause);
     pause = std::min(pause * 2, options_.lease);
@@ -161,27 +162,27 @@ Task<Bucket> Table::Lock(Op& op, FarAddr at) {
   co_return Contended();
 }
 
-// Takes the lock from an owner that seems dead. When it returns a bucket with another owner, somebody
-// else was faster.
-Task<Bucket> Table::TakeOver(Op& op, FarAddr at, Head held) {
-  const uint32_t me = Number(client_.id());
+// Takes the lock from an owner that seems dead. Nothing: somebody else was faster, perhaps another operation of this
+// very client.
+Task<std::optional<Bucket>> Table::TakeOver(Op& op, FarAddr at, Head held) {
   // INVARIANT reference/2: the owner may only be slow, and its last trip on the way. Fenced, nothing of it can
   // land any more, so its half-written image stays what it is: an image that does not count.
   if (!Mutant(kTakeoverWithoutFence)) co_await FenceEverywhere(op, static_cast<ClientId>(held.owner()));
-  if (held.takeovers() == Head::Takeovers::kMax) co_return Contended();
-  const Head mine = held.TakenOverBy(me);
+  const Head mine = held.TakenOverBy(Number(client_.id()));
   auto [word, bucket] = co_await op.InOrder(Cas(at, held.word(), mine.word()), Read<Bucket>(at));
-  bucket.head = word == held.word() ? mine : Head(word);
+  if (word != held.word()) co_return std::nullopt;
+  bucket.head = mine;
+  if (held.takeovers() == Head::Takeovers::kMax) {
+    // There is no further version to skip to (reference/5), so the image that may be there goes first, by a trip of its
+    // own: no READ of a bucket lasts as long as two trips.
+    const Image nothing{};
+    co_await op.InOrder(WriteObject(ImageAt(at, 1 - held.image()), nothing));
+  }
   co_return bucket;
 }
 
-// Gives the lock back with nothing changed.
+// Gives the lock of a damaged bucket back.
 Task<Done> Table::Unlock(Op& op, FarAddr at, Head held) {
-  if (Mutant(kUnlockByWrite)) {
-    const uint64_t free = held.WithOwner(0).word();
-    co_await op.InOrder(WriteObject(at, free));
-    co_return Done{};
-  }
   co_await op.InOrder(Cas(at, held.word(), held.WithOwner(0).word()));
   co_return Done{};
 }
@@ -197,6 +198,11 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image) {
     committed = Head(Head::Image::Set(committed.word(), target));
   }
   Seal(image, committed.version());
+  if (Mutant(kUnlockByWrite)) {
+    const uint64_t free = committed.word();
+    co_await op.InOrder(WriteObject(ImageAt(at, target), image), WriteObject(at, free));
+    co_return Done{};
+  }
   const Order order = Mutant(kCommitTogetherWithWrite) ? Order::kTogether : Order::kInOrder;
   auto outcome = co_await fabric::TripAwaiter(op, order, WriteObject(ImageAt(at, target), image),
                                               Cas(at, held.word(), committed.word()))
@@ -266,6 +272,9 @@ Task<Done> Table::Verify(Op& op) {
     const Image* image = CurrentImage(bucket);
     if (image == nullptr) co_return Damaged(at);
     for (const Entry& entry : image->entries) {
+      if (entry.state > EntryState::kUsed || entry.key_bytes > kMaxKeyBytes || entry.value_bytes > kMaxValueBytes) {
+        co_return Damaged(at);
+      }
       if (entry.state == EntryState::kUsed && (BucketOf(KeyOf(entry)) != at || Find(*image, KeyOf(entry)) != &entry)) {
         co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
                                                          Escape(KeyOf(entry))));
@@ -293,7 +302,7 @@ std::string ReferenceEngine::Describe(FarAddr at) const {
   const uint64_t inside = at.offset % sizeof(Bucket);
   if (at.node != NodeId{0} || bucket >= options_.buckets) return "";
   if (inside < sizeof(Head)) return fmt::format("bucket {} head", bucket);
-  if (inside < kImagesOffset) return fmt::format("bucket {}", bucket);
+  if (inside < kImagesOffset || inside >= kImagesOffset + 2 * sizeof(Image)) return fmt::format("bucket {}", bucket);
   return fmt::format("bucket {} image {}+{}", bucket, (inside - kImagesOffset) / sizeof(Image),
                      (inside - kImagesOffset) % sizeof(Image));
 }

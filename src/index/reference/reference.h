@@ -7,7 +7,8 @@
 //   reference/2  Only the owner in the head writes to the bucket, and only to the image that the head does
 //                not name. An owner that may be dead is fenced before the lock is taken from it.
 //   reference/3  A change is visible exactly from the CAS that turns the head (and frees the lock).
-//   reference/4  The version only rises, so a head word that is seen again means nothing has changed.
+//   reference/4  Every tenure of the lock ends with a higher version, so a head word that is seen again is that of the same
+//                tenure, and nothing has changed.
 //   reference/5  No two images of a bucket that may exist at the same time are sealed with one version. So an owner
 //                that has taken the lock over skips the versions that its predecessors may have used: a torn READ
 //                could show the image of one with the head of the other.
@@ -15,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,7 +55,7 @@ class Table final : public Index {
 
   Task<Changed> Modify(fabric::Op& op, Change change);
   Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
-  Task<Bucket> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
+  Task<std::optional<Bucket>> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
   Task<Done> Unlock(fabric::Op& op, fabric::FarAddr at, Head held);
   Task<Done> Commit(fabric::Op& op, fabric::FarAddr at, Head held, Image image);
 
