@@ -62,7 +62,8 @@ class PoolRun {
 
   explicit PoolRun(fabric::sim::SimOptions options, const Geometry& geometry = SmallGeometry())
       : geometry_(geometry),
-        has_faults_(options.chaos.has_faults() || options.fault.has_value()),
+        by_chance_(options.chaos.has_faults()),
+        has_faults_(by_chance_ || options.fault.has_value()),
         world_(WithRegions(std::move(options), geometry)) {}
 
   fabric::sim::SimFabric& world() { return world_; }
@@ -125,7 +126,7 @@ class PoolRun {
 
  private:
   static constexpr uint64_t kMostEvents = 2'000'000;
-  static constexpr int kMostLives = 50;
+  static constexpr int kMostLives = 12;
 
   struct Actor {
     ClientProgram program;
@@ -171,13 +172,15 @@ class PoolRun {
       case ErrorCode::kUnavailable:
       case ErrorCode::kOutcomeUnknown:
         if (!has_faults_) return Problem("cut off for no reason: " + end.error().ToString());
-        if (actor.lives == kMostLives) return Problem("cut off again and again: " + end.error().ToString());
-        return Connect(actor);
+        if (actor.lives < kMostLives) return Connect(actor);
+        if (!by_chance_) Problem("cut off again and again: " + end.error().ToString());
+        return;  // it stays away
       default: return Problem(end.error().ToString());
     }
   }
 
   const Geometry geometry_;
+  const bool by_chance_;
   const bool has_faults_;
   fabric::sim::SimFabric world_;
   std::list<Actor> actors_;
