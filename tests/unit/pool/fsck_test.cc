@@ -89,8 +89,10 @@ class FsckTest : public testing::Test {
     pool_client_->set_walk([](Op&, Reach&) { return NothingToWalk(); });
   }
   void Leave() {
-    Op op(*client_, OpKind::kMaintenance);
-    Must(fabric::Run(*client_, pool_client_->Leave(op)));
+    {
+      Op op(*client_, OpKind::kMaintenance);
+      Must(fabric::Run(*client_, pool_client_->Leave(op)));
+    }
     pool_client_.reset();
     client_.reset();
   }
