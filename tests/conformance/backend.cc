@@ -154,8 +154,8 @@ std::vector<BackendUnderTest> AllBackends() {
   };
 }
 
-uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 3000 / kFewerWhenSanitized; }
-uint64_t FabricTest::Worlds() { return GetParam().simulated ? 300 / kFewerWhenSanitized : 2; }
+uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 10000 / kFewerWhenSanitized; }
+uint64_t FabricTest::Worlds() { return GetParam().simulated ? 1000 / kFewerWhenSanitized : 2; }
 
 std::unique_ptr<Client> World::Connect() {
   Result<std::unique_ptr<Client>> client = fabric().Connect();

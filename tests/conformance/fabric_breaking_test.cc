@@ -152,7 +152,7 @@ TEST_P(FabricBreaking, AFencedClientIsRefusedAndReconnects) {
 const Cite kMutual("fabric/28", "do not wait for each other: both trips end");
 TEST_P(FabricBreaking, ClientsMayFenceEachOther) {
   InManyWorlds({1024, 1024}, [](World& world) {
-    for (uint64_t i = 0; i < Rounds() / 10; ++i) {
+    for (uint64_t i = 0; i < 1 + Rounds() / 200; ++i) {
       const std::array clients = {world.Connect(), world.Connect()};
       std::vector<Part> fences;
       std::vector<Part> adds;
