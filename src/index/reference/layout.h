@@ -56,7 +56,7 @@ class Head {
   // Free, and the other image counts, with a version that no owner since the last change can have used. Version 0 is
   // skipped when it wraps.
   constexpr Head Committed() const {
-    const uint64_t next = version() + 1 + takeovers();
+    const uint64_t next = uint64_t{version()} + 1 + takeovers();
     const uint64_t wrapped = next > Version::kMax ? next - Version::kMax : next;
     return Head(Version::Set(Image::Set(0, 1 - image()), wrapped));
   }
