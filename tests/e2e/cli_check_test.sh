@@ -43,7 +43,7 @@ for name in 17 17:faults 3:1:crash-after 3:1:crash-before 4:2:lose-completion 5:
   expect_no_err
   expect_out "run $name of reference:"
   expect_out "linearizable"
-  expect_out "client 1  posts trip 1: #0"
+  expect_out "client 2  posts trip 1: #0"
   cp "$out" "$scratch/first"
   run check --engine reference --replay "$name"
   cmp -s "$out" "$scratch/first" || fail "another replay on the second run"

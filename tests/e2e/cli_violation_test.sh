@@ -43,7 +43,7 @@ expect_status 1
 expect_json '(o["histories"], o["violations"]) == (1, 1) and "kContended" in o["first_violation"]["problem"]'
 
 # ---- histories that are not linearizable: the proof is short
-for mutant in newest-image-wins takeover-without-fence unknown-reported-as-refused; do
+for mutant in newest-image-wins read-before-lock unknown-reported-as-refused; do
   check --seeds 10 --crash --mutant "reference/$mutant"
   expect_status 1
   expect_out "is not linearizable: nothing explains event"
@@ -77,10 +77,10 @@ expect_status 1
 expect_out "VIOLATION: $problem"
 
 # ---- with --trace, the verbs of the first violation
-check --seeds 10 --crash --trace --mutant reference/takeover-without-fence
+check --seeds 10 --crash --trace --mutant reference/newest-image-wins
 expect_status 1
-expect_out "client 1  posts trip 1: #0"
-check --seeds 10 --crash --trace --json --mutant reference/takeover-without-fence
+expect_out "client 2  posts trip 1: #0"
+check --seeds 10 --crash --trace --json --mutant reference/newest-image-wins
 expect_json 'len(o["trace"]) > 10'
 
 finish
