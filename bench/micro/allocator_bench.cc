@@ -1,9 +1,10 @@
 // The allocator on memory of this process: what a block costs, and what long use does to memory.
 //
-// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks, so that
-// seven of eight blocks are freed by somebody else than their owner. Its counters:
-//   claimed / live     bytes of claimed chunks per byte asked for, with some 430 MB live. Every session has a chunk of every
-//                      class at least, so this depends on the size of chunks more than on anything else
+// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks,
+// so that seven of eight blocks are freed by somebody else than their owner. Its counters:
+//   claimed / live     bytes of claimed chunks per byte asked for, with some 430 MB live. Every session has
+//                      a chunk of every class at least, so this depends on the size of chunks more than on
+//                      anything else
 //   trips / 1000       trips of the allocators (claims, giving back, harvests, releases) per 1000 allocations
 //   chunks left        when all is freed and everybody has left: none
 #include <array>
@@ -36,7 +37,9 @@ Geometry SomeGeometry(uint64_t chunks, uint64_t chunk_bytes = 1024 * 1024) {
 class Session {
  public:
   Session(EmbeddedFabric& fabric, const Geometry& geometry)
-      : client_(std::move(*fabric.Connect())), membership(*client_, NodeId{0}, geometry, LeaseOptions{}), allocator(membership) {}
+      : client_(std::move(*fabric.Connect())),
+        membership(*client_, NodeId{0}, geometry, LeaseOptions{}),
+        allocator(membership) {}
 
   template <class Start>
   auto Run(Start start) {
@@ -100,7 +103,8 @@ void LiveAndRetire(benchmark::State& state) {
     if (++i % 1000 == 0) session.Sync();
   }
   state.SetItemsProcessed(state.iterations());
-  state.counters["trips / 1000"] = 1000.0 * static_cast<double>(session.allocator.stats().trips - trips) / static_cast<double>(i);
+  state.counters["trips / 1000"] =
+      1000.0 * static_cast<double>(session.allocator.stats().trips - trips) / static_cast<double>(i);
 }
 BENCHMARK(LiveAndRetire)->Arg(64)->Arg(1024);
 

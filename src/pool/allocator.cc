@@ -1,5 +1,5 @@
-// Blocks of own chunks, and where more of them come from. Extents are in extent.cc, what happens to retired blocks
-// in settle.cc, taking over and leaving in adopt.cc, the sweep in sweep.cc.
+// Blocks of own chunks, and where more of them come from. Extents are in extent.cc, what happens to retired
+// blocks in settle.cc, taking over and leaving in adopt.cc, the sweep in sweep.cc.
 #include "pool/allocator.h"
 
 #include <fmt/format.h>
@@ -23,8 +23,10 @@ using fabric::Write;
 
 namespace {
 
-// Each attempt found that others had taken what was there.
+// Each attempt found that others had taken what was there, or waited for somebody who is fetching more.
 constexpr int kMostAttempts = 10'000;
+// Each attempt found that others had taken the chunk.
+constexpr int kMostClaims = 1000;
 // How often a full node is asked for grace before the answer is that it is full.
 constexpr int kGraceRounds = 4;
 // A node that is full is not searched from end to end again before this has passed.
@@ -49,8 +51,9 @@ size_t LargestBitmap(const SizeClasses& classes) {
   return classes.count() == 0 ? 0 : static_cast<size_t>(classes.shape(0).bitmap_bytes());
 }
 
-Error Contended() {
-  return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts to get memory; retry later", kMostAttempts));
+Error Contended(int attempts) {
+  return Error(ErrorCode::kContended,
+               fmt::format("gave up after {} attempts to get memory; retry later", attempts));
 }
 
 }  // namespace
@@ -94,6 +97,12 @@ Chunk& Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
   return added;
 }
 
+bool Allocator::IsOwnedAlready(uint32_t index) {
+  if (FindChunk(index) == nullptr) return false;
+  table_.Note(index, ChunkTable::kUnsound);
+  return true;
+}
+
 void Allocator::ForgetChunk(Chunk& chunk) {
   states_[chunk.size_class].shelf.Remove(chunk);
   chunks_.erase(chunk.index);
@@ -130,7 +139,8 @@ void Allocator::FreeUnpublished(FarAddr block, uint64_t bytes) {
 void Allocator::Retire(FarAddr block, uint64_t bytes, uint64_t birth) {
   const std::optional<Place> place = carving_.Locate(block, bytes);
   if (!place.has_value()) {
-    ++stats_.nonsense;  // a pointer that no correct client wrote; what it should have named is lost until a sweep
+    // A pointer that no correct client wrote; what it should have named is lost until a sweep.
+    ++stats_.nonsense;
     return;
   }
   NotSuspect(*place);
@@ -161,8 +171,8 @@ bool Allocator::MayHoldLeaks() const {
 }
 
 bool Allocator::SweepDue() const {
-  return MayHoldLeaks() ||
-         std::any_of(adoptions_.begin(), adoptions_.end(), [](const Adoption& adoption) { return !adoption.swept; });
+  return MayHoldLeaks() || std::any_of(adoptions_.begin(), adoptions_.end(),
+                                       [](const Adoption& adoption) { return !adoption.swept; });
 }
 
 AllocatorStats Allocator::stats() const {
@@ -189,16 +199,18 @@ AllocatorStats Allocator::stats() const {
 
 std::optional<Error> Allocator::CheckWhole() const {
   if (!lost_) return std::nullopt;
-  return Error(ErrorCode::kUnavailable, fmt::format("this client's memory on node {} was cut off in the middle of a change; "
-                                                    "reconnect as a new client",
-                                                    Index(membership_.node())));
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("this client's memory on node {} was cut off in the middle of a change; "
+                           "reconnect as a new client",
+                           Index(membership_.node())));
 }
 
 Error Allocator::OutOfMemory(uint64_t bytes) const {
-  std::string message = fmt::format("node {} has no room for {} bytes: {} of its {} chunks of {} bytes are free",
-                                    Index(membership_.node()), bytes, table_.free_seen(), carving_.chunks(),
-                                    classes().chunk_bytes());
-  if (!retired_.empty()) message += fmt::format(", and {} freed blocks wait for readers to move on", retired_.size());
+  std::string message = fmt::format(
+      "node {} has no room for {} bytes: {} of its {} chunks of {} bytes are free", Index(membership_.node()),
+      bytes, table_.free_seen(), carving_.chunks(), classes().chunk_bytes());
+  if (!retired_.empty())
+    message += fmt::format(", and {} freed blocks wait for readers to move on", retired_.size());
   return Error(ErrorCode::kOutOfMemory, message + "; delete something, or add a node");
 }
 
@@ -219,7 +231,7 @@ Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes) {
     const bool refilled = co_await Refill(op, size_class);
     if (!refilled) co_return OutOfMemory(bytes);
   }
-  co_return Contended();
+  co_return Contended(kMostAttempts);
 }
 
 // False if the node is full. The steps are in the order of what they cost; each is repeated only after
@@ -263,7 +275,7 @@ Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
 
 // False if there is none.
 Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMostClaims; ++attempt) {
     const std::optional<ChunkTable::Found> found = co_await table_.FindForBlocks(op, size_class);
     if (!found.has_value()) co_return false;
     if (found->word == ChunkWord()) {
@@ -275,16 +287,18 @@ Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
     }
     op.CountRetry();
   }
-  co_return Contended();
+  co_return Contended(kMostClaims);
 }
 
-// If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like all blocks
-// of this chunk, so whoever adopts it may believe them (alloc/6).
+// If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like
+// all blocks of this chunk, so whoever adopts it may believe them (alloc/6).
 Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
+  if (IsOwnedAlready(chunk)) co_return false;
   const ChunkWord mine(ChunkState::kBlocks, size_class, self());
   InDoubt doubt(*this);
   ++stats_.trips;
-  const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(chunk), ChunkWord().word(), mine.word())));
+  const uint64_t old =
+      co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(chunk), ChunkWord().word(), mine.word())));
   const bool claimed = old == ChunkWord().word();
   table_.Note(chunk, claimed ? mine : ChunkWord(old));
   if (claimed) {

@@ -1,24 +1,27 @@
 // Allocation and reclamation on one node of a pool, for one client.
 //
-// Memory is cut into chunks, which clients own by name (ChunkWord). A client hands out blocks of its own chunks only,
-// and knows alone which of them are free; so allocating costs no trip but when a chunk is needed. Whoever
-// frees a block of somebody else's chunk adds its bit to the bitmap at the head of that chunk, and
-// the owner harvests it. Blocks larger than the largest size class are extents: runs of whole chunks.
+// Memory is cut into chunks, which clients own by name (ChunkWord). A client hands out blocks of its own
+// chunks only, and knows alone which of them are free; so allocating costs no trip but when a chunk is
+// needed. Whoever frees a block of somebody else's chunk adds its bit to the bitmap at the head of that
+// chunk, and the owner harvests it. Blocks larger than the largest size class are extents: runs of whole
+// chunks.
 //
 // Invariants
-//   alloc/1  Of a chunk of blocks, every block is exactly one of: free at its owner, handed out, or given back (its
-//            bit is set). Only the holder of a block sets the bit, once; only the owner clears it.
+//   alloc/1  Of a chunk of blocks, every block is exactly one of: free at its owner, handed out, or given
+//            back (its bit is set). Only the holder of a block sets the bit, once; only the owner clears
+//            it.
 //   alloc/2  A bit is cleared before its block is handed out again, so adding it never carries.
-//   alloc/3  A block that was reachable is given back only when its stamp, an epoch read after it was unlinked, is
-//            less than what every live client has published (pool/1).
+//   alloc/3  A block that was reachable is given back only when its stamp, an epoch read after it was
+//            unlinked, is less than what every live client has published (pool/1).
 //   alloc/4  A chunk changes its state or class only when all of its blocks are free at its owner. So whoever
 //            holds a block knows the shape of its chunk without reading it.
-//   alloc/5  The first chunk of an extent is claimed first and freed last, and it alone names the owner. So a word
-//            {rest, d} belongs to the extent that begins d chunks before it, at any time.
-//   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be given back, is
-//            then handed out and reached by nobody, and a sweep finds it (sweep.h).
-//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, and whoever takes a
-//            chunk without owner looks for the dead afterwards. So no leak is left in a chunk that nobody sweeps.
+//   alloc/5  The first chunk of an extent is claimed first and freed last, and it alone names the owner. So
+//            a word {rest, d} belongs to the extent that begins d chunks before it, at any time.
+//   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be
+//            given back, is then handed out and reached by nobody, and a sweep finds it (sweep.h).
+//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, and
+//            whoever takes a chunk without owner looks for the dead afterwards. So no leak is left in a
+//            chunk that nobody sweeps.
 #pragma once
 
 #include <array>
@@ -45,19 +48,19 @@
 namespace farside::pool {
 
 struct AllocatorStats {
-  uint64_t chunks_owned = 0;        // of blocks
+  uint64_t chunks_owned = 0;  // of blocks
   uint64_t extents_owned = 0;
-  uint64_t bytes_owned = 0;         // whole chunks and extents
-  uint64_t bytes_handed_out = 0;    // in units of size classes; what others freed counts until it is harvested
-  uint64_t bytes_free_local = 0;    // blocks free in own chunks
-  uint64_t retired_pending = 0;     // blocks waiting for grace, or to be given back
-  uint64_t trips = 0;               // of this allocator, all told
+  uint64_t bytes_owned = 0;       // whole chunks and extents
+  uint64_t bytes_handed_out = 0;  // in units of size classes; what others freed counts until it is harvested
+  uint64_t bytes_free_local = 0;  // blocks free in own chunks
+  uint64_t retired_pending = 0;   // blocks waiting for grace, or to be given back
+  uint64_t trips = 0;             // of this allocator, all told
   uint64_t chunks_claimed = 0;
   uint64_t chunks_released = 0;
-  uint64_t blocks_given_back = 0;   // to other clients' chunks
-  uint64_t blocks_harvested = 0;    // from own chunks
-  uint64_t blocks_swept = 0;        // leaked by the dead, found by a sweep
-  uint64_t nonsense = 0;            // addresses and words that no correct client wrote; left alone
+  uint64_t blocks_given_back = 0;  // to other clients' chunks
+  uint64_t blocks_harvested = 0;   // from own chunks
+  uint64_t blocks_swept = 0;       // leaked by the dead, found by a sweep
+  uint64_t nonsense = 0;           // addresses and words that no correct client wrote; left alone
 };
 
 class Sweep;
@@ -76,8 +79,9 @@ class Allocator {
   void set_ask_for_grace(AskForGrace ask) { ask_for_grace_ = std::move(ask); }
 
   // ---- allocating
-  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is aligned to its size, and so
-  // lies within a page. Its bytes are whatever they were. No trip: nothing if no owned chunk has one free.
+  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is
+  // aligned to its size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if
+  // no owned chunk has one free.
   std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
   // Claims memory if need be. kOutOfMemory if there is none.
   Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
@@ -88,31 +92,35 @@ class Allocator {
   // Frees, when it is safe, a block that was reachable and that this client has unlinked. No trip. `birth` is
   // the epoch known when the operation that unlinked it began.
   void Retire(fabric::FarAddr block, uint64_t bytes, uint64_t birth);
-  // How many blocks were ever retired. Taken before a Sync is posted, it says which of them were unlinked before
-  // the epoch was read.
+  // How many blocks were ever retired. Taken before a Sync is posted, it says which of them were unlinked
+  // before the epoch was read.
   uint64_t retired_so_far() const { return retired_.end(); }
   // The epoch that the Sync has read; `retired_before` is retired_so_far() as it was before it was posted.
   void Stamp(uint64_t retired_before, uint64_t epoch) { retired_.Stamp(retired_before, epoch); }
-  // Gives back what was stamped with less than `safe_epoch` (RegistryView), harvests, and releases empty chunks.
+  // Gives back what was stamped with less than `safe_epoch` (RegistryView), harvests, and releases empty
+  // chunks.
   Task<Done> Settle(fabric::Op& op, uint64_t safe_epoch);
-  // The smallest birth of what is not given back yet; the largest number if all is. The pulse's `settled` is at
-  // most this.
+  // The smallest birth of what is not given back yet; the largest number if all is. The pulse's `settled`
+  // is at most this.
   uint64_t OldestUnsettled() const;
 
   // ---- leaving
-  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything retired must have been
-  // given back, no other operation be in flight, and no sweep be due: kContended says what is missing. If
-  // it fails otherwise, do not leave the registry: others repair what is left after the lease.
+  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything
+  // retired must have been given back, no other operation be in flight, and no sweep be due: kContended
+  // says what is missing. If it fails otherwise, do not leave the registry: others repair what is left
+  // after the lease.
   Task<Done> LeaveAll(fabric::Op& op);
 
   // ---- repairing after a death
-  // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it took. The
-  // rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only then Bury.
+  // Takes over what a fenced client owned, and what has no owner. Returns how
+  // many chunks and extents it took. The rule for whoever sees a fenced client: Adopt, Sweep, and again
+  // until Adopt takes nothing; only then Bury.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
-  // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and it.
+  // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
+  // it.
   bool MayBury(Owner dead) const;
-  // True if a dead client may have leaked blocks of chunks that this one owns, or is not buried because nobody has
-  // swept: run a Sweep (sweep.h).
+  // True if a dead client may have leaked blocks of chunks that this one owns, or is not buried because
+  // nobody has swept: run a Sweep (sweep.h).
   bool SweepDue() const;
 
   AllocatorStats stats() const;
@@ -124,9 +132,9 @@ class Allocator {
   // What it knows about one size class.
   struct ClassState {
     Shelf shelf;
-    bool refilling = false;     // by some coroutine
-    uint64_t used_at = 0;       // settles_ when a block was last taken
-    uint32_t next_harvest = 0;  // position on the shelf
+    bool refilling = false;      // by some coroutine
+    uint64_t used_at = 0;        // settles_ when a block was last taken
+    uint32_t next_harvest = 0;   // position on the shelf
     uint32_t harvest_pause = 0;  // refills to skip, because harvests found little
     uint32_t harvest_misses = 0;
   };
@@ -140,8 +148,8 @@ class Allocator {
     bool swept = false;  // since something was taken, or else since it was first looked for
     bool done = false;   // there was nothing left after that
   };
-  // Stands where far memory may differ from what is known here. If the coroutine is destroyed meanwhile, or ends
-  // with an error of the fabric, only the repair after a death can tell what is whose.
+  // Stands where far memory may differ from what is known here. If the coroutine is destroyed meanwhile, or
+  // ends with an error of the fabric, only the repair after a death can tell what is whose.
   class InDoubt;
 
   Owner self() const { return membership_.self(); }
@@ -152,6 +160,9 @@ class Allocator {
   Chunk* FindChunk(uint32_t index);
   Chunk& AddChunk(uint32_t index, uint32_t size_class, bool all_free);
   void ForgetChunk(Chunk& chunk);  // destroys it
+  // For what a search found a while ago: another operation may have claimed it since. (Or the word is
+  // damaged.)
+  bool IsOwnedAlready(uint32_t index);
   void FreeBlock(Chunk& chunk, uint32_t block);
   void NotSuspect(const Place& place);
   void NoteFirstOwned();
@@ -162,8 +173,8 @@ class Allocator {
   Task<bool> ClaimChunk(fabric::Op& op, uint32_t size_class);
   Task<bool> ClaimFree(fabric::Op& op, uint32_t chunk, uint32_t size_class);
   Task<Done> ClaimOwnerless(fabric::Op& op, ChunkTable::Found found);
-  // For a full node: harvests everything, releases what is empty, and takes what has no owner and is empty or has
-  // blocks of the class that is wanted.
+  // For a full node: harvests everything, releases what is empty, and takes what has no owner and is empty
+  // or has blocks of the class that is wanted.
   Task<Done> MakeRoom(fabric::Op& op, uint32_t wanted_class);
   // True if there may be more room afterwards.
   Task<bool> WaitForGrace(fabric::Op& op);
@@ -187,8 +198,8 @@ class Allocator {
   Task<Done> GiveBack(fabric::Op& op, uint64_t safe_epoch);
   Task<Done> GiveBackToOthers(fabric::Op& op);
   Task<uint64_t> HarvestSome(fabric::Op& op);
-  // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if `thorough`, in all.
-  // Skips those that somebody else is harvesting. Returns the number of blocks.
+  // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if
+  // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks.
   Task<uint64_t> Harvest(fabric::Op& op, std::vector<Chunk*> chunks, bool thorough);
   // Bits of a word of the bitmap of an own chunk.
   struct GivenBack {
@@ -196,7 +207,8 @@ class Allocator {
     uint32_t word = 0;
     uint64_t bits = 0;
   };
-  Task<Done> FindGivenBack(fabric::Op& op, std::span<Chunk* const> chunks, bool thorough, std::vector<GivenBack>& found);
+  Task<Done> FindGivenBack(fabric::Op& op, std::span<Chunk* const> chunks, bool thorough,
+                           std::vector<GivenBack>& found);
   static bool IsWorthHarvesting(const Chunk& chunk, std::span<const uint64_t> bitmap);
   Task<uint64_t> ClearGivenBack(fabric::Op& op, std::span<const GivenBack> given_back);
   // Returns the number of chunks.
@@ -204,8 +216,9 @@ class Allocator {
   std::vector<ChunkTable::Found> TakeEmptyChunks(bool keep_spares);
 
   // ---- taking over and leaving (adopt.cc)
-  // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how many.
-  // If not `may_leak`, it looks whether somebody is dead, and so may have leaked blocks of them.
+  // Takes chunks and extents whose words are still as found; none
+  // of their blocks is free yet. Returns how many. If not `may_leak`, it looks whether somebody is dead,
+  // and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
   // Frees chunks without owner all of whose blocks were given back; takes those of `wanted_class` with some.
   Task<Done> ReclaimOwnerless(fabric::Op& op, uint32_t wanted_class);
@@ -220,11 +233,11 @@ class Allocator {
   ChunkTable table_;
   AskForGrace ask_for_grace_;
 
-  std::vector<ClassState> states_;                                 // per size class
+  std::vector<ClassState> states_;                               // per size class
   std::unordered_map<uint32_t, std::unique_ptr<Chunk>> chunks_;  // owned, by index
   std::map<uint32_t, Extent> extents_;  // owned, by first chunk; somebody may have freed one meanwhile
   RetiredQueue retired_;
-  std::vector<GiveBackBit> bits_;     // gathered by GiveBack
+  std::vector<GiveBackBit> bits_;      // gathered by GiveBack
   const std::vector<std::byte> zero_;  // a bitmap
 
   bool settling_ = false;
@@ -235,8 +248,8 @@ class Allocator {
   std::optional<Nanos> no_room_since_;  // the last search for room found none
 
   // alloc/7: what sweeps are due.
-  uint64_t clean_deaths_ = 0;    // control().deaths for which all that is owned is clean
-  uint64_t takeovers_ = 0;       // chunks and extents taken that may hold leaks
+  uint64_t clean_deaths_ = 0;     // control().deaths for which all that is owned is clean
+  uint64_t takeovers_ = 0;        // chunks and extents taken that may hold leaks
   uint64_t clean_takeovers_ = 0;  // those of them that have been swept
 
   std::vector<Adoption> adoptions_;

@@ -39,7 +39,9 @@ class Carving {
   fabric::FarAddr ChunkAt(uint64_t chunk) const {
     return fabric::FarAddr(node_, first_chunk_ + chunk * classes_.chunk_bytes());
   }
-  fabric::FarAddr BitmapWordAt(uint64_t chunk, uint32_t word) const { return ChunkAt(chunk) + uint64_t{word} * 8; }
+  fabric::FarAddr BitmapWordAt(uint64_t chunk, uint32_t word) const {
+    return ChunkAt(chunk) + uint64_t{word} * 8;
+  }
   fabric::FarAddr BlockAt(uint64_t chunk, uint32_t size_class, uint32_t block) const {
     const SizeClasses::Shape& shape = classes_.shape(size_class);
     return ChunkAt(chunk) + shape.first_block + block * shape.block_bytes;
@@ -69,7 +71,8 @@ class Carving {
     }
     place.size_class = classes_.ClassOf(bytes);
     const SizeClasses::Shape& shape = classes_.shape(place.size_class);
-    if (inside < shape.first_block || (inside - shape.first_block) % shape.block_bytes != 0) return std::nullopt;
+    if (inside < shape.first_block || (inside - shape.first_block) % shape.block_bytes != 0)
+      return std::nullopt;
     const uint64_t number = (inside - shape.first_block) / shape.block_bytes;
     if (number >= shape.blocks) return std::nullopt;
     place.block = static_cast<uint32_t>(number);
@@ -83,7 +86,8 @@ class Carving {
       case ChunkState::kFree: return word == ChunkWord();
       case ChunkState::kBlocks: return word.argument() < classes_.count();
       case ChunkState::kExtent: return word.argument() >= 1 && word.argument() <= chunks_ - chunk;
-      case ChunkState::kExtentRest: return word.argument() >= 1 && word.argument() <= chunk && word.owner().nobody();
+      case ChunkState::kExtentRest:
+        return word.argument() >= 1 && word.argument() <= chunk && word.owner().nobody();
     }
     return false;
   }

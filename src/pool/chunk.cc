@@ -6,7 +6,8 @@
 
 namespace farside::pool {
 
-BlockSet::BlockSet(uint32_t blocks) : words_((blocks + 63) / 64), used_((words_.size() + 63) / 64), blocks_(blocks) {}
+BlockSet::BlockSet(uint32_t blocks)
+    : words_((blocks + 63) / 64), used_((words_.size() + 63) / 64), blocks_(blocks) {}
 
 bool BlockSet::Insert(uint32_t block) {
   assert(block < blocks_);

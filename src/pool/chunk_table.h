@@ -1,7 +1,7 @@
 // Finding chunks in the chunk table of a node.
 //
-// What is found is what a READ has shown a while ago; only a CAS makes it so. Chunks for blocks are looked for from
-// the low end, extents from the high end, so that the former do not cut up the room of the latter.
+// What is found is what a READ has shown a while ago; only a CAS makes it so. Chunks for blocks are looked
+// for from the low end, extents from the high end, so that the former do not cut up the room of the latter.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ class ChunkTable {
     ChunkWord word;
   };
 
-  ChunkTable(const Carving& carving, uint64_t seed) : carving_(carving), random_(seed), run_end_(carving.chunks()) {}
+  ChunkTable(const Carving& carving, uint64_t seed)
+      : carving_(carving), random_(seed), run_end_(carving.chunks()) {}
 
-  // A chunk to take blocks of a class from: free, or one of the class without an owner and with a good part of its
-  // blocks given back. Nothing if the whole table has none.
+  // A chunk to take blocks of a class from: free, or one of the class without an owner and with a good part
+  // of its blocks given back. Nothing if the whole table has none.
   Task<std::optional<Found>> FindForBlocks(fabric::Op& op, uint32_t size_class);
   // The first of `count` free chunks in a row.
   Task<std::optional<uint32_t>> FindRun(fabric::Op& op, uint32_t count);

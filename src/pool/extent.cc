@@ -4,8 +4,8 @@
 //   word      {extent, 4}    {rest, 1}   {rest, 2}   {rest, 3}
 //   owner     who claimed    nobody      nobody      nobody
 //
-// INVARIANT alloc/5: the first chunk is claimed first and freed last. Whoever dies in between leaves a first chunk that
-// names it, and some of the rests; who owns the first chunk then frees them all.
+// INVARIANT alloc/5: the first chunk is claimed first and freed last. Whoever dies in between leaves a
+// first chunk that names it, and some of the rests; who owns the first chunk then frees them all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,10 +69,14 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
 
 // False if somebody else has taken one of the chunks; then none is kept.
 Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
+  for (uint32_t i = 0; i < chunks; ++i) {
+    if (IsOwnedAlready(head + i)) co_return false;
+  }
   const ChunkWord mine(ChunkState::kExtent, chunks, self());
   InDoubt doubt(*this);
   ++stats_.trips;
-  const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(head), kFreeWord, mine.word())));
+  const uint64_t old =
+      co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(head), kFreeWord, mine.word())));
   table_.Note(head, old == kFreeWord ? mine : ChunkWord(old));
   if (old != kFreeWord) {
     doubt.Resolve();
@@ -127,8 +131,8 @@ Task<Done> Allocator::FreeRests(Op& op, uint32_t head, uint32_t chunks) {
   co_return Done{};
 }
 
-// Only the one who unlinked it does this, or a sweep that knows that nobody will. So although the owner may change
-// meanwhile, by leaving or by adoption, it is the same extent until its first chunk is free.
+// Only the one who unlinked it does this, or a sweep that knows that nobody will. So although the owner may
+// change meanwhile, by leaving or by adoption, it is the same extent until its first chunk is free.
 Task<bool> Allocator::FreeExtent(Op& op, uint32_t head, uint32_t chunks) {
   ++stats_.trips;
   ChunkWord word(co_await op.InOrder(ForMaintenance(Read<uint64_t>(carving_.WordAt(head)))));
@@ -139,7 +143,8 @@ Task<bool> Allocator::FreeExtent(Op& op, uint32_t head, uint32_t chunks) {
   if (!Mutant(kExtentHeadFirst)) co_await FreeRests(op, head, chunks);
   for (int owners = 0; owners < kMostOwners; ++owners) {
     ++stats_.trips;
-    const ChunkWord old(co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(head), word.word(), kFreeWord))));
+    const ChunkWord old(
+        co_await op.InOrder(ForMaintenance(Cas(carving_.WordAt(head), word.word(), kFreeWord))));
     if (old == word) {
       if (old.owner() == self()) extents_.erase(head);
       table_.Note(head, ChunkWord());

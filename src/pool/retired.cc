@@ -11,7 +11,8 @@ void RetiredQueue::Push(const Retired& item) {
 }
 
 void RetiredQueue::Stamp(uint64_t end, uint64_t epoch) {
-  for (unstamped_ = std::max(unstamped_, items_.first()); unstamped_ < std::min(end, items_.end()); ++unstamped_) {
+  for (unstamped_ = std::max(unstamped_, items_.first()); unstamped_ < std::min(end, items_.end());
+       ++unstamped_) {
     Retired& item = items_[unstamped_];
     if (item.stamp == Retired::kUnstamped) item.stamp = epoch;
   }

@@ -44,7 +44,8 @@ class NumberedQueue {
   }
   void Grow() {
     std::vector<T> larger(ring_.empty() ? 64 : ring_.size() * 2);  // a power of two
-    for (uint64_t number = first_; number != end_; ++number) larger[number & (larger.size() - 1)] = (*this)[number];
+    for (uint64_t number = first_; number != end_; ++number)
+      larger[number & (larger.size() - 1)] = (*this)[number];
     ring_.swap(larger);
   }
 

@@ -1,4 +1,5 @@
-// What becomes of retired blocks: they are given back, harvested by their owners, and empty chunks are released.
+// What becomes of retired blocks: they are given back, harvested by their owners, and empty chunks are
+// released.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,14 +28,17 @@ constexpr size_t kGathered = 1024;
 // Every so many settles look at own chunks, whether others have given something back.
 constexpr uint64_t kSettlesPerHarvest = 8;
 constexpr size_t kHarvestedAtOnce = 16;
-// A chunk is harvested if this part of its blocks was given back, if it can be released, or if it takes one atomic.
+// A chunk is harvested if this part of its blocks was given back, if it can be released, or if it takes one
+// atomic.
 constexpr uint32_t kWorthHarvesting = 4;
 // The last empty chunk of a class stays for as many settles after its last use.
 constexpr uint64_t kSpareSettles = 64;
 
 Error DoubleFree(FarAddr at, uint64_t bits) {
-  return Error(ErrorCode::kCorrupt, fmt::format("blocks {:#x} of the bitmap word at {:#x} were freed twice; run a check of the pool",
-                                                bits, at.offset));
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("blocks {:#x} of the bitmap word at {:#x} were freed twice; run a check of the pool", bits,
+                  at.offset));
 }
 
 // Clears the marks of chunks that were being harvested, also if the coroutine is destroyed.
@@ -108,10 +112,11 @@ Task<Done> Allocator::GiveBack(Op& op, uint64_t safe_epoch) {
   co_return Done{};
 }
 
-// INVARIANT alloc/1, alloc/2: the block was handed out, so its bit is clear, and stays so until this adds it. The
-// chunk cannot have changed since (alloc/4), whoever owns it now.
+// INVARIANT alloc/1, alloc/2: the block was handed out, so its bit is clear, and stays so until this adds
+// it. The chunk cannot have changed since (alloc/4), whoever owns it now.
 Task<Done> Allocator::GiveBackToOthers(Op& op) {
-  std::sort(bits_.begin(), bits_.end(), [](const GiveBackBit& a, const GiveBackBit& b) { return a.at < b.at; });
+  std::sort(bits_.begin(), bits_.end(),
+            [](const GiveBackBit& a, const GiveBackBit& b) { return a.at < b.at; });
   size_t done = 0;
   while (done < bits_.size()) {
     Batch batch(op, Order::kTogether);
@@ -176,7 +181,8 @@ Task<uint64_t> Allocator::Harvest(Op& op, std::vector<Chunk*> chunks, bool thoro
 
 // The bits of these chunks that are worth clearing. A bit that is set stays until it is cleared here; others
 // may appear meanwhile.
-Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool thorough, std::vector<GivenBack>& found) {
+Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool thorough,
+                                    std::vector<GivenBack>& found) {
   size_t words = 0;
   for (const Chunk* chunk : chunks) words += classes().shape(chunk->size_class).bitmap_words();
   if (words == 0) co_return Done{};
@@ -192,7 +198,8 @@ Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool
   co_await batch;
   at = 0;
   for (Chunk* chunk : chunks) {
-    const auto bitmap = std::span<const uint64_t>(bitmaps).subspan(at, classes().shape(chunk->size_class).bitmap_words());
+    const auto bitmap =
+        std::span<const uint64_t>(bitmaps).subspan(at, classes().shape(chunk->size_class).bitmap_words());
     at += bitmap.size();
     if (!thorough && !IsWorthHarvesting(*chunk, bitmap)) continue;
     for (uint32_t word = 0; word < bitmap.size(); ++word) {
@@ -206,7 +213,8 @@ bool Allocator::IsWorthHarvesting(const Chunk& chunk, std::span<const uint64_t> 
   uint32_t bits = 0;
   for (uint64_t word : bitmap) bits += static_cast<uint32_t>(std::popcount(word));
   if (bits == 0) return false;
-  return bitmap.size() == 1 || bits >= chunk.blocks / kWorthHarvesting || bits + chunk.free.size() >= chunk.blocks;
+  return bitmap.size() == 1 || bits >= chunk.blocks / kWorthHarvesting ||
+         bits + chunk.free.size() >= chunk.blocks;
 }
 
 // INVARIANT alloc/2: blocks become free only when their bits are known to be clear. If this client dies in
@@ -243,8 +251,8 @@ Task<uint64_t> Allocator::ClearGivenBack(Op& op, std::span<const GivenBack> give
 
 // ---- releasing ---------------------------------------------------------------------------------------
 
-// INVARIANT alloc/4: an empty chunk has no bit set and nobody to set one. It is forgotten first, so that no block of it
-// is handed out while its word is on its way.
+// INVARIANT alloc/4: an empty chunk has no bit set and nobody to set one. It is forgotten first, so that no
+// block of it is handed out while its word is on its way.
 Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
   uint64_t released = 0;
   while (true) {
@@ -259,8 +267,9 @@ Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
     co_await batch;
     for (size_t i = 0; i < empty.size(); ++i) {
       if (batch.Old(i) != empty[i].word.word()) {
-        co_return Error(ErrorCode::kCorrupt, fmt::format("chunk {} of node {} was taken from its owner, who is alive",
-                                                         empty[i].chunk, Index(membership_.node())));
+        co_return Error(ErrorCode::kCorrupt,
+                        fmt::format("chunk {} of node {} was taken from its owner, who is alive",
+                                    empty[i].chunk, Index(membership_.node())));
       }
       table_.Note(empty[i].chunk, ChunkWord());
     }

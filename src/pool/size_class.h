@@ -2,9 +2,9 @@
 //
 //   | bitmap, one bit per block, whole lines | padding | block 0 | block 1 | ... | rest |
 //
-// Sizes are whole lines. Small ones grow by a line, larger ones in four steps per doubling (so at most a fifth of a
-// block is unused), and those of which fewer than 16 fit into a chunk are as large as they can be for their
-// number. The classes follow from the size of a chunk alone, so every client has the same.
+// Sizes are whole lines. Small ones grow by a line, larger ones in four steps per doubling (so at most a
+// fifth of a block is unused), and those of which fewer than 16 fit into a chunk are as large as they can
+// be for their number. The classes follow from the size of a chunk alone, so every client has the same.
 //
 //   chunk of 1 MiB: 64 128 ... 512, 640 768 896 1024, 1280 ... 65536, 87360 (12 blocks) ... 524224 (2)
 #pragma once
@@ -68,7 +68,9 @@ class SizeClasses {
   }
 
   // How many chunks an extent of `bytes` takes.
-  constexpr uint64_t ChunksOf(uint64_t bytes) const { return bytes / chunk_bytes_ + (bytes % chunk_bytes_ != 0); }
+  constexpr uint64_t ChunksOf(uint64_t bytes) const {
+    return bytes / chunk_bytes_ + (bytes % chunk_bytes_ != 0);
+  }
 
  private:
   // A block that is a power of two, up to a page, is aligned to its size: it never straddles a page.
@@ -107,7 +109,9 @@ class SizeClasses {
     const Shape shape = ShapeOf(bytes);
     if (shape.blocks < 2 || count_ == kMost) return;
     // A smaller size of which no more fit is of no use, unless it is wanted for its alignment.
-    if (count_ > 0 && shapes_[count_ - 1].blocks <= shape.blocks && !IsAligned(shapes_[count_ - 1].block_bytes)) --count_;
+    if (count_ > 0 && shapes_[count_ - 1].blocks <= shape.blocks &&
+        !IsAligned(shapes_[count_ - 1].block_bytes))
+      --count_;
     shapes_[count_++] = shape;
   }
 

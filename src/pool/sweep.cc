@@ -1,16 +1,19 @@
 // Why a sweep frees nothing that is in use.
 //
-// Let S be the sweeping client, t0 the construction, [t1, t2] the walk, and w an epoch read after t2. A suspect is a
-// block of a chunk of S that was handed out at t0, is not on S's own list of retired blocks then or later, was not
-// freed since, and was not marked. At t0 no operation of S was in flight, so nobody was about to publish it: it was
-// reachable, or unlinked and waiting at some client X to be given back, or leaked.
+// Let S be the sweeping client, t0 the construction, [t1, t2] the walk, and w an epoch read after t2. A
+// suspect is a block of a chunk of S that was handed out at t0, is not on S's own list of retired blocks
+// then or later, was not freed since, and was not marked. At t0 no operation of S was in flight, so nobody
+// was about to publish it: it was reachable, or unlinked and waiting at some client X to be given back, or
+// leaked.
 //   - Reachable from t0 to t2: the walk has marked it (reach.h).
 //   - Unlinked before t2, by an operation of X. Ready() says that X has settled beyond w, so everything it
-//     unlinked in operations that began before it knew of w + 1 has been given back, and the harvest in Finish()
-//     finds it there. Operations that began later began after t2. If X is fenced instead, it is leaked.
-//   - Leaked: whoever unlinked it did so before t2 and is dead. Ready() says that every operation in flight, of S
-//     too, began after w was read, so nobody looks at it any more.
-// A block that was given back and handed out again meanwhile was freed in between, and that clears the suspicion.
+//     unlinked in operations that began before it knew of w + 1 has been given back, and the harvest in
+//     Finish() finds it there. Operations that began later began after t2. If X is fenced instead, it is
+//     leaked.
+//   - Leaked: whoever unlinked it did so before t2 and is dead. Ready() says that every operation in
+//     flight, of S too, began after w was read, so nobody looks at it any more.
+// A block that was given back and handed out again meanwhile was freed in between, and that clears the
+// suspicion.
 //
 // Extents likewise; whether one was given back is seen by its word.
 #include "pool/sweep.h"
@@ -142,7 +145,8 @@ Task<Done> Sweep::HarvestSuspects(Op& op) {
     co_await allocator_.Harvest(op, std::move(idle), /*thorough=*/true);
     todo.swap(busy);
     if (todo.empty()) break;
-    if (pauses == kMostPauses) co_return Error(ErrorCode::kContended, "a harvest does not end; sweep again later");
+    if (pauses == kMostPauses)
+      co_return Error(ErrorCode::kContended, "a harvest does not end; sweep again later");
     co_await op.Pause(kPause);
   }
   co_return Done{};
@@ -158,7 +162,8 @@ Task<Done> Sweep::FreeSuspectExtents(Op& op) {
     if (extent == allocator_.extents_.end() || !extent->second.suspect) continue;
     const ChunkWord mine(ChunkState::kExtent, extent->second.chunks, allocator_.self());
     ++allocator_.stats_.trips;
-    const ChunkWord word(co_await op.InOrder(ForMaintenance(Read<uint64_t>(allocator_.carving_.WordAt(head)))));
+    const ChunkWord word(
+        co_await op.InOrder(ForMaintenance(Read<uint64_t>(allocator_.carving_.WordAt(head)))));
     extent = allocator_.extents_.find(head);
     if (extent == allocator_.extents_.end() || !extent->second.suspect) continue;
     allocator_.extents_.erase(extent);

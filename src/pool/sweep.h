@@ -23,7 +23,8 @@ namespace farside::pool {
 
 class Sweep final : public Reach {
  public:
-  // Notes every block that is handed out. No operation of this client may be in flight. At most one sweep at a time.
+  // Notes every block that is handed out. No operation of this client may be in flight. At most one sweep
+  // at a time.
   explicit Sweep(Allocator& allocator);
   ~Sweep() override;
   Sweep(const Sweep&) = delete;
@@ -42,8 +43,8 @@ class Sweep final : public Reach {
   Task<Done> FreeSuspectExtents(fabric::Op& op);
 
   Allocator& allocator_;
-  const uint64_t deaths_;     // when it began
-  const uint64_t takeovers_;  // likewise
+  const uint64_t deaths_;       // when it began
+  const uint64_t takeovers_;    // likewise
   std::vector<Owner> adopted_;  // likewise
   uint64_t walk_ended_ = 0;
   bool ended_ = false;

@@ -50,7 +50,7 @@ for name in 17 17:faults 3:1:crash-after 3:1:crash-before 4:2:lose-completion 5:
 done
 run check --engine reference --replay 3:1:crash-after
 expect_out "CRASHES"
-expect_out "fences client 1"
+expect_out "fences client 2"
 
 run check --engine reference --replay 3:1:crash-after --json
 expect_status 0

@@ -46,8 +46,8 @@ Search SearchSeeds(uint64_t most) {
 }
 
 std::string PlayScenes() {
-  for (auto* scene : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak, ChunkLosesItsOwnerAfterTheFirstLook,
-                      SweeperReadsWhatADeadOneUnlinked}) {
+  for (auto* scene : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak,
+                      ChunkLosesItsOwnerAfterTheFirstLook, SweeperReadsWhatADeadOneUnlinked}) {
     const std::string problem = scene();
     if (!problem.empty()) return problem;
   }

@@ -87,7 +87,8 @@ TEST(PoolAllocator, MembersDieByChance_SurvivorsFindAllThatTheyLeaked) {
 TEST(PoolAllocatorCrash, EveryVerbOfShortLives_SurvivorsFindAllThatWasLeaked) {
   // Given two members that allocate blocks and extents, replace each other's, settle and leave.
   // When one of them dies, sleeps or loses its connection at each of their verbs in turn.
-  // Expect no reader to find another block than was published, no block to be handed out twice, and no chunk to be left.
+  // Expect no reader to find another block than was published, no block to be handed out twice, and no
+  // chunk to be left.
   SweepReport report;
   for (uint64_t seed = 1; seed <= 12 && report.problem.empty(); ++seed) {
     WorldShape shape;
@@ -124,7 +125,9 @@ TEST(PoolAllocatorCrash, EveryVerbOfTheRepair_WhoeverAdoptsMayDieToo) {
 }
 
 TEST(PoolAllocatorCrash, LeaverHasHeardOfADeath_ItSweepsFirst) { EXPECT_EQ(LeaverHasHeardOfADeath(), ""); }
-TEST(PoolAllocatorCrash, NewcomerTakesAChunkWithALeak_ItKnows) { EXPECT_EQ(NewcomerTakesAChunkWithALeak(), ""); }
+TEST(PoolAllocatorCrash, NewcomerTakesAChunkWithALeak_ItKnows) {
+  EXPECT_EQ(NewcomerTakesAChunkWithALeak(), "");
+}
 TEST(PoolAllocatorCrash, ChunkLosesItsOwnerAfterTheFirstLook_TheSecondFindsIt) {
   EXPECT_EQ(ChunkLosesItsOwnerAfterTheFirstLook(), "");
 }

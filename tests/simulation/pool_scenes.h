@@ -1,4 +1,5 @@
-// Scenes for the allocator: what a few members do to each other, step by step, where chance would need too long.
+// Scenes for the allocator: what a few members do to each other, step by step, where chance would need too
+// long.
 //
 // Each returns what went wrong, or nothing. They are played with and without planted bugs.
 #pragma once
@@ -22,7 +23,8 @@ class Scene {
   }
 
   Member& Enter() {
-    members_.push_back(std::make_unique<Member>(world, static_cast<int>(members_.size()) + 1, members_.size() + 1));
+    members_.push_back(
+        std::make_unique<Member>(world, static_cast<int>(members_.size()) + 1, members_.size() + 1));
     Member& member = *members_.back();
     member.Connect();
     member.Now([&](fabric::Op& op) { return member.membership().Join(op); });
@@ -86,7 +88,8 @@ class Scene {
     while (std::any_of(tasks.begin(), tasks.end(), running) && world.fabric.Step()) {
     }
     for (Task<Done>& task : tasks) {
-      const Result<Done> left = task.done() ? task.TakeResult() : Error(ErrorCode::kContended, "somebody cannot leave");
+      const Result<Done> left =
+          task.done() ? task.TakeResult() : Error(ErrorCode::kContended, "somebody cannot leave");
       if (!left.ok()) world.Complain(left.error().ToString());
     }
     tasks.clear();
@@ -128,7 +131,8 @@ inline std::string LeaverHasHeardOfADeath() {
   scene.WaitForFence({&adopter, &leaver});
   scene.Adopt(adopter, grave);
   scene.SweepAll(adopter, {&leaver});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave)) return "the dead cannot be buried";
+  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
+    return "the dead cannot be buried";
   adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
 
   const Result<Done> left = scene.TryLeaveAll(leaver);
@@ -159,7 +163,8 @@ inline std::string NewcomerTakesAChunkWithALeak() {
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
   scene.Adopt(adopter, grave);
   scene.SweepAll(adopter, {&newcomer});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave)) return "the dead cannot be buried";
+  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
+    return "the dead cannot be buried";
   adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
   scene.Delete(adopter, 1);
   scene.Delete(adopter, 2);
@@ -195,7 +200,8 @@ inline std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   if (adopter.allocator().MayBury(grave)) return "the adopter has not looked again";
   if (scene.Adopt(adopter, grave) != 1) return "the second look finds nothing";
   scene.SweepAll(adopter, {});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave)) return "the dead cannot be buried";
+  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
+    return "the dead cannot be buried";
   adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
   scene.Delete(adopter, 1);
   scene.Leave({&adopter});

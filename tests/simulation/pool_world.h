@@ -1,5 +1,6 @@
-// A small world for the allocator: members that replace, delete and read blocks through a shared array of slots, in
-// the simulated cluster, where some of them may die or fall asleep. In the end nothing may be left.
+// A small world for the allocator: members that replace, delete and read blocks through a shared array of
+// slots, in the simulated cluster, where some of them may die or fall asleep. In the end nothing may be
+// left.
 //
 // What is watched:
 //   - A block that is handed out overlaps no block that a slot names, and none that another member has not
@@ -29,14 +30,14 @@ namespace farside::pool {
 
 struct WorldShape {
   int members = 3;
-  int workers = 1;     // per member, at once
+  int workers = 1;      // per member, at once
   int operations = 12;  // per worker
   uint64_t slots = 12;
   uint64_t chunks = 48;
   uint64_t chunk_bytes = 4096;
   uint64_t largest_bytes = 3 * 4096;
   int operations_per_sync = 3;
-  int lives = 1;  // how often a member comes back after it has left or died
+  int lives = 1;                          // how often a member comes back after it has left or died
   std::optional<uint64_t> first_dies_at;  // the event at which the first member crashes, for certain
   Nanos lease = std::chrono::milliseconds(20);
 
@@ -58,8 +59,8 @@ struct WorldShape {
 struct WorldReport {
   bool ok() const { return problem.empty(); }
 
-  std::string problem;        // empty, or what is wrong in a line
-  uint64_t verbs = 0;         // without the auditor's
+  std::string problem;  // empty, or what is wrong in a line
+  uint64_t verbs = 0;   // without the auditor's
   bool fault_fired = false;
   uint64_t allocations = 0;
   uint64_t out_of_memory = 0;
@@ -71,9 +72,9 @@ struct WorldReport {
 // A word of the array of slots.
 class SlotWord {
  public:
-  using Line = Field<0, 28>;   // of the block
+  using Line = Field<0, 28>;    // of the block
   using Lines = Field<28, 16>;  // its size
-  using Tag = Field<44, 20>;   // of what was written into it
+  using Tag = Field<44, 20>;    // of what was written into it
 
   SlotWord() = default;
   explicit SlotWord(uint64_t word) : word_(word) {}
@@ -94,23 +95,31 @@ class SlotWord {
 class World {
  public:
   World(const WorldShape& world_shape, fabric::sim::SimOptions options)
-      : shape(world_shape), geometry(GeometryOf(shape)), faults(options.chaos.has_faults() || options.fault.has_value() || shape.first_dies_at.has_value()),
-        fabric(WithRegion(std::move(options), geometry)), carving(fabric::NodeId{0}, geometry) {}
+      : shape(world_shape),
+        geometry(GeometryOf(shape)),
+        faults(options.chaos.has_faults() || options.fault.has_value() || shape.first_dies_at.has_value()),
+        fabric(WithRegion(std::move(options), geometry)),
+        carving(fabric::NodeId{0}, geometry) {}
 
   static Geometry GeometryOf(const WorldShape& shape) {
     Geometry geometry{.client_slots = 16, .table_slots = 4, .chunk_bytes = shape.chunk_bytes};
-    geometry.region_bytes = geometry.chunk_table() + RoundUp(shape.chunks * 8, kPage) + shape.chunks * shape.chunk_bytes;
+    geometry.region_bytes =
+        geometry.chunk_table() + RoundUp(shape.chunks * 8, kPage) + shape.chunks * shape.chunk_bytes;
     return geometry;
   }
 
   // The slots stand where the catalog would be.
-  fabric::FarAddr SlotAt(uint64_t slot) const { return fabric::FarAddr(fabric::NodeId{0}, geometry.catalog() + slot * 8); }
+  fabric::FarAddr SlotAt(uint64_t slot) const {
+    return fabric::FarAddr(fabric::NodeId{0}, geometry.catalog() + slot * 8);
+  }
   uint64_t Peek(uint64_t offset) {
     uint64_t word = 0;
     std::memcpy(&word, fabric.memory(fabric::NodeId{0}).data() + offset, 8);
     return word;
   }
-  void Poke(uint64_t offset, uint64_t word) { std::memcpy(fabric.memory(fabric::NodeId{0}).data() + offset, &word, 8); }
+  void Poke(uint64_t offset, uint64_t word) {
+    std::memcpy(fabric.memory(fabric::NodeId{0}).data() + offset, &word, 8);
+  }
 
   void Complain(const std::string& what) {
     if (report.problem.empty()) report.problem = what;
@@ -121,14 +130,18 @@ class World {
     ++report.allocations;
     if (!IsLive(owner)) return;  // it was fenced in its sleep, and does not know
     const uint64_t end = block.offset + bytes;
-    if (!carving.Locate(block, bytes).has_value()) Complain(fmt::format("member {} got {:#x}, which is no block", member, block.offset));
+    if (!carving.Locate(block, bytes).has_value())
+      Complain(fmt::format("member {} got {:#x}, which is no block", member, block.offset));
     for (uint64_t slot = 0; slot < shape.slots; ++slot) {
       const SlotWord word(Peek(SlotAt(slot).offset));
-      if (word.empty() || word.block().offset >= end || word.block().offset + word.bytes() <= block.offset) continue;
-      Complain(fmt::format("member {} was handed out {:#x}, which slot {} names", member, block.offset, slot));
+      if (word.empty() || word.block().offset >= end || word.block().offset + word.bytes() <= block.offset)
+        continue;
+      Complain(
+          fmt::format("member {} was handed out {:#x}, which slot {} names", member, block.offset, slot));
     }
     const auto after = unpublished.lower_bound(end);
-    if (after != unpublished.begin() && std::prev(after)->second.end > block.offset && IsLive(std::prev(after)->second.owner)) {
+    if (after != unpublished.begin() && std::prev(after)->second.end > block.offset &&
+        IsLive(std::prev(after)->second.owner)) {
       Complain(fmt::format("member {} was handed out {:#x}, which member {} holds", member, block.offset,
                            std::prev(after)->second.member));
     }
@@ -178,7 +191,8 @@ class Member {
 
   void Connect() {
     client_ = std::move(*world_.fabric.Connect());
-    membership_.emplace(*client_, fabric::NodeId{0}, world_.geometry, LeaseOptions{.lease = world_.shape.lease});
+    membership_.emplace(*client_, fabric::NodeId{0}, world_.geometry,
+                        LeaseOptions{.lease = world_.shape.lease});
     allocator_.emplace(*membership_);
     allocator_->set_ask_for_grace([this](fabric::Op& op) { return Maintain(op, true); });
   }
@@ -200,7 +214,8 @@ class Member {
   }
   void Fail(const Error& error) {
     const ErrorCode code = error.code();
-    const bool broken = code == ErrorCode::kOutcomeUnknown || code == ErrorCode::kFenced || code == ErrorCode::kUnavailable;
+    const bool broken =
+        code == ErrorCode::kOutcomeUnknown || code == ErrorCode::kFenced || code == ErrorCode::kUnavailable;
     if (!broken || !world_.faults) world_.Complain(fmt::format("member {}: {}", number_, error.ToString()));
     Die();
   }
@@ -247,7 +262,9 @@ class Member {
   // ---- operations
   class Pin {
    public:
-    explicit Pin(Member& member) : member_(member), epoch_(member.membership_->known_epoch()) { ++member_.pins_[epoch_]; }
+    explicit Pin(Member& member) : member_(member), epoch_(member.membership_->known_epoch()) {
+      ++member_.pins_[epoch_];
+    }
     Pin(const Pin&) = delete;
     Pin& operator=(const Pin&) = delete;
     ~Pin() {
@@ -305,7 +322,8 @@ class Member {
     co_await op.InOrder(fabric::Read(word.block(), std::as_writable_bytes(std::span(found))));
     ++world_.report.reads;
     if (SlotWord::TagOf(found[0]) != word.tag() || found != Content(found[0], word.bytes())) {
-      world_.Complain(fmt::format("member {} followed slot {} to {:#x} and found something else", number_, slot, word.block().offset));
+      world_.Complain(fmt::format("member {} followed slot {} to {:#x} and found something else", number_,
+                                  slot, word.block().offset));
     }
     co_return Done{};
   }
@@ -463,7 +481,8 @@ class Member {
   }
 
   Task<Done> MaybePause(fabric::Op& op, Nanos longest = kPause) {
-    if (random_.Chance(1, 3)) co_await op.Pause(Nanos(random_.LogUniform(static_cast<uint64_t>(longest.count()))));
+    if (random_.Chance(1, 3))
+      co_await op.Pause(Nanos(random_.LogUniform(static_cast<uint64_t>(longest.count()))));
     co_return Done{};
   }
 
@@ -482,7 +501,8 @@ class Member {
     total.blocks_swept += stats.blocks_swept;
     total.trips += stats.trips;
     if (stats.nonsense > 0) world_.Complain(fmt::format("member {} met nonsense", number_));
-    if (stats.chunks_owned + stats.extents_owned > 0) world_.Complain(fmt::format("member {} left with chunks", number_));
+    if (stats.chunks_owned + stats.extents_owned > 0)
+      world_.Complain(fmt::format("member {} left with chunks", number_));
   }
 
   World& world_;
@@ -532,7 +552,8 @@ inline WorldReport RunWorld(const WorldShape& shape, fabric::sim::SimOptions opt
   World world(shape, std::move(options));
   std::vector<std::unique_ptr<Member>> members;
   for (int i = 0; i < shape.members; ++i) {
-    members.push_back(std::make_unique<Member>(world, i + 1, Random(seed).Fork(static_cast<uint64_t>(i) + 1).Next()));
+    members.push_back(
+        std::make_unique<Member>(world, i + 1, Random(seed).Fork(static_cast<uint64_t>(i) + 1).Next()));
   }
   Drive(world, members, /*audit=*/false);
   world.report.verbs = world.fabric.verbs_posted();

@@ -1,9 +1,10 @@
-// The allocator on memory of this process: what it costs, what it says when memory is full, and what it makes of
-// damaged memory. Interleavings and deaths are in tests/simulation.
+// The allocator on memory of this process: what it costs, what it says when memory is full, and what it
+// makes of damaged memory. Interleavings and deaths are in tests/simulation.
 #include "pool/allocator.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,7 +36,9 @@ Geometry GeometryOf(uint64_t chunks, uint64_t chunk_bytes) {
 class Session {
  public:
   Session(EmbeddedFabric& fabric, const Geometry& geometry)
-      : client_(std::move(*fabric.Connect())), membership(*client_, NodeId{0}, geometry, LeaseOptions{}), allocator(membership) {}
+      : client_(std::move(*fabric.Connect())),
+        membership(*client_, NodeId{0}, geometry, LeaseOptions{}),
+        allocator(membership) {}
 
   template <class Start>
   auto Try(Start start) {
@@ -94,7 +97,8 @@ class AllocatorTest : public testing::Test {
   void SetWord(uint64_t offset, uint64_t word) { fabric_->memory(NodeId{0}).Store(offset, word); }
   uint64_t ChunksInUse() {
     uint64_t used = 0;
-    for (uint64_t chunk = 0; chunk < geometry_.chunks(); ++chunk) used += Word(geometry_.chunk_word(chunk)) != 0 ? 1 : 0;
+    for (uint64_t chunk = 0; chunk < geometry_.chunks(); ++chunk)
+      used += Word(geometry_.chunk_word(chunk)) != 0 ? 1 : 0;
     return used;
   }
 
@@ -198,7 +202,8 @@ TEST_F(AllocatorTest, Full_TheErrorNamesNodeSizeAndChunks) {
   for (; block.ok(); block = session->TryToAllocate(1000)) blocks.push_back(*block);
   EXPECT_EQ(blocks.size(), 4u * 3);
   EXPECT_EQ(block.error().code(), ErrorCode::kOutOfMemory);
-  EXPECT_NE(block.error().message().find("node 0 has no room for 1000 bytes: 0 of its 4 chunks of 4096 bytes are free"),
+  EXPECT_NE(block.error().message().find(
+                "node 0 has no room for 1000 bytes: 0 of its 4 chunks of 4096 bytes are free"),
             std::string::npos)
       << block.error().message();
   // Another class has no room either, and an extent has none.
@@ -253,7 +258,8 @@ TEST_F(AllocatorTest, Extents_64MiBInChunksOf1MiB) {
   EXPECT_EQ(ChunksInUse(), 130u);
   EXPECT_EQ(first.offset % (1024 * 1024), geometry_.first_chunk() % (1024 * 1024));
   EXPECT_FALSE(session->TryToAllocate(bytes).ok());
-  EXPECT_GE(first.offset > second.offset ? first.offset - second.offset : second.offset - first.offset, bytes);
+  EXPECT_GE(first.offset > second.offset ? first.offset - second.offset : second.offset - first.offset,
+            bytes);
   // One is given back by its owner, and one by somebody else.
   session->Retire(first, bytes);
   other->Retire(second, bytes);
@@ -388,6 +394,32 @@ TEST_F(AllocatorTest, ADamagedChunkTableIsNotTouched) {
   }
 }
 
+TEST_F(AllocatorTest, WordsOfOwnChunksAreOverwritten_NobodyCrashes) {
+  // Given a client with chunks, whose words are set to free, to nobody's, or to noise.
+  // Expect it to go on with other chunks, and to say so when it leaves.
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Open(24, 4096);
+    const auto session = Enter();
+    Random random(seed);
+    const auto allocate = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        const uint64_t bytes = 1 + random.LogUniform(9000);
+        const Result<FarAddr> block = session->TryToAllocate(bytes);
+        if (block.ok() && random.Chance(1, 2)) session->allocator.FreeUnpublished(*block, bytes);
+      }
+    };
+    allocate(30);
+    for (uint64_t chunk = 0; chunk < 24; ++chunk) {
+      const uint64_t word = Word(geometry_.chunk_word(chunk));
+      if (word == 0) continue;
+      const std::array<uint64_t, 3> damage = {0, ChunkWord(word).WithOwner(Owner()).word(), random.Next()};
+      SetWord(geometry_.chunk_word(chunk), damage[random.Below(3)]);
+    }
+    allocate(60);
+    EXPECT_FALSE(session->LeaveAll().ok());
+  }
+}
+
 TEST_F(AllocatorTest, ABlockThatIsFreedTwiceByOthersIsReported) {
   Open(16, 4096);
   const auto owner = Enter();
@@ -415,8 +447,8 @@ TEST_F(AllocatorTest, ABlockThatIsFreedTwiceByOthersIsReported) {
 }
 
 TEST_F(AllocatorTest, ASweepLeavesAloneWhatItsOwnClientIsAboutToGiveBack) {
-  // Given a block that this client has retired and not given back, when a sweep begins, and another one retired
-  // during the sweep.
+  // Given a block that this client has retired and not given back, when a sweep begins, and another one
+  // retired during the sweep.
   // When the sweep ends although neither has been given back.
   // Expect that they are freed once.
   Open(16, 4096);

@@ -9,7 +9,8 @@
 namespace farside::pool {
 namespace {
 
-const std::vector<uint64_t> kChunkSizes = {1024, 4096, 8192, 16 * 1024, 64 * 1024, 256 * 1024, 1024 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024};
+const std::vector<uint64_t> kChunkSizes = {
+    1024, 4096, 8192, 16 * 1024, 64 * 1024, 256 * 1024, 1024 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024};
 
 TEST(SizeClasses, GrowFromOneLineToHalfAChunk) {
   for (uint64_t chunk_bytes : kChunkSizes) {
@@ -45,13 +46,14 @@ TEST(SizeClasses, EverySizeGetsTheSmallestClassThatHoldsIt) {
 TEST(SizeClasses, LittleIsWasted) {
   // Given chunks of 1 MiB.
   // When blocks of every size are allocated, of which 16 or more fit into a chunk.
-  // Expect that at most a fifth of a block is unused, beyond the rounding to lines, and that the bitmap, the padding and the
-  // rest of a chunk are at most a sixteenth of it.
+  // Expect that at most a fifth of a block is unused, beyond the rounding to lines, and that the bitmap,
+  // the padding and the rest of a chunk are at most a sixteenth of it.
   const SizeClasses classes(1024 * 1024);
   for (uint64_t bytes = 64; bytes <= 64 * 1024; bytes += 64) {
     const SizeClasses::Shape& shape = classes.shape(classes.ClassOf(bytes));
     EXPECT_LE((shape.block_bytes - bytes) * 5, shape.block_bytes) << bytes;
-    EXPECT_LE((classes.chunk_bytes() - shape.blocks * shape.block_bytes) * 16, classes.chunk_bytes()) << bytes;
+    EXPECT_LE((classes.chunk_bytes() - shape.blocks * shape.block_bytes) * 16, classes.chunk_bytes())
+        << bytes;
   }
   // Of the large ones, as many fit as if they were cut to measure, or one or two fewer.
   for (uint64_t bytes = 64 * 1024; bytes <= classes.largest(); bytes += 64) {
@@ -137,7 +139,9 @@ TEST_F(CarvingTest, EveryBlockIsFoundAtItsAddressAndNowhereElse) {
 }
 
 TEST_F(CarvingTest, NonsenseIsNoBlock) {
-  const auto locate = [&](uint64_t offset, uint64_t bytes) { return carving_.Locate(fabric::FarAddr(node_, offset), bytes).has_value(); };
+  const auto locate = [&](uint64_t offset, uint64_t bytes) {
+    return carving_.Locate(fabric::FarAddr(node_, offset), bytes).has_value();
+  };
   EXPECT_FALSE(locate(0, 64));
   EXPECT_FALSE(locate(geometry_.chunk_table(), 64));
   EXPECT_FALSE(locate(geometry_.chunk(0), 64)) << "a bitmap is no block";
@@ -149,7 +153,9 @@ TEST_F(CarvingTest, NonsenseIsNoBlock) {
 }
 
 TEST_F(CarvingTest, ExtentsBeginAtAChunkAndEndInTheRegion) {
-  const auto locate = [&](uint64_t offset, uint64_t bytes) { return carving_.Locate(fabric::FarAddr(node_, offset), bytes); };
+  const auto locate = [&](uint64_t offset, uint64_t bytes) {
+    return carving_.Locate(fabric::FarAddr(node_, offset), bytes);
+  };
   ASSERT_TRUE(locate(geometry_.chunk(38), 8192).has_value());
   EXPECT_TRUE(locate(geometry_.chunk(38), 8192)->is_extent());
   EXPECT_EQ(locate(geometry_.chunk(38), 8192)->block, 2u);
