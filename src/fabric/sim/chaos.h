@@ -16,10 +16,10 @@ struct Chaos {
   Nanos tick{100};
 
   // ---- freedoms of the contract that need no fault
-  uint32_t tear = 512;         // an access of several lines is taken line by line, others coming between
-  uint32_t split_atomic = 256; // an atomic fetches first and stores back later; a WRITE in between is lost
-  uint32_t delay_verb = 128;   // a posted trip takes its time on the way
-  uint32_t delay_answer = 128; // so does its completion
+  uint32_t tear = 512;          // an access of several lines is taken line by line, others coming between
+  uint32_t split_atomic = 256;  // an atomic fetches first and stores back later; a WRITE in between is lost
+  uint32_t delay_verb = 128;    // a posted trip takes its time on the way
+  uint32_t delay_answer = 128;  // so does its completion
   Nanos longest_delay{20'000};
   bool ordered_reads = true;  // false: two READs of a trip may be sampled in any order
 

@@ -47,8 +47,9 @@ void SimFabric::TakeEffect(Flight& flight, FlyingVerb& verb, bool one_piece) {
     }
     if (tracing()) {
       const std::span<const std::byte> bytes(flight.buffer.data() + piece.at_buffer, piece.bytes);
-      Say(flight.owner, fmt::format("#{} {} {} {}", verb.number, Name(verb.verb.kind),
-                                    options_.trace->Where(FarAddr(verb.verb.at.node, piece.offset)), Trace::Brief(bytes)));
+      Say(flight.owner,
+          fmt::format("#{} {} {} {}", verb.number, Name(verb.verb.kind),
+                      options_.trace->Where(FarAddr(verb.verb.at.node, piece.offset)), Trace::Brief(bytes)));
     }
   }
   verb.pending &= ~now;
@@ -80,14 +81,16 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
     if (open.flight != nullptr) TakeEffect(*open.flight, *open.verb, false);
     node.Fetch(flight, verb);
     if (CrashesMid(verb) || random_.Chance(options_.chaos.split_atomic, kOneIn)) {
-      if (tracing()) Say(flight.owner, fmt::format("#{} {} fetches {:#x}", verb.number, options_.trace->What(verb.verb), verb.verb.old));
+      if (tracing())
+        Say(flight.owner,
+            fmt::format("#{} {} fetches {:#x}", verb.number, options_.trace->What(verb.verb), verb.verb.old));
       return;
     }
   }
   node.StoreBack(verb);
   if (tracing()) {
-    Say(flight.owner, fmt::format("#{} {} found {:#x}: {}", verb.number, options_.trace->What(verb.verb), verb.verb.old,
-                                  Succeeds(verb.verb, verb.verb.old) ? "done" : "FAILED"));
+    Say(flight.owner, fmt::format("#{} {} found {:#x}: {}", verb.number, options_.trace->What(verb.verb),
+                                  verb.verb.old, Succeeds(verb.verb, verb.verb.old) ? "done" : "FAILED"));
   }
   FinishVerb(flight, verb);
 }
@@ -97,7 +100,8 @@ void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
   if (!verb.fetched) {
     while (Flight* other = node.calling()) TakeEffect(*other, other->verbs.front(), false);
     node.RunHandler(calls_, flight, verb);
-    if (tracing()) Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
+    if (tracing())
+      Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
     // Between what it has loaded and what it stores, others come and go: a handler is no atomic.
     if (random_.Chance(options_.chaos.tear, kOneIn)) return;
   }
@@ -108,7 +112,9 @@ void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
 void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
   const auto victim = static_cast<ClientId>(verb.verb.desired);
   const NodeId node = verb.verb.at.node;
-  if (tracing()) Say(flight.owner, fmt::format("#{} fences client {} on node {}", verb.number, Number(victim), Index(node)));
+  if (tracing())
+    Say(flight.owner,
+        fmt::format("#{} fences client {} on node {}", verb.number, Number(victim), Index(node)));
   nodes_[Index(node)].CutOff(victim);
   for (Flight* other : flights_) {
     if (other->owner == victim) Refuse(*other, node);
@@ -118,7 +124,8 @@ void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
 
 void SimFabric::FinishVerb(Flight& flight, FlyingVerb& verb) {
   flight.Finish(verb);
-  if (verb.window != 0) std::erase_if(windows_, [&](const OpenWindow& window) { return window.verb == &verb; });
+  if (verb.window != 0)
+    std::erase_if(windows_, [&](const OpenWindow& window) { return window.verb == &verb; });
 }
 
 void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
@@ -164,15 +171,17 @@ Error SimFabric::Refusal(const Flight& flight) const {
   const uint16_t node = Index(*flight.refused_by);
   const bool fenced = nodes_[node].IsCutOff(flight.owner);
   if (flight.touched) {
-    return Error(ErrorCode::kOutcomeUnknown,
-                 fmt::format("{} in the middle of a trip; the write may or may not have happened: read it back "
-                             "after reconnecting",
-                             fenced ? "this client was fenced" : "the node restarted"));
+    return Error(
+        ErrorCode::kOutcomeUnknown,
+        fmt::format("{} in the middle of a trip; the write may or may not have happened: read it back "
+                    "after reconnecting",
+                    fenced ? "this client was fenced" : "the node restarted"));
   }
   if (fenced) {
-    return Error(ErrorCode::kFenced, fmt::format("node {} has cut off client {}: it was taken for dead; nothing was "
-                                                 "changed; reconnect as a new client",
-                                                 node, Number(flight.owner)));
+    return Error(ErrorCode::kFenced,
+                 fmt::format("node {} has cut off client {}: it was taken for dead; nothing was "
+                             "changed; reconnect as a new client",
+                             node, Number(flight.owner)));
   }
   return Error(ErrorCode::kUnavailable,
                fmt::format("node {} has restarted; nothing was changed; reconnect as a new client", node));

@@ -15,9 +15,9 @@ enum class FaultKind : uint8_t {
   kSleepBefore,     // the client falls asleep for long, this verb still on the way
   kSleepAfter,      // the client falls asleep for long when this verb has taken effect
 };
-inline constexpr std::array kAllFaultKinds = {FaultKind::kCrashBefore,    FaultKind::kCrashMid,
-                                              FaultKind::kCrashAfter,     FaultKind::kLoseCompletion,
-                                              FaultKind::kSleepBefore,    FaultKind::kSleepAfter};
+inline constexpr std::array kAllFaultKinds = {FaultKind::kCrashBefore, FaultKind::kCrashMid,
+                                              FaultKind::kCrashAfter,  FaultKind::kLoseCompletion,
+                                              FaultKind::kSleepBefore, FaultKind::kSleepAfter};
 std::string_view Name(FaultKind kind);
 
 struct Fault {

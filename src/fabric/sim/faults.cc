@@ -23,7 +23,8 @@ void SimFabric::Break(SimClient& client) {
   if (client.broken_.has_value()) return;
   const auto cut_off = [&](const SimNode& node) { return node.IsCutOff(client.id()); };
   if (std::any_of(nodes_.begin(), nodes_.end(), cut_off)) {
-    client.broken_.emplace(ErrorCode::kFenced, "this client was taken for dead and cut off; reconnect as a new client");
+    client.broken_.emplace(ErrorCode::kFenced,
+                           "this client was taken for dead and cut off; reconnect as a new client");
   } else {
     client.broken_.emplace(ErrorCode::kUnavailable, "the connection is lost; reconnect as a new client");
   }
@@ -42,7 +43,8 @@ void SimFabric::LeaveToFate(Flight& flight) {
   if (random_.Chance(1, 2)) {
     DropAll(flight);
   } else if (random_.Chance(1, 2)) {
-    flight.held_until = now_ + Nanos(random_.LogUniform(static_cast<uint64_t>(options_.chaos.longest_sleep.count())));
+    flight.held_until =
+        now_ + Nanos(random_.LogUniform(static_cast<uint64_t>(options_.chaos.longest_sleep.count())));
   }
 }
 
@@ -85,7 +87,9 @@ void SimFabric::RestartNode(NodeId node, bool keep_memory) {
   restarted.StopHandler();
   for (Flight* flight : flights_) Refuse(*flight, node);
   restarted.Restart(keep_memory);
-  if (tracing()) Say(ClientId::kNone, fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));
+  if (tracing())
+    Say(ClientId::kNone,
+        fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));
 }
 
 void SimFabric::StopFaults() {
@@ -106,7 +110,8 @@ bool SimFabric::RandomFault(Flight& flight) {
   }
   roll -= chaos.crash;
   if (roll < chaos.lose_completion) {
-    if (tracing()) Say(flight.owner, fmt::format("loses its connection; trip {} goes unanswered", flight.trip_number));
+    if (tracing())
+      Say(flight.owner, fmt::format("loses its connection; trip {} goes unanswered", flight.trip_number));
     LoseConnection(*client);
     if (client->asleep_until_ > now_) return true;  // it hears when it wakes
     // The client hears now that the connection is gone; what is in flight goes on without it.

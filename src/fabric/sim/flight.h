@@ -32,16 +32,16 @@ struct Piece {
 
 struct FlyingVerb {
   Verb verb;
-  uint64_t number = 0;      // over all clients, in the order of posting
-  uint64_t incarnation = 0; // of the node to which its client is connected
-  uint64_t waits_for = 0;   // bit i: the i-th verb of the trip must be done first
-  uint64_t pending = 0;     // bit i: the i-th piece has not taken effect
+  uint64_t number = 0;       // over all clients, in the order of posting
+  uint64_t incarnation = 0;  // of the node to which its client is connected
+  uint64_t waits_for = 0;    // bit i: the i-th verb of the trip must be done first
+  uint64_t pending = 0;      // bit i: the i-th piece has not taken effect
   uint32_t pieces = 0;
-  uint64_t shift = 0;       // moves the cuts between pieces, where there are more lines than pieces
-  bool fetched = false;     // an atomic between its two steps; a Call whose handler has run
-  bool dropped = false;     // it has not taken effect, or not as a whole, and never will
-  size_t at_buffer = 0;     // its bytes in the flight's buffer
-  uint64_t window = 0;      // event at which the first piece was sampled; 0: no window is open
+  uint64_t shift = 0;    // moves the cuts between pieces, where there are more lines than pieces
+  bool fetched = false;  // an atomic between its two steps; a Call whose handler has run
+  bool dropped = false;  // it has not taken effect, or not as a whole, and never will
+  size_t at_buffer = 0;  // its bytes in the flight's buffer
+  uint64_t window = 0;   // event at which the first piece was sampled; 0: no window is open
 
   // Lines are the pieces; an access of more than 64 lines is cut into 64 runs of them, anew each time, so that
   // any two neighbours may be taken apart.
@@ -54,7 +54,8 @@ class Flight : public Event {
   Flight() : Event(EventKind::kFlight) {}
 
   // Starts over with a copy of the trip's verbs and of the bytes they write.
-  void Load(Order order, std::span<const Verb> posted, bool ordered_reads, uint64_t first_number, Random& random);
+  void Load(Order order, std::span<const Verb> posted, bool ordered_reads, uint64_t first_number,
+            Random& random);
 
   // A verb that may take effect now, chosen by `random`; the flight must not be Landed().
   FlyingVerb& PickEnabled(Random& random);
@@ -71,22 +72,22 @@ class Flight : public Event {
 
   std::vector<FlyingVerb> verbs;
   std::vector<std::byte> buffer;
-  std::string request;            // of a Call
+  std::string request;  // of a Call
   std::string reply;
-  std::optional<Error> error;     // the answer of a handler
-  bool touched = false;           // some piece has taken effect that may have changed something
-  bool cut = false;               // some verb will never take effect
+  std::optional<Error> error;  // the answer of a handler
+  bool touched = false;        // some piece has taken effect that may have changed something
+  bool cut = false;            // some verb will never take effect
   std::optional<NodeId> refused_by;
   bool lose_completion = false;
-  Nanos held_until{};             // nothing of it happens before
+  Nanos held_until{};  // nothing of it happens before
 
   ClientId owner{};
-  SimClient* client = nullptr;    // null: the client object is gone
-  Trip* trip = nullptr;           // null: nobody waits
+  SimClient* client = nullptr;  // null: the client object is gone
+  Trip* trip = nullptr;         // null: nobody waits
   uint64_t trip_number = 0;
-  uint64_t causal_floor = 0;      // last event of a trip that its client had seen completed before posting this
+  uint64_t causal_floor = 0;  // last event of a trip that its client had seen completed before posting this
   uint64_t last_effect = 0;
-  size_t index = 0;               // in the world's list of flights
+  size_t index = 0;  // in the world's list of flights
 
  private:
   uint64_t done_ = 0;

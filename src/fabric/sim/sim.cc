@@ -58,8 +58,9 @@ void SimClient::Detach(Order order, std::span<const Verb> verbs) {
 }
 
 bool SimClient::HasUnawaited() const {
-  return std::any_of(world_.flights_.begin(), world_.flights_.end(),
-                     [this](const Flight* flight) { return flight->client == this && flight->trip == nullptr; });
+  return std::any_of(world_.flights_.begin(), world_.flights_.end(), [this](const Flight* flight) {
+    return flight->client == this && flight->trip == nullptr;
+  });
 }
 
 void SimClient::Start(Timer& timer) {
@@ -168,8 +169,10 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
   flight.index = flights_.size();
   flights_.push_back(&flight);
   if (tracing()) {
-    std::string text = fmt::format("posts trip {}{}:", flight.trip_number, order == Order::kInOrder ? "" : " (together)");
-    for (const FlyingVerb& verb : flight.verbs) text += fmt::format(" #{} {}", verb.number, options_.trace->What(verb.verb));
+    std::string text =
+        fmt::format("posts trip {}{}:", flight.trip_number, order == Order::kInOrder ? "" : " (together)");
+    for (const FlyingVerb& verb : flight.verbs)
+      text += fmt::format(" #{} {}", verb.number, options_.trace->What(verb.verb));
     Say(owner, text);
   }
   MakeReady(flight, now_ + SomeDelay(options_.chaos.delay_verb));
@@ -224,7 +227,8 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
   client->completed_effect_ = std::max(client->completed_effect_, flight.last_effect);
 
   if (flight.error.has_value()) {
-    if (tracing()) Say(flight.owner, fmt::format("trip {} fails: {}", flight.trip_number, flight.error->ToString()));
+    if (tracing())
+      Say(flight.owner, fmt::format("trip {} fails: {}", flight.trip_number, flight.error->ToString()));
     trip->Fail(std::move(*flight.error));
   } else {
     if (tracing()) Say(flight.owner, fmt::format("trip {} completes", flight.trip_number));
@@ -255,7 +259,8 @@ void SimFabric::Retire(Flight& flight) {
 }
 
 SimClient* SimFabric::FindClient(ClientId id) {
-  const auto found = std::find_if(clients_.begin(), clients_.end(), [id](SimClient* c) { return c->id() == id; });
+  const auto found =
+      std::find_if(clients_.begin(), clients_.end(), [id](SimClient* c) { return c->id() == id; });
   return found == clients_.end() ? nullptr : *found;
 }
 

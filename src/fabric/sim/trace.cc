@@ -20,12 +20,14 @@ std::string Trace::What(const Verb& verb) const {
   switch (verb.kind) {
     case VerbKind::kRead:
     case VerbKind::kWrite: return fmt::format("{} {} {} B", text, Where(verb.at), verb.size);
-    case VerbKind::kCas: return fmt::format("{} {} {:#x}->{:#x}", text, Where(verb.at), verb.expect, verb.desired);
+    case VerbKind::kCas:
+      return fmt::format("{} {} {:#x}->{:#x}", text, Where(verb.at), verb.expect, verb.desired);
     case VerbKind::kMaskedCas:
-      return fmt::format("{} {} {:#x}/{:#x}->{:#x}/{:#x}", text, Where(verb.at), verb.expect, verb.compare_mask,
-                         verb.desired, verb.swap_mask);
+      return fmt::format("{} {} {:#x}/{:#x}->{:#x}/{:#x}", text, Where(verb.at), verb.expect,
+                         verb.compare_mask, verb.desired, verb.swap_mask);
     case VerbKind::kFaa: return fmt::format("{} {} +{:#x}", text, Where(verb.at), verb.desired);
-    case VerbKind::kCall: return fmt::format("{} n{} {}.{}", text, Index(verb.at.node), verb.call.engine, verb.call.operation);
+    case VerbKind::kCall:
+      return fmt::format("{} n{} {}.{}", text, Index(verb.at.node), verb.call.engine, verb.call.operation);
     case VerbKind::kFence: return fmt::format("{} n{} client {}", text, Index(verb.at.node), verb.desired);
   }
   return text;
