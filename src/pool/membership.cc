@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <span>
 
@@ -129,6 +130,7 @@ bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
 }
 
 Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
+  assert(!self_.nobody() && "whoever asks beats, so it must be registered");
   if (owner.slot() >= geometry_.client_slots) {
     co_return Error(ErrorCode::kCorrupt, fmt::format("an owner names client slot {} of node {}, which has {}",
                                                      owner.slot(), Index(node_), geometry_.client_slots));

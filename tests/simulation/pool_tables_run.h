@@ -58,8 +58,7 @@ inline Task<Done> FreeBlocks(fabric::Op& op, PoolClient& client, TableInfo table
 }
 
 template <class Marked>
-Task<Done> WalkTables(fabric::Op& op, Catalog& catalog, Marked& reach) {
-  std::vector<TableInfo> tables = co_await catalog.TablesToWalk(op);
+Task<Done> WalkTables(fabric::Op& op, std::vector<TableInfo> tables, Marked& reach) {
   for (const TableInfo& table : tables) {
     const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
     reach.Mark(table.roots[0], sizeof(root));
@@ -75,7 +74,7 @@ class TablesClient {
  public:
   explicit TablesClient(std::unique_ptr<PoolClient> client)
       : client_(std::move(client)), catalog_(client_->member(kTablesNode)) {
-    client_->set_walk([this](fabric::Op& op, Reach& reach) { return WalkTables(op, catalog_, reach); });
+    client_->set_walk([this](fabric::Op& op, Reach& reach) { return Walk(op, reach); });
   }
 
   Task<Done> Create(fabric::Op& op, std::string name) {
@@ -119,6 +118,12 @@ class TablesClient {
   }
 
  private:
+  Task<Done> Walk(fabric::Op& op, Reach& reach) {
+    std::vector<TableInfo> tables = co_await catalog_.TablesToWalk(op);
+    co_await WalkTables(op, std::move(tables), reach);
+    co_return Done{};
+  }
+
   Task<Done> Grace(fabric::Op& op) {
     bool passed = false;
     client_->AfterGrace(kTablesNode, [&passed] { passed = true; });
@@ -178,8 +183,9 @@ inline Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   Membership member(fabric_client, kTablesNode, run.geometry(), LeaseOptions{.lease = kTestLease});
   Catalog catalog(member);
+  std::vector<TableInfo> tables = co_await catalog.List(op);
   Reached reached;
-  co_await WalkTables(op, catalog, reached);
+  co_await WalkTables(op, std::move(tables), reached);
   FsckOptions options;
   FsckReport report = co_await Fsck(op, kTablesNode, run.geometry(), reached, options);
   for (const Finding& finding : report.findings) {
