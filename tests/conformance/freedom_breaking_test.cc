@@ -153,7 +153,7 @@ TEST(FreedomToBreak, WhatADeadClientPostedLandsLateUntilItIsFenced) {
 const Cite kSleep("freedom/18", "its verbs land late, and it hears late of those that have landed");
 TEST(FreedomToBreak, ASleeperLandsLateAndHearsLate) {
   Litmus litmus;
-  for (uint64_t seed = 1; seed <= Seeds(6000); ++seed) {
+  for (uint64_t seed = 1; seed <= Seeds(24000); ++seed) {
     SimOptions options = Quiet(seed);
     options.chaos.sleep = 200;
     SimRun run(options);
