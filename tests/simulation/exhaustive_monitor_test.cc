@@ -23,6 +23,7 @@
 #include "check/history.h"
 #include "check/linearizability.h"
 #include "fabric/op.h"
+#include "tests/sanitized.h"
 
 namespace farside::check {
 namespace {
@@ -31,11 +32,7 @@ using exhaustive::Event;
 using exhaustive::EventKind;
 using exhaustive::Monitor;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSlowness = 10;
-#else
-constexpr uint64_t kSlowness = 1;
-#endif
+constexpr uint64_t kSlowness = kSanitized ? 10 : 1;
 
 // ---- random histories ----------------------------------------------------------------------------------
 
