@@ -60,6 +60,8 @@
 
 #include <fmt/format.h>
 
+#include "check/specification.h"
+
 namespace farside::check {
 namespace {
 
