@@ -21,7 +21,7 @@ namespace farside::check {
 struct CampaignOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 100;
-  bool crash = false;  // also runs in which clients die, sleep and lose completions: by chance, and at every verb
+  bool crash = false;  // also runs with faults: by chance, and one at every verb
   WorkloadShape shape;
   bool stop_at_first = false;  // at the first violation
 };
@@ -63,7 +63,8 @@ struct CampaignReport {
 // Called after every seed with the report so far.
 using Progress = std::function<void(const CampaignReport&)>;
 
-CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress = nullptr);
+CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options,
+                           const Progress& progress = nullptr);
 
 // Runs one of a campaign's runs again, with a trace if asked for.
 RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run,

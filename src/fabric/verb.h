@@ -35,8 +35,7 @@ std::string_view Name(Purpose purpose);
 // Which handler of a node a Call asks for; see fabric/service.h.
 struct CallId {
   constexpr CallId() = default;
-  constexpr CallId(uint16_t engine_id, uint16_t operation_id)
-      : engine(engine_id), operation(operation_id) {}
+  constexpr CallId(uint16_t engine_id, uint16_t operation_id) : engine(engine_id), operation(operation_id) {}
   uint16_t engine = 0;
   uint16_t operation = 0;
   friend constexpr auto operator<=>(const CallId&, const CallId&) = default;
