@@ -135,5 +135,5 @@ function(farside_tests)
   gtest_discover_tests(${target}
     TEST_PREFIX "${arg_NAME}/"
     DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS ${arg_NAME} TIMEOUT 300)
+    PROPERTIES LABELS ${arg_NAME} TIMEOUT 300 ENVIRONMENT "FARSIDE_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()
