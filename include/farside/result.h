@@ -1,7 +1,7 @@
 // Result<T>: a value, or an error that says what happened and what to do about it.
 //
-// A code exists only where a caller would act differently. A missing key is not an error: reads of
-// absent keys return std::nullopt. Programmer errors assert.
+// A code exists only where a caller would act differently. A missing key is not an error, but one of the
+// answers that an operation may give. Programmer errors assert.
 #pragma once
 
 #include <cassert>
