@@ -282,7 +282,7 @@ class AllPaths {
 TEST(ExhaustiveMonitor, RandomPrograms_AreJudgedAsByTheEnumerationOfAllPaths) {
   int accepted = 0;
   int rejected = 0;
-  for (uint64_t seed = 0; seed < 400 / kSlowness; ++seed) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 120 : 400); ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const std::optional<bool> linearizable = AllPaths(scenario).AreLinearizable();
     if (!linearizable) continue;
