@@ -75,7 +75,7 @@ ExitCode Check(const CheckCommand& command) {
   const CheckResult result =
       command.replay.has_value() ? ReplayOneRun(**engine, command) : RunTheCampaign(**engine, command);
   Print(TextOf(command, result));
-  return result.report.violations == 0 ? kSuccess : kDoesNotHold;
+  return result.report.ok() ? kSuccess : kDoesNotHold;
 }
 
 }  // namespace farside::tools

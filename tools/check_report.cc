@@ -44,14 +44,13 @@ std::string Speed(uint64_t verbs, double seconds) {
   return fmt::format("{} ({:.1f} s)", Grouped(static_cast<uint64_t>(each_second)), seconds);
 }
 
+constexpr std::string_view kWhyUndecided =
+    "  this is no proof of a bug: the checker gave up; try fewer clients, fewer operations or more keys\n";
+
 // What a violating run did: the few operations that contradict each other or, if none do, all of them.
 std::string Evidence(const RunReport& run) {
   if (run.verdict.answer == check::Answer::kNotLinearizable) {
     return "witness\n" + Indented(check::ToString(check::Shrink(run.history, run.verdict)));
-  }
-  if (run.verdict.answer == check::Answer::kUndecided) {
-    return "  this is no proof of a bug: the checker gave up; try fewer clients, fewer operations or more "
-           "keys\n";
   }
   if (run.history.operations().size() > kMostOperationsShown) return "";
   return "history\n" + Indented(check::Chart(run.history.operations()));
@@ -73,19 +72,25 @@ std::string FaultText(const RunName& name, const RunReport& run) {
                      Name(name.fault->kind));
 }
 
+std::string VerdictText(const RunReport& run) {
+  if (run.ok()) return check::ToString(run.verdict);
+  return (run.undecided() ? "UNDECIDED: " : "VIOLATION: ") + run.problem;
+}
+
+std::string Headline(std::string_view what, const check::FailedRun& failed) {
+  return fmt::format("\n{}: run {}\n  {}\n", what, failed.run.ToString(), failed.problem);
+}
+
+std::string ReplayHint(const CheckCommand& command, const RunName& run) {
+  return fmt::format("replay\n  {}\n", ReplayCommand(command, run));
+}
+
 }  // namespace
 
 CampaignReport AsCampaign(const RunName& name, const RunReport& run) {
   CampaignReport report;
   report.seeds = 1;
-  report.histories = 1;
-  report.operations = run.operations;
-  report.verbs = run.verbs;
-  report.crash_points = name.fault.has_value() && run.fault_fired ? 1 : 0;
-  if (!run.ok()) {
-    report.violations = 1;
-    report.first_violation = check::Violation{name, run.problem};
-  }
+  report.Add(name, run);
   return report;
 }
 
@@ -112,15 +117,20 @@ std::string CampaignText(const CheckCommand& command, const CheckResult& result)
       Row("histories", Grouped(report.histories)) + Row("operations", Grouped(report.operations)) +
       Row("verbs", Grouped(report.verbs)) +
       Row("crash points", command.campaign.crash ? Grouped(report.crash_points) : "0 (--crash adds them)") +
-      Row("violations", Grouped(report.violations));
+      Row("violations", Grouped(report.violations)) + Row("undecided", Grouped(report.undecided));
   if (result.seconds.has_value()) text += Row("verbs/second", Speed(report.verbs, *result.seconds));
-  if (!report.first_violation.has_value()) return text;
-
-  text += fmt::format("\nfirst violation: run {}\n  {}\n", report.first_violation->run.ToString(),
-                      report.first_violation->problem);
-  if (result.shown.has_value()) text += Evidence(*result.shown);
-  if (result.trace.has_value()) text += TraceText(*result.trace);
-  return text + fmt::format("replay\n  {}\n", ReplayCommand(command, report.first_violation->run));
+  if (report.first_violation.has_value()) {
+    text += Headline("first violation", *report.first_violation);
+    if (result.shown.has_value()) text += Evidence(*result.shown);
+    if (result.trace.has_value()) text += TraceText(*result.trace);
+    text += ReplayHint(command, report.first_violation->run);
+  }
+  if (report.first_undecided.has_value()) {
+    text += Headline("first undecided", *report.first_undecided);
+    text += kWhyUndecided;
+    text += ReplayHint(command, report.first_undecided->run);
+  }
+  return text;
 }
 
 std::string ReplayText(const CheckCommand& command, const CheckResult& result) {
@@ -129,9 +139,12 @@ std::string ReplayText(const CheckCommand& command, const CheckResult& result) {
                                  command.engine, run.operations, run.verbs);
   text += FaultText(*command.replay, run);
   text += "history\n" + Indented(check::Chart(run.history.operations()));
-  text +=
-      fmt::format("verdict\n  {}\n", run.ok() ? check::ToString(run.verdict) : "VIOLATION: " + run.problem);
-  if (!run.verdict.ok()) text += Evidence(run);
+  text += fmt::format("verdict\n  {}\n", VerdictText(run));
+  if (run.undecided()) {
+    text += kWhyUndecided;
+  } else if (run.verdict.answer == check::Answer::kNotLinearizable) {
+    text += Evidence(run);
+  }
   if (result.trace.has_value()) text += TraceText(*result.trace);
   return text;
 }

@@ -27,7 +27,7 @@ check::CampaignReport AsCampaign(const check::RunName& name, const check::RunRep
 // The command that shows this run again, with every option that it depends on.
 std::string ReplayCommand(const CheckCommand& command, const check::RunName& run);
 
-// The numbers and, if there is a violation, what it is and how to see it again.
+// The numbers and, if there is a violation or an undecided run, what it is and how to see it again.
 std::string CampaignText(const CheckCommand& command, const CheckResult& result);
 
 // The history, the verdict and the trace of a replayed run.

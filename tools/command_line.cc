@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kFarsideFooter =
     R"(Run 'farside help COMMAND' for the options of a command and for examples.
-Exit codes: 0 success, 1 a check does not hold, 2 wrong usage, 3 could not run.)";
+Exit codes: 0 success, 1 a check does not hold or was not decided, 2 wrong usage, 3 could not run.)";
 
 constexpr const char* kCheckFooter =
     R"(Each seed is a run of several clients on one table in the simulator, which reorders, tears and
@@ -123,7 +123,8 @@ CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
   AddNumber(*check, "--clients", campaign.shape.clients, 1, 64, "Clients of a run");
   AddNumber(*check, "--ops", campaign.shape.operations, 1, 1000, "Operations of each client");
   AddNumber(*check, "--keys", campaign.shape.keys, 1, 12, "Keys that they share");
-  AddFlag(*check, "--crash", campaign.crash, "Also let clients die, sleep and lose answers, at every verb");
+  AddFlag(*check, "--crash", campaign.crash,
+          "Also let clients die, sleep and lose answers, by chance and at every verb");
   check
       ->add_option_function<std::string>(
           "--replay", [&command](const std::string& text) { ReadRun(text, command); },

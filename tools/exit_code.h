@@ -5,7 +5,7 @@ namespace farside::tools {
 
 enum ExitCode : int {
   kSuccess = 0,
-  kDoesNotHold = 1,  // a check that it ran does not hold
+  kDoesNotHold = 1,  // a check that it ran does not hold, or could not be decided
   kWrongUsage = 2,
   kCouldNotRun = 3,
 };

@@ -13,23 +13,28 @@ std::string Line(const Json& object) {
   return object.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
 }
 
-Json FirstViolation(const CheckCommand& command, const check::CampaignReport& report) {
-  if (!report.first_violation.has_value()) return nullptr;
-  const check::Violation& violation = *report.first_violation;
-  return {{"seed", violation.run.seed},
-          {"replay", ReplayCommand(command, violation.run)},
-          {"run", violation.run.ToString()},
-          {"problem", violation.problem}};
+Json ToObject(const CheckCommand& command, const std::optional<check::FailedRun>& failed) {
+  if (!failed.has_value()) return nullptr;
+  return {{"seed", failed->run.seed},
+          {"replay", ReplayCommand(command, failed->run)},
+          {"run", failed->run.ToString()},
+          {"problem", failed->problem}};
 }
 
 }  // namespace
 
 std::string ToJson(const CheckCommand& command, const CheckResult& result) {
   const check::CampaignReport& report = result.report;
-  Json object = {{"engine", command.engine},        {"seeds", report.seeds},
-                 {"histories", report.histories},   {"operations", report.operations},
-                 {"verbs", report.verbs},           {"crash_points", report.crash_points},
-                 {"violations", report.violations}, {"first_violation", FirstViolation(command, report)}};
+  Json object = {{"engine", command.engine},
+                 {"seeds", report.seeds},
+                 {"histories", report.histories},
+                 {"operations", report.operations},
+                 {"verbs", report.verbs},
+                 {"crash_points", report.crash_points},
+                 {"violations", report.violations},
+                 {"undecided", report.undecided},
+                 {"first_violation", ToObject(command, report.first_violation)},
+                 {"first_undecided", ToObject(command, report.first_undecided)}};
   if (result.trace.has_value()) object["trace"] = *result.trace;
   return Line(object);
 }

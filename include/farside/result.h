@@ -1,7 +1,7 @@
 // Result<T>: a value, or an error that says what happened and what to do about it.
 //
-// A code exists only where a caller would act differently. A missing key is not an error: reads of
-// absent keys return std::nullopt. Programmer errors assert.
+// A code exists only where a caller would act differently. A missing key is not an error, but one of the
+// answers that an operation may give. Programmer errors assert.
 #pragma once
 
 #include <cassert>
@@ -13,18 +13,18 @@
 namespace farside {
 
 enum class ErrorCode {
-  kInvalidArgument,  // the caller passed something that can never work; fix the call
-  kNotFound,         // a table, a pool or a file that was named does not exist
-  kAlreadyExists,    // the name is taken
-  kOutOfMemory,      // far memory is full; nothing was changed
-  kUnavailable,      // a node cannot be reached; nothing was changed; reconnect and retry
-  kOutcomeUnknown,   // the completion of a write was lost; it may or may not have happened
-  kFenced,           // this client was declared dead and cut off; nothing was changed; register anew
-  kContended,        // a bounded number of attempts was used up; nothing was changed; retry later
-  kCorrupt,          // far memory holds bytes that no correct client wrote
-  kVersionMismatch,  // the bytes are of another layout version; export and import
-  kPermissionDenied, // this client may not do that
-  kUnsupported,      // this backend or engine cannot do that
+  kInvalidArgument,   // the caller passed something that can never work; fix the call
+  kNotFound,          // a table, a pool or a file that was named does not exist
+  kAlreadyExists,     // the name is taken
+  kOutOfMemory,       // far memory is full; nothing was changed
+  kUnavailable,       // a node cannot be reached; nothing was changed; reconnect and retry
+  kOutcomeUnknown,    // the completion of a write was lost; it may or may not have happened
+  kFenced,            // this client was declared dead and cut off; nothing was changed; register anew
+  kContended,         // a bounded number of attempts was used up; nothing was changed; retry later
+  kCorrupt,           // far memory holds bytes that no correct client wrote
+  kVersionMismatch,   // the bytes are of another layout version; export and import
+  kPermissionDenied,  // this client may not do that
+  kUnsupported,       // this backend or engine cannot do that
 };
 
 // The name of a code as it is spelled here: "kOutOfMemory".
@@ -55,7 +55,7 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
 
   bool ok() const { return state_.index() == 0; }

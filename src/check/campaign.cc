@@ -27,16 +27,18 @@ bool ParseNumber(std::string_view text, uint64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
-void Count(CampaignReport& report, const RunReport& run, const RunName& name) {
-  ++report.histories;
-  report.operations += run.operations;
-  report.verbs += run.verbs;
-  if (run.ok()) return;
-  ++report.violations;
-  if (!report.first_violation.has_value()) report.first_violation = Violation{name, run.problem};
-}
-
 }  // namespace
+
+void CampaignReport::Add(const RunName& name, const RunReport& run) {
+  ++histories;
+  operations += run.operations;
+  verbs += run.verbs;
+  if (name.fault.has_value() && run.fault_fired) ++crash_points;
+  if (run.ok()) return;
+  ++(run.undecided() ? undecided : violations);
+  std::optional<FailedRun>& first = run.undecided() ? first_undecided : first_violation;
+  if (!first.has_value()) first = FailedRun{name, run.problem};
+}
 
 std::string RunName::ToString() const {
   if (fault.has_value()) return fmt::format("{}:{}:{}", seed, fault->verb, Name(fault->kind));
@@ -83,7 +85,7 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
     for (bool faults : {false, true}) {
       if ((faults && !options.crash) || enough()) continue;
       const RunName name{.seed = seed, .faults = faults, .fault = std::nullopt};
-      Count(report, Replay(engine, options, name), name);
+      report.Add(name, Replay(engine, options, name));
     }
 
     // Every verb of the short script in turn, until there is no such verb.
@@ -95,8 +97,7 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
         const RunReport run = Replay(engine, options, point);
         fired |= run.script_verbs > verb;
         // Not every fault can happen at every verb; the run was one without it then.
-        if (run.fault_fired) ++report.crash_points;
-        if (run.fault_fired || !run.ok()) Count(report, run, point);
+        if (run.fault_fired || !run.ok()) report.Add(point, run);
         if (enough()) break;
       }
     }

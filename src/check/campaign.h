@@ -1,7 +1,7 @@
 // A campaign of checked runs: many seeds, and for each of them, if asked for, a fault at every verb.
 //
-// One number replays a run: everything else follows from the options, which are part of the replay
-// command that a violation prints.
+// A run has a name, and the name replays it: everything else follows from the options, which are part of the
+// replay command that a violation prints.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace farside::check {
 struct CampaignOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 100;
-  bool crash = false;  // also runs in which clients die, sleep and lose completions: by chance, and at every verb
+  bool crash = false;  // also runs with faults: by chance, and one at every verb
   WorkloadShape shape;
-  bool stop_at_first = false;
+  bool stop_at_first = false;  // at the first violation
 };
 
 // Names one run of a campaign: "17" is the run without faults, "17:faults" the one with faults by chance, and
@@ -37,25 +37,34 @@ struct RunName {
   static Result<RunName> Parse(std::string_view text);
 };
 
-struct Violation {
+// A run that was not as it should be, and why in a line.
+struct FailedRun {
   RunName run;
   std::string problem;
 };
 
 struct CampaignReport {
+  bool ok() const { return violations == 0 && undecided == 0; }
+
+  // Counts a run; all but `seeds`.
+  void Add(const RunName& name, const RunReport& run);
+
   uint64_t seeds = 0;
   uint64_t histories = 0;
   uint64_t operations = 0;
   uint64_t verbs = 0;
   uint64_t crash_points = 0;
   uint64_t violations = 0;
-  std::optional<Violation> first_violation;
+  uint64_t undecided = 0;  // runs in which nothing is known to be wrong, but the checker gave up
+  std::optional<FailedRun> first_violation;
+  std::optional<FailedRun> first_undecided;
 };
 
 // Called after every seed with the report so far.
 using Progress = std::function<void(const CampaignReport&)>;
 
-CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress = nullptr);
+CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options,
+                           const Progress& progress = nullptr);
 
 // Runs one of a campaign's runs again, with a trace if asked for.
 RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run,

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
+#include "base/hash.h"
+
 namespace farside::check {
 namespace {
 
@@ -27,34 +30,12 @@ constexpr size_t kWidestChart = 160;    // columns of bars
   return false;
 }
 
-bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
-
 bool IsWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
          c == '.' || c == ':' || c == '/';
 }
 
-// FNV-1a: only to tell long values apart on paper.
-uint32_t ShortHash(std::string_view bytes) {
-  uint32_t hash = 2166136261u;
-  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return hash;
-}
-
-std::string Quoted(std::string_view bytes) {
-  std::string text = "\"";
-  for (char c : bytes) {
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += c;
-    } else if (IsPrintable(c)) {
-      text += c;
-    } else {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return text + '"';
-}
+std::string Quoted(std::string_view bytes) { return fmt::format("\"{}\"", Escape(bytes)); }
 
 std::string ArgumentsOf(const Operation& operation) {
   std::string key = Printable(operation.key);
@@ -205,17 +186,11 @@ std::string_view Name(Kind kind) {
 }
 
 std::string Printable(std::string_view bytes) {
-  const bool printable = std::all_of(bytes.begin(), bytes.end(), IsPrintable);
-  if (bytes.size() == 8 && !printable) {
-    uint64_t counter = 0;
-    for (size_t i = 0; i < 8; ++i) {
-      counter |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-    }
-    return fmt::format("#{}", counter);
-  }
+  const bool printable = std::all_of(bytes.begin(), bytes.end(), IsPrintableAscii);
+  if (bytes.size() == 8 && !printable) return fmt::format("#{}", LoadU64(AsBytes(bytes).data()));
   if (bytes.size() > kLongestPrinted) {
     return fmt::format("{}...({} bytes, hash {:08x})", Quoted(bytes.substr(0, kShortened)), bytes.size(),
-                       ShortHash(bytes));
+                       static_cast<uint32_t>(Hash64(bytes)));
   }
   const bool word = !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), IsWordCharacter);
   // The word "absent" is what a Get of nothing prints.
@@ -247,97 +222,6 @@ std::string Chart(std::span<const Operation> operations) {
     chart += '\n';
   }
   return chart;
-}
-
-Value Value::Of(std::string_view bytes) {
-  if (bytes.size() != 8) return {.bytes = bytes};
-  uint64_t number = 0;
-  for (size_t i = 0; i < 8; ++i) {
-    number |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  }
-  return Number(number);
-}
-
-std::string Value::ToBytes() const {
-  if (!is_number) return std::string(bytes);
-  std::string text(8, '\0');
-  for (size_t i = 0; i < 8; ++i) text[i] = static_cast<char>(number >> (8 * i));
-  return text;
-}
-
-namespace {
-
-// What a conditional operation needs to be applied, and does then.
-Step AppliedStep(const Operation& operation) {
-  const Value value = Value::Of(operation.value);
-  switch (operation.kind) {
-    case Kind::kInsert: return {.needs = Needs::kAbsent, .does = Does::kStore, .stored = value};
-    case Kind::kUpdate: return {.needs = Needs::kPresent, .does = Does::kStore, .stored = value};
-    case Kind::kDelete: return {.needs = Needs::kPresent, .does = Does::kRemove};
-    default: break;
-  }
-  assert(operation.kind == Kind::kCompareAndSet);
-  return {.needs = Needs::kEqual,
-          .does = operation.expected == operation.value ? Does::kNothing : Does::kStore,
-          .compared = Value::Of(operation.expected),
-          .stored = value};
-}
-
-Step NotAppliedStep(const Operation& operation) {
-  switch (operation.kind) {
-    case Kind::kInsert: return {.needs = Needs::kPresent};
-    case Kind::kUpdate:
-    case Kind::kDelete: return {.needs = Needs::kAbsent};
-    default: break;
-  }
-  assert(operation.kind == Kind::kCompareAndSet);
-  return {.needs = Needs::kNotEqual, .compared = Value::Of(operation.expected)};
-}
-
-Step AnsweredStep(const Operation& operation) {
-  switch (operation.kind) {
-    case Kind::kGet: {
-      const auto& value = std::get<Found>(operation.outcome).value;
-      if (!value) return {.needs = Needs::kAbsent};
-      return {.needs = Needs::kEqual, .compared = Value::Of(*value)};
-    }
-    case Kind::kPut: {
-      const std::optional<bool> inserted = std::get<Stored>(operation.outcome).inserted;
-      const Needs needs = !inserted ? Needs::kNothing : *inserted ? Needs::kAbsent : Needs::kPresent;
-      return {.needs = needs, .does = Does::kStore, .stored = Value::Of(operation.value)};
-    }
-    case Kind::kIncrement: {
-      const uint64_t after = std::get<Counted>(operation.outcome).value;
-      const uint64_t before = after - operation.delta;
-      return {.needs = before == 0 ? Needs::kEqualOrAbsent : Needs::kEqual,
-              .does = Does::kStore,
-              .compared = Value::Number(before),
-              .stored = Value::Number(after)};
-    }
-    default: break;
-  }
-  const bool applied = std::get<Applied>(operation.outcome).applied;
-  return applied ? AppliedStep(operation) : NotAppliedStep(operation);
-}
-
-Step MaybeStep(const Operation& operation) {
-  switch (operation.kind) {
-    case Kind::kGet: return {};
-    case Kind::kPut: return {.does = Does::kStore, .stored = Value::Of(operation.value)};
-    case Kind::kIncrement: return {.needs = Needs::kNumber, .does = Does::kAdd, .delta = operation.delta};
-    default: return AppliedStep(operation);
-  }
-}
-
-}  // namespace
-
-std::optional<Step> StepOf(const Operation& operation) {
-  if (operation.refused()) return std::nullopt;
-  if (operation.answered()) return AnsweredStep(operation);
-  Step step = MaybeStep(operation);
-  if (step.does == Does::kNothing) return std::nullopt;
-  step.must = false;
-  return step;
 }
 
 }  // namespace farside::check

@@ -60,7 +60,7 @@ struct Restart {
 
 // The last such moment before event `before`, if there is one. The rest is never harder to explain than
 // the whole: if it is not linearizable from `value` on, then the whole history is not linearizable. (The
-// initial configuration of the rest dominates every configuration of that moment; see the .cc file.)
+// initial configuration of the rest dominates every configuration of that moment; see KeyCheck::Rest.)
 // All operations must be of one key.
 std::optional<Restart> LastRestart(std::span<const Operation> operations, uint64_t before,
                                    const CheckOptions& options = {});

@@ -19,8 +19,10 @@ namespace farside::check {
 
 struct RunReport {
   bool ok() const { return problem.empty(); }
+  // Nothing is known to be wrong, but the checker gave up before it could tell. Neither ok nor a violation.
+  bool undecided() const { return verdict.answer == Answer::kUndecided && problem == ToString(verdict); }
 
-  std::string problem;  // empty, or what is wrong in a line
+  std::string problem;  // empty, or what is wrong or undecided in a line
   History history;
   Verdict verdict;
   uint64_t operations = 0;

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "check/specification.h"
+
 namespace farside::check {
 namespace {
 
@@ -15,10 +17,6 @@ constexpr int kMaxRestarts = 8;
 constexpr size_t kContext = 32;     // operations kept at first when the beginning is cut off
 constexpr size_t kReadable = 12;    // operations up to which the beginning is shown, not summed up
 constexpr size_t kMaxSuspects = 4;  // the last ones
-
-bool ComparesEqual(const Step& step) {
-  return step.needs == Needs::kEqual || step.needs == Needs::kEqualOrAbsent;
-}
 
 // Which values the operations of a history look for. The rules about leaving out operations are these.
 //
@@ -64,7 +62,7 @@ class Needed {
       case Needs::kNotEqual: inequality_ = true; break;
       case Needs::kNumber: number_ = true; break;
     }
-    if (!ComparesEqual(step)) return;
+    if (!step.ComparesEqual()) return;
     if (step.compared.is_number) {
       numbers_.insert(step.compared.number);
     } else {
@@ -234,7 +232,7 @@ bool IsFoundButNotWritten(const Value& value, const Witness& witness) {
     const std::optional<Step> step = StepOf(operation);
     if (!step) continue;
     if (step->does == Does::kStore && step->stored == value) return false;
-    found |= ComparesEqual(*step) && step->compared == value;
+    found |= step->ComparesEqual() && step->compared == value;
   }
   return found;
 }

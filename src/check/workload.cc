@@ -8,9 +8,9 @@ namespace farside::check {
 namespace {
 
 Kind SomeKind(Random& random) {
-  constexpr Kind kMix[] = {Kind::kGet,    Kind::kGet,    Kind::kGet,    Kind::kGet,    Kind::kPut,
-                           Kind::kPut,    Kind::kPut,    Kind::kInsert, Kind::kUpdate, Kind::kDelete,
-                           Kind::kDelete, Kind::kCompareAndSet};
+  constexpr Kind kMix[] = {Kind::kGet,    Kind::kGet,    Kind::kGet,    Kind::kGet,
+                           Kind::kPut,    Kind::kPut,    Kind::kPut,    Kind::kInsert,
+                           Kind::kUpdate, Kind::kDelete, Kind::kDelete, Kind::kCompareAndSet};
   return kMix[random.Below(std::size(kMix))];
 }
 

@@ -17,7 +17,9 @@ struct ScriptedCall {
   std::string expected = {};
   uint64_t delta = 0;
 
-  Call call() const { return {.kind = kind, .key = key, .value = value, .expected = expected, .delta = delta}; }
+  Call call() const {
+    return {.kind = kind, .key = key, .value = value, .expected = expected, .delta = delta};
+  }
 };
 
 using Script = std::vector<ScriptedCall>;

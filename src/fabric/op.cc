@@ -6,7 +6,8 @@ namespace farside::fabric {
 namespace {
 
 [[maybe_unused]] bool SameNode(std::span<const Verb> verbs) {
-  return std::all_of(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.at.node == verbs[0].at.node; });
+  return std::all_of(verbs.begin(), verbs.end(),
+                     [&](const Verb& v) { return v.at.node == verbs[0].at.node; });
 }
 
 }  // namespace

@@ -128,8 +128,9 @@ template <class... TypedVerbs>
 class [[nodiscard]] TripAwaiter : private TripAwaiterBase {
   static constexpr size_t kVerbs = sizeof...(TypedVerbs);
   static_assert(kVerbs >= 1 && kVerbs <= kMaxVerbsPerTrip);
-  using Answers = std::conditional_t<kVerbs == 1, std::tuple_element_t<0, std::tuple<typename TypedVerbs::AnswerType...>>,
-                                     std::tuple<typename TypedVerbs::AnswerType...>>;
+  using Answers =
+      std::conditional_t<kVerbs == 1, std::tuple_element_t<0, std::tuple<typename TypedVerbs::AnswerType...>>,
+                         std::tuple<typename TypedVerbs::AnswerType...>>;
 
  public:
   TripAwaiter(Op& op, Order order, TypedVerbs... verbs)
@@ -195,8 +196,7 @@ class Batch : private TripAwaiterBase {
 
   // Returns the index of the verb, for Old().
   template <class TypedVerb>
-    requires(!kHoldsItsAnswer<TypedVerb>)
-  size_t Add(TypedVerb typed) {
+  requires(!kHoldsItsAnswer<TypedVerb>) size_t Add(TypedVerb typed) {
     assert(verbs_.size() < kMaxVerbsPerTrip);
     verbs_.push_back(typed.Lower());
     return verbs_.size() - 1;

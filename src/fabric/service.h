@@ -25,13 +25,15 @@ class NodeMemory {
   virtual void Store(uint64_t offset, uint64_t word) = 0;
 };
 
-using CallHandler = std::function<Result<std::string>(NodeMemory& memory, ClientId caller, std::string_view request)>;
+using CallHandler =
+    std::function<Result<std::string>(NodeMemory& memory, ClientId caller, std::string_view request)>;
 
 // Filled before the node serves anybody; not changed afterwards.
 class CallTable {
  public:
   void Set(CallId call, CallHandler handler) { handlers_[call] = std::move(handler); }
-  Result<std::string> Handle(CallId call, NodeMemory& memory, ClientId caller, std::string_view request) const;
+  Result<std::string> Handle(CallId call, NodeMemory& memory, ClientId caller,
+                             std::string_view request) const;
 
  private:
   std::map<CallId, CallHandler> handlers_;

@@ -44,21 +44,23 @@ std::optional<Error> CheckBounds(std::span<const Verb> verbs, std::span<const ui
   for (const Verb& verb : verbs) {
     const size_t node = Index(verb.at.node);
     if (node >= region_bytes.size()) {
-      return Error(ErrorCode::kCorrupt, fmt::format("{} to node {}, but there are {} nodes: a far pointer is damaged",
-                                                    Name(verb.kind), node, region_bytes.size()));
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} to node {}, but there are {} nodes: a far pointer is damaged",
+                               Name(verb.kind), node, region_bytes.size()));
     }
     if (IsControl(verb.kind)) continue;
     const uint64_t size = region_bytes[node];
     if (verb.size > size || verb.at.offset > size - verb.size) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} of {} bytes at {:#x} leaves the region of node {} ({} bytes): a far pointer is "
-                               "damaged",
-                               Name(verb.kind), verb.size, verb.at.offset, node, size));
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("{} of {} bytes at {:#x} leaves the region of node {} ({} bytes): a far pointer is "
+                      "damaged",
+                      Name(verb.kind), verb.size, verb.at.offset, node, size));
     }
     if (IsAtomic(verb.kind) && verb.at.offset % 8 != 0) {
-      return Error(ErrorCode::kCorrupt, fmt::format("{} at {:#x} of node {} is not aligned to 8 bytes: a far pointer "
-                                                    "is damaged",
-                                                    Name(verb.kind), verb.at.offset, node));
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} at {:#x} of node {} is not aligned to 8 bytes: a far pointer is damaged",
+                               Name(verb.kind), verb.at.offset, node));
     }
   }
   return std::nullopt;
@@ -68,8 +70,9 @@ Error LostCompletion(std::span<const Verb> verbs, std::string_view why) {
   const bool mutates =
       std::any_of(verbs.begin(), verbs.end(), [](const Verb& verb) { return Mutates(verb.kind); });
   if (mutates) {
-    return Error(ErrorCode::kOutcomeUnknown,
-                 fmt::format("{}; the write may or may not have happened: read it back after reconnecting", why));
+    return Error(
+        ErrorCode::kOutcomeUnknown,
+        fmt::format("{}; the write may or may not have happened: read it back after reconnecting", why));
   }
   return Error(ErrorCode::kUnavailable, fmt::format("{}; reconnect and retry", why));
 }

@@ -26,8 +26,6 @@ inline constexpr size_t kMaxVerbsPerTrip = 64;
 // Devices answer about this many READs and atomics per round trip; more are counted as more trips.
 inline constexpr size_t kAnsweredVerbsPerRoundTrip = 16;
 
-class Client;
-
 class Trip {
  public:
   Trip() = default;

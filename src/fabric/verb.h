@@ -1,9 +1,9 @@
 // The one-sided verbs, as engines write them down and as backends execute them.
 //
 //   co_await op.InOrder(Cas(lock, 0, me), Read<Bucket>(bucket));
-//   co_await op.InOrder(Write(slot, bytes), Fenced(Cas(lock, me, 0)));
+//   co_await op.InOrder(Write(slot, bytes), Cas(lock, me, 0));
 //
-// A typed verb (ReadVerb<T>, CasVerb, ...) knows the type of its answer; Verb is the plain record that
+// A typed verb (ReadVerb<T>, AtomicVerb, ...) knows the type of its answer; Verb is the plain record that
 // a backend sees. See docs/memory-model.md for what they promise.
 #pragma once
 
@@ -35,8 +35,7 @@ std::string_view Name(Purpose purpose);
 // Which handler of a node a Call asks for; see fabric/service.h.
 struct CallId {
   constexpr CallId() = default;
-  constexpr CallId(uint16_t engine_id, uint16_t operation_id)
-      : engine(engine_id), operation(operation_id) {}
+  constexpr CallId(uint16_t engine_id, uint16_t operation_id) : engine(engine_id), operation(operation_id) {}
   uint16_t engine = 0;
   uint16_t operation = 0;
   friend constexpr auto operator<=>(const CallId&, const CallId&) = default;
@@ -225,6 +224,7 @@ inline AtomicVerb MaskedCas(FarAddr at, uint64_t hint, uint64_t expect, uint64_t
   return masked;
 }
 
+// Takes effect after everything that precedes it in its trip, where the order alone does not promise that.
 template <class V>
 V Fenced(V typed) {
   typed.verb.fenced = true;

@@ -8,15 +8,12 @@
 #include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
+#include "tests/sanitized.h"
 
 namespace farside::fabric::conformance {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFewerWhenSanitized = 8;
-#else
-constexpr uint64_t kFewerWhenSanitized = 1;
-#endif
+constexpr uint64_t kFewerWhenSanitized = kSanitized ? 8 : 1;
 
 // ---- sim ---------------------------------------------------------------------------------------------
 

@@ -14,17 +14,12 @@
 
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
+#include "tests/sanitized.h"
 
 namespace farside::fabric::sim {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr uint64_t kFewerWhenSanitized = 3;
-#else
-inline constexpr uint64_t kFewerWhenSanitized = 1;
-#endif
-
 // How many seeds to try; fewer where every step costs several times as much.
-constexpr uint64_t Seeds(uint64_t seeds) { return seeds / kFewerWhenSanitized; }
+constexpr uint64_t Seeds(uint64_t seeds) { return kSanitized ? seeds / 3 : seeds; }
 
 // Always is kOneIn in kOneIn.
 inline constexpr uint32_t kAlways = kOneIn;

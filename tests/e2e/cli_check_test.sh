@@ -3,7 +3,8 @@
 # Expect none, numbers that add up, and the same bytes on every run.
 source "$(dirname "$0")/cli_common.sh"
 
-fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", "violations", "first_violation"]'
+fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", "violations", "undecided",
+  "first_violation", "first_undecided"]'
 
 # ---- a campaign
 run check --engine reference --seeds 100 --crash --json
@@ -12,6 +13,7 @@ expect_no_err
 expect_json "list(o) == $fields" \
   'o["engine"] == "reference" and o["seeds"] == 100' \
   'o["violations"] == 0 and o["first_violation"] is None' \
+  'o["undecided"] == 0 and o["first_undecided"] is None' \
   'o["crash_points"] > 1000 and o["histories"] == o["crash_points"] + 200' \
   'o["operations"] > o["histories"] and o["verbs"] > o["operations"]'
 cp "$out" "$scratch/first"
@@ -22,7 +24,7 @@ run check --engine reference --seeds 7 --first-seed 40
 expect_status 0
 expect_no_err
 for line in 'engine +reference' 'seeds +7 \(seeds 40 to 46\)' 'histories +7' 'operations +[0-9,]+' 'verbs +[0-9,]+' \
-  'crash points +0 .*' 'violations +0' 'verbs/second +[0-9,]+ .*'; do
+  'crash points +0 .*' 'violations +0' 'undecided +0' 'verbs/second +[0-9,]+ .*'; do
   grep -qE "^$line\$" "$out" || fail "no line '$line': $(cat "$out")"
 done
 
@@ -62,5 +64,23 @@ expect_json "list(o) == $fields + ['trace'] and any('CRASHES' in line for line i
 run check --engine reference --replay 3:1000:crash-after
 expect_status 0
 expect_out "the fault did not happen: the run has verbs 0 to"
+
+# ---- so many clients on one key that the checker gives up: neither fine nor a violation
+crowd=(check --engine reference --clients 40 --keys 1)
+run "${crowd[@]}" --seeds 1 --json
+expect_status 1
+expect_json '(o["histories"], o["violations"], o["undecided"]) == (1, 0, 1)' 'o["first_violation"] is None' \
+  'o["first_undecided"]["run"] == "1" and "gave up" in o["first_undecided"]["problem"]'
+replay=$(json_field 'o["first_undecided"]["replay"]')
+run "${crowd[@]}" --seeds 1
+expect_status 1
+expect_out "first undecided: run 1"
+expect_out "no proof of a bug"
+expect_out "$replay"
+ran=$replay
+eval "$replay" >"$out" 2>"$err" </dev/null
+status=$?
+expect_status 1
+expect_out "UNDECIDED: key k0"
 
 finish

@@ -76,6 +76,15 @@ END
 # A field of that object, for the shell.
 json_field() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$out" "$1"; }
 
+# The rest of the test needs terminals. Where none can be opened (a chroot without /dev/pts), it ends here: skipped,
+# unless something has failed already.
+need_terminal() {
+  python3 -c 'import os; os.openpty()' 2>"$err" && return
+  ((failures == 0)) || finish
+  echo "skipped: the part that needs a terminal; none can be opened: $(tail -1 "$err")"
+  exit 77
+}
+
 # Runs the binary on a terminal; what the terminal shows is left in $out.
 run_on_terminal() {
   ran="${FARSIDE##*/} $* (on a terminal)"

@@ -4,21 +4,6 @@
 # nothing can be written.
 source "$(dirname "$0")/cli_common.sh"
 
-# ---- terminals
-unset NO_COLOR
-run_on_terminal demo
-expect_status 0
-expect_out "$escape["
-expect_out "checking  [" # the progress line
-export NO_COLOR=1
-run_on_terminal demo
-expect_status 0
-expect_out "checking  ["
-grep -qF "$escape" "$out" && fail "escape sequences in spite of NO_COLOR"
-run_on_terminal doctor
-grep -qF "$escape" "$out" && fail "escape sequences in spite of NO_COLOR"
-unset NO_COLOR
-
 # ---- no terminal, poor locales
 for environment in LC_ALL=C LC_ALL=nosuch TERM=dumb COLUMNS=10; do
   ran="doctor with $environment"
@@ -56,5 +41,20 @@ ran="check with stderr closed"
 "$FARSIDE" check --engine nosuch >"$out" 2>&-
 status=$?
 expect_status 2
+
+# ---- terminals, which some build environments do not have
+need_terminal
+unset NO_COLOR
+run_on_terminal demo
+expect_status 0
+expect_out "$escape["
+expect_out "checking  [" # the progress line
+export NO_COLOR=1
+run_on_terminal demo
+expect_status 0
+expect_out "checking  ["
+grep -qF "$escape" "$out" && fail "escape sequences in spite of NO_COLOR"
+run_on_terminal doctor
+grep -qF "$escape" "$out" && fail "escape sequences in spite of NO_COLOR"
 
 finish

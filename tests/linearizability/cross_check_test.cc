@@ -14,6 +14,7 @@
 #include "check/history.h"
 #include "check/linearizability.h"
 #include "check/shrink.h"
+#include "check/specification.h"
 
 namespace farside::check {
 namespace {

@@ -71,7 +71,7 @@ TEST(Printable, WordsAreBareAndTheRestIsQuotedOrCounted) {
   EXPECT_EQ(Printable("8letters"), "8letters");
   EXPECT_EQ(Printable(std::string("\x07\0\0\0\0\0\0\0", 8)), "#7");
   EXPECT_EQ(Printable(std::string(8, '\xff')), "#18446744073709551615");
-  EXPECT_EQ(Printable(std::string(1000, 'a')), "\"aaaaaaaaaaaaaaaa\"...(1000 bytes, hash 1dd9658d)");
+  EXPECT_EQ(Printable(std::string(1000, 'a')), "\"aaaaaaaaaaaaaaaa\"...(1000 bytes, hash 7147db7c)");
 }
 
 TEST(ToString, EveryKindAndAnswer) {

@@ -23,6 +23,7 @@
 #include "check/history.h"
 #include "check/linearizability.h"
 #include "fabric/op.h"
+#include "tests/sanitized.h"
 
 namespace farside::check {
 namespace {
@@ -31,11 +32,7 @@ using exhaustive::Event;
 using exhaustive::EventKind;
 using exhaustive::Monitor;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSlowness = 10;
-#else
-constexpr uint64_t kSlowness = 1;
-#endif
+constexpr uint64_t kSlowness = kSanitized ? 10 : 1;
 
 // ---- random histories ----------------------------------------------------------------------------------
 
@@ -285,7 +282,7 @@ class AllPaths {
 TEST(ExhaustiveMonitor, RandomPrograms_AreJudgedAsByTheEnumerationOfAllPaths) {
   int accepted = 0;
   int rejected = 0;
-  for (uint64_t seed = 0; seed < (kSlowness == 1 ? 400 : 120); ++seed) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 120 : 400); ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const std::optional<bool> linearizable = AllPaths(scenario).AreLinearizable();
     if (!linearizable) continue;

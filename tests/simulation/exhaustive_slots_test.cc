@@ -31,12 +31,6 @@ using fabric::NodeId;
 using fabric::Op;
 using fabric::OpKind;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
-
 // A slot: 0 is empty, 1 belongs to the other key. 16 * value + n is a copy of a value, 2 + 4 * delete + n is a
 // tombstone; n = 0 .. 3 tells words with the same meaning apart, and names who touched them.
 constexpr size_t kSlots = 2;

@@ -15,27 +15,28 @@ namespace {
 
 struct Outcomes {
   uint64_t done = 0;
-  std::optional<ErrorCode> error;  // of the last trip
+  std::optional<ErrorCode> error;  // of the last trip that failed
+
+  template <class T>
+  void Note(const Result<T>& trip) {
+    if (trip.ok()) {
+      ++done;
+    } else {
+      error = trip.error().code();
+    }
+  }
 };
 
 Task<Done> FenceOn(Client& client, NodeId node, ClientId victim, Outcomes& outcomes) {
   Op op(client, OpKind::kMaintenance);
   const auto fenced = co_await op.InOrder(FenceVerb(node, victim)).Outcome();
-  if (fenced.ok()) {
-    ++outcomes.done;
-  } else {
-    outcomes.error = fenced.error().code();
-  }
+  outcomes.Note(fenced);
   co_return Done{};
 }
 Task<Done> FenceAll(Client& client, ClientId victim, Outcomes& outcomes) {
   Op op(client, OpKind::kMaintenance);
   const auto fenced = co_await FenceEverywhere(op, victim).Outcome();
-  if (fenced.ok()) {
-    ++outcomes.done;
-  } else {
-    outcomes.error = fenced.error().code();
-  }
+  outcomes.Note(fenced);
   co_return Done{};
 }
 
@@ -65,11 +66,7 @@ Task<Done> WriteOnBothNodes(Client& client, Outcomes& outcomes) {
   const uint64_t one = 1;
   const auto written =
       co_await op.Together(WriteObject(Line(0, 0), one), WriteObject(Line(0, 1), one)).Outcome();
-  if (written.ok()) {
-    ++outcomes.done;
-  } else {
-    outcomes.error = written.error().code();
-  }
+  outcomes.Note(written);
   co_return Done{};
 }
 
@@ -186,11 +183,7 @@ TEST(SimRestart, WhatAnOldClientPostsAndLeavesIsRefused) {
 Task<Done> AddOn(Client& client, FarAddr at, Outcomes& outcomes) {
   Op op(client, OpKind::kUpdate);
   const auto added = co_await op.InOrder(Faa(at, 1)).Outcome();
-  if (added.ok()) {
-    ++outcomes.done;
-  } else {
-    outcomes.error = added.error().code();
-  }
+  outcomes.Note(added);
   co_return Done{};
 }
 
@@ -222,11 +215,7 @@ TEST(SimRestart, OldClientsAreRefusedAndNewOnesServed) {
 Task<Done> CallOnce(Client& client, Outcomes& outcomes) {
   Op op(client, OpKind::kUpdate);
   const auto called = co_await op.Call(NodeId{0}, CallId(1, 1), "").Outcome();
-  if (called.ok()) {
-    ++outcomes.done;
-  } else {
-    outcomes.error = called.error().code();
-  }
+  outcomes.Note(called);
   co_return Done{};
 }
 

@@ -10,7 +10,8 @@ using fabric::VerbKind;
 
 void World::ListChoices(State state, std::vector<Choice>& choices) {
   if (reduce_) LookAround(state);
-  for (Flight flight = 0; flight < layout_.actors(); ++flight) {
+  const auto actors = static_cast<Flight>(layout_.actors());  // at most kMostActors
+  for (Flight flight = 0; flight < actors; ++flight) {
     const ActorState& actor = state.actor(flight);
     if (actor.dead() || actor.ended() || !MayStart(state, flight)) continue;
     if (actor.marks_done < tree_[actor.node].second_part) {
@@ -100,7 +101,8 @@ void World::ListSwallowing(State state, Choice write, std::vector<Choice>& choic
     if (!MayFly(state, flight)) continue;
     const Request& request = RequestOf(state, flight);
     const uint64_t done = DoneOf(state, flight);
-    for (uint8_t i = 0; i < request.pieces.size(); ++i) {
+    const auto pieces = static_cast<uint8_t>(request.pieces.size());  // at most kMostPieces
+    for (uint8_t i = 0; i < pieces; ++i) {
       const Piece& piece = request.pieces[i];
       if (!IsAtomic(request.verbs[piece.verb].kind) || (done & Bit(i)) != 0) continue;
       if ((!reduce_ || request.control) && !request.MayStep(i, done)) continue;

@@ -156,8 +156,8 @@ void Monitor::End(KeyState& state, size_t pending, const Event& event) {
     state.pending.erase(state.pending.begin() + index);
   }
   std::ranges::sort(state.explanations);
-  const auto repeated = std::ranges::unique(state.explanations);
-  state.explanations.erase(repeated.begin(), repeated.end());
+  const auto repeated = std::unique(state.explanations.begin(), state.explanations.end());
+  state.explanations.erase(repeated, state.explanations.end());
 }
 
 bool Monitor::Predicted(uint32_t fate, const Event& event) {

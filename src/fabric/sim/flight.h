@@ -2,8 +2,9 @@
 // which may do so next.
 //
 // A verb takes effect piece by piece: a READ or a WRITE in lines, in any order (a WRITE that claims to be
-// unreachable in words); an atomic at once, or in two steps (fetch, store back). A piece may take effect when every verb that must precede its own is
-// done. The bytes on the way live here, so that nothing points into a coroutine that may be gone.
+// unreachable, in words); an atomic at once, or in two steps (fetch, store back). A piece may take effect when
+// every verb that must precede its own is done. The bytes on the way live here, so that nothing points into a
+// coroutine that may be gone.
 #pragma once
 
 #include <bit>

@@ -3,15 +3,13 @@
 
 #include <cstdint>
 
+#include "tests/sanitized.h"
+
 namespace farside {
 
 // Sanitizers own operator new, and a second replacement would blind them: there, nothing is counted. Tests
 // still run the code, and skip only the comparison of counts.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kHeapIsCounted = false;
-#else
-inline constexpr bool kHeapIsCounted = true;
-#endif
+inline constexpr bool kHeapIsCounted = !kSanitized;
 
 // Calls of operator new by this thread so far.
 uint64_t HeapAllocations();

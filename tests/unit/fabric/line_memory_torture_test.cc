@@ -17,17 +17,14 @@
 
 #include "fabric/memory/line_memory.h"
 #include "fabric/memory/region.h"
+#include "tests/sanitized.h"
 #include "tests/unit/fabric/rendezvous.h"
 
 namespace farside::fabric::memory {
 namespace {
 
 // Sanitizers make a step ten times as long, and spread the threads over it all the same.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kSteps = 20'000;
-#else
-constexpr int kSteps = 400'000;
-#endif
+constexpr int kSteps = kSanitized ? 20'000 : 400'000;
 
 using Line = std::array<uint64_t, kLineBytes / 8>;
 

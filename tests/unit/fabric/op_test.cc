@@ -433,7 +433,9 @@ TEST(Batch, WithoutVerbs_IsNoTrip) {
 }
 
 template <class TypedVerb>
-concept FitsIntoABatch = requires(Batch batch, TypedVerb typed) { batch.Add(typed); };
+concept FitsIntoABatch = requires(Batch batch, TypedVerb typed) {
+  batch.Add(typed);
+};
 
 // A batch keeps the plain verbs only, so a READ into a typed verb would be a READ into memory that is gone.
 static_assert(FitsIntoABatch<ReadIntoVerb> && FitsIntoABatch<WriteVerb> && FitsIntoABatch<AtomicVerb>);
