@@ -85,7 +85,13 @@ Chunk* Allocator::FindChunk(uint32_t index) {
   return found == chunks_.end() ? nullptr : found->second.get();
 }
 
-Chunk& Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
+void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
+  if (FindChunk(index) != nullptr) {
+    // Two operations have claimed it: somebody has damaged its word in between. What is known of it, and
+    // perhaps being harvested, stays.
+    ++stats_.nonsense;
+    return;
+  }
   NoteFirstOwned();
   extents_.erase(index);  // if there was one, somebody has freed it
   auto chunk = std::make_unique<Chunk>(index, size_class, classes().shape(size_class).blocks);
@@ -94,10 +100,9 @@ Chunk& Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
   chunks_[index] = std::move(chunk);
   states_[size_class].shelf.Add(added);
   ++stats_.chunks_claimed;
-  return added;
 }
 
-bool Allocator::IsOwnedAlready(uint32_t index) {
+bool Allocator::SkipIfOwned(uint32_t index) {
   if (FindChunk(index) == nullptr) return false;
   table_.Note(index, ChunkTable::kUnsound);
   return true;
@@ -293,7 +298,7 @@ Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
 // If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like
 // all blocks of this chunk, so whoever adopts it may believe them (alloc/6).
 Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
-  if (IsOwnedAlready(chunk)) co_return false;
+  if (SkipIfOwned(chunk)) co_return false;
   const ChunkWord mine(ChunkState::kBlocks, size_class, self());
   InDoubt doubt(*this);
   ++stats_.trips;

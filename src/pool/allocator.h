@@ -79,9 +79,9 @@ class Allocator {
   void set_ask_for_grace(AskForGrace ask) { ask_for_grace_ = std::move(ask); }
 
   // ---- allocating
-  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is
-  // aligned to its size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if
-  // no owned chunk has one free.
+  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is aligned to its
+  // size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if no owned chunk
+  // has one free.
   std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
   // Claims memory if need be. kOutOfMemory if there is none.
   Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
@@ -105,16 +105,15 @@ class Allocator {
   uint64_t OldestUnsettled() const;
 
   // ---- leaving
-  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything
-  // retired must have been given back, no other operation be in flight, and no sweep be due: kContended
-  // says what is missing. If it fails otherwise, do not leave the registry: others repair what is left
-  // after the lease.
+  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything retired must have
+  // been given back, no other operation be in flight, and no sweep be due: kContended says what is missing.
+  // If it fails otherwise, do not leave the registry: others repair what is left after the lease.
   Task<Done> LeaveAll(fabric::Op& op);
 
   // ---- repairing after a death
-  // Takes over what a fenced client owned, and what has no owner. Returns how
-  // many chunks and extents it took. The rule for whoever sees a fenced client: Adopt, Sweep, and again
-  // until Adopt takes nothing; only then Bury.
+  // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
+  // took. The rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only
+  // then Bury.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
   // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
   // it.
@@ -158,11 +157,11 @@ class Allocator {
   // ---- blocks of own chunks
   std::optional<fabric::FarAddr> Take(uint32_t size_class);
   Chunk* FindChunk(uint32_t index);
-  Chunk& AddChunk(uint32_t index, uint32_t size_class, bool all_free);
+  void AddChunk(uint32_t index, uint32_t size_class, bool all_free);
   void ForgetChunk(Chunk& chunk);  // destroys it
-  // For what a search found a while ago: another operation may have claimed it since. (Or the word is
-  // damaged.)
-  bool IsOwnedAlready(uint32_t index);
+  // True if this client owns the chunk, although a search found it to be free or without owner: another
+  // operation has claimed it since, or its word is damaged. The search does not offer it again soon.
+  bool SkipIfOwned(uint32_t index);
   void FreeBlock(Chunk& chunk, uint32_t block);
   void NotSuspect(const Place& place);
   void NoteFirstOwned();
@@ -216,9 +215,8 @@ class Allocator {
   std::vector<ChunkTable::Found> TakeEmptyChunks(bool keep_spares);
 
   // ---- taking over and leaving (adopt.cc)
-  // Takes chunks and extents whose words are still as found; none
-  // of their blocks is free yet. Returns how many. If not `may_leak`, it looks whether somebody is dead,
-  // and so may have leaked blocks of them.
+  // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how
+  // many. If not `may_leak`, it looks whether somebody is dead, and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
   // Frees chunks without owner all of whose blocks were given back; takes those of `wanted_class` with some.
   Task<Done> ReclaimOwnerless(fabric::Op& op, uint32_t wanted_class);

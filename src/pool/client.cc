@@ -165,18 +165,20 @@ void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
 Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   if (!walk_ || in_flight_ > 0) co_return Done{};
   bool sweep = false;
-  bool taken = false;
+  for (auto& node : nodes_) {
+    for (const Owner dead : node->fenced) co_await node->allocator.Adopt(op, dead);
+    sweep |= node->allocator.SweepDue();
+  }
+  if (sweep) {
+    // INVARIANT alloc/7: nobody is buried in a round that sweeps. The next one looks around and at the chunk table
+    // again, for those who died and for chunks that lost their owner meanwhile.
+    if (in_flight_ == 0) co_await SweepAll(op);
+    co_return Done{};
+  }
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) {
-      const uint64_t chunks = co_await node->allocator.Adopt(op, dead);
-      taken |= chunks > 0;
+      if (node->allocator.MayBury(dead)) co_await node->membership.Bury(op, dead);
     }
-    sweep |= taken || node->allocator.SweepDue();
-  }
-  if (sweep && in_flight_ == 0) co_await SweepAll(op);
-  if (taken) co_return Done{};  // what else names the dead is seen in the next round
-  for (auto& node : nodes_) {
-    for (const Owner dead : node->fenced) co_await node->membership.Bury(op, dead);
   }
   co_return Done{};
 }
