@@ -19,9 +19,9 @@
 //            a word {rest, d} belongs to the extent that begins d chunks before it, at any time.
 //   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be
 //            given back, is then handed out and reached by nobody, and a sweep finds it (sweep.h).
-//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, and
-//            whoever takes a chunk without owner looks for the dead afterwards. So no leak is left in a
-//            chunk that nobody sweeps.
+//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, or while
+//            somebody is fenced who is not buried before it is swept (join.cc). Whoever takes a chunk without
+//            owner looks for the dead afterwards. So no leak is left in a chunk that nobody sweeps.
 #pragma once
 
 #include <array>
