@@ -48,8 +48,8 @@
 namespace farside::pool {
 
 struct AllocatorStats {
-  uint64_t chunks_owned = 0;  // of blocks
-  uint64_t extents_owned = 0;
+  uint64_t chunks_owned = 0;      // of blocks
+  uint64_t extents_owned = 0;     // those that others freed count until their chunks are claimed again
   uint64_t bytes_owned = 0;       // whole chunks and extents
   uint64_t bytes_handed_out = 0;  // in units of size classes; what others freed counts until it is harvested
   uint64_t bytes_free_local = 0;  // blocks free in own chunks
@@ -130,12 +130,19 @@ class Allocator {
 
   // What it knows about one size class.
   struct ClassState {
+    // The chunks of the shelf in turn; there must be one. From the end on: new ones are added there, and
+    // who went the other way would meet the newest again and again while the shelf grows.
+    Chunk* NextToHarvest();
+    // The next few of them, as many as a trip can look at.
+    std::vector<Chunk*> SomeToHarvest();
+
     Shelf shelf;
     bool refilling = false;      // by some coroutine
     uint64_t used_at = 0;        // settles_ when a block was last taken
-    uint32_t next_harvest = 0;   // position on the shelf
+    size_t next_harvest = 0;     // those before this position on the shelf are still to come
     uint32_t harvest_pause = 0;  // refills to skip, because harvests found little
     uint32_t harvest_misses = 0;
+    bool harvest_wanted = false;  // by a refill, from the next Settle
   };
   struct Extent {
     uint32_t chunks = 0;
@@ -196,6 +203,7 @@ class Allocator {
   };
   Task<Done> GiveBack(fabric::Op& op, uint64_t safe_epoch);
   Task<Done> GiveBackToOthers(fabric::Op& op);
+  Task<Done> HarvestWanted(fabric::Op& op);
   Task<uint64_t> HarvestSome(fabric::Op& op);
   // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if
   // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks.

@@ -70,6 +70,8 @@ class Session {
     view = Run([&](Op& op) { return membership.LookAround(op); });
     Run([&](Op& op) { return allocator.Settle(op, view.safe_epoch); });
   }
+  uint64_t VerbsPosted() { return client_->counters().Total().Verbs(); }  // by operations that have ended
+  bool HasUnawaited() const { return client_->HasUnawaited(); }
   Result<Done> LeaveAll() {
     return Try([&](Op& op) { return allocator.LeaveAll(op); });
   }
@@ -159,6 +161,27 @@ TEST_F(AllocatorTest, SteadyState_AllocatingAndRetiringOwnBlocksCostsNoTripAndNo
   const uint64_t before = session->allocator.stats().trips;
   for (int i = 0; i < 200; ++i) thousand();
   EXPECT_LE(session->allocator.stats().trips - before, 200u);
+}
+
+TEST_F(AllocatorTest, FreeingCostsTheCallerNoTrip) {
+  // Given blocks of all kinds: of this client and of another one, large and small, published or not.
+  // When they are freed.
+  // Expect that nothing was posted, waited for or not.
+  Open(64, 64 * 1024);
+  const auto session = Enter();
+  const auto other = Enter();
+  for (Session* owner : {session.get(), other.get()}) {
+    for (const uint64_t bytes : {64, 1000, 30'000, 200'000}) {
+      const FarAddr retired = owner->Allocate(bytes);
+      const FarAddr unpublished = session->Allocate(bytes);
+      const uint64_t posted = session->VerbsPosted();
+      session->Retire(retired, bytes);
+      session->allocator.FreeUnpublished(unpublished, bytes);
+      EXPECT_EQ(session->VerbsPosted(), posted) << bytes;
+      EXPECT_FALSE(session->HasUnawaited()) << bytes;
+    }
+  }
+  EXPECT_EQ(session->allocator.stats().retired_pending, 2u * 4 + 2) << "extents wait for the next settle";
 }
 
 TEST_F(AllocatorTest, GrowingTables_ClaimingChunksCostsLittle) {
