@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "pool/membership.h"
+#include "pool/mutants.h"
 
 namespace farside::pool {
 
@@ -112,10 +113,10 @@ Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
 
 Task<bool> Membership::BuryForRoom(Op& op, RegistryView view, std::vector<Grave>& graves) {
   co_await Announce(op, view, graves);
-  const bool only_slot = geometry_.client_slots == 1;
+  const bool only_slot = geometry_.client_slots == 1 || Mutant(kBuryTheLast);
   const bool another_stays = view.fenced.size() > 1;
   for (const Grave& grave : graves) {
-    if (grave.stamp >= view.safe_epoch) continue;
+    if (grave.stamp >= view.safe_epoch && !Mutant(kBuryUnannounced)) continue;
     const Estate estate = co_await LookAtEstate(op, grave.dead, /*disown=*/another_stays || only_slot);
     bool may_bury = only_slot || (!estate.owns && !estate.ownerless);
     if (!may_bury && another_stays) may_bury = co_await IsAnotherFenced(op, grave.dead);

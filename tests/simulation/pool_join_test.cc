@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/simulation/pool_client_scenes.h"
 #include "tests/simulation/pool_hand.h"
 
 namespace farside::pool {
@@ -202,6 +203,13 @@ TEST(PoolJoin, OneOfTwoNodesIsFull_TheOtherIsLeft) {
   std::memcpy(&word, world.memory(fabric::NodeId{0}).data() + geometries[0].client_slot(1), sizeof(word));
   EXPECT_EQ(ClientWord(word).state(), ClientState::kFree);
   EXPECT_EQ(ClientWord(word).generation(), 1u) << "it was there";
+}
+
+TEST(PoolJoin, SomebodyLeavesWhoHasNotHeardOfTheDead_NothingIsLost) {
+  // Given a client that dies with a block that it had to give back, in the chunk of another.
+  // When that one leaves, as a newcomer waits for a slot and before it has heard of the death.
+  // Expect the block to be found.
+  EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "");
 }
 
 // ---- with faults
