@@ -1,13 +1,15 @@
 // The allocator on memory of this process: what a block costs, and what long use does to memory.
 //
-// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks,
-// so that seven of eight blocks are freed by somebody else than their owner. Its counters:
-//   claimed / live     bytes of claimed chunks per byte asked for, with some 430 MB live. Every session has
-//                      a chunk of every class at least, so this depends on the size of chunks more than on
-//                      anything else
-//   trips / 1000       trips of the allocators (claims, giving back, harvests, releases) per 1000 allocations
-//   chunks left        when all is freed and everybody has left: none
-#include <array>
+// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks of 16 bytes to
+// 64 KiB, and a few of several chunks, so that seven of eight are freed by somebody else than their owner. Its counters:
+//   claimed / live     bytes of claimed chunks per byte asked for: when most chunks were claimed (peak), and on average
+//                      over the second half (steady). Every session has a chunk of every class, so this depends on
+//                      the size of chunks more than on anything else
+//   allocating trips   those that an operation has waited for in order to get a block, per 1000 blocks
+//   all trips          with those of maintenance: giving back to others, harvests, releases
+//   chunks left        when all is freed and everybody has left: none. It is an error if fsck finds any other byte to be
+//                      in use than before
+// Retiring a block is a plain function, and so costs no trip.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "fabric/embedded/embedded.h"
 #include "fabric/run.h"
 #include "pool/allocator.h"
+#include "tests/unit/pool/mixed_blocks.h"
 
 namespace farside::pool {
 namespace {
@@ -27,6 +30,18 @@ using fabric::NodeId;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::embedded::EmbeddedFabric;
+
+constexpr uint64_t kLooks = 200;
+
+struct Fragmentation {
+  double ratio() const { return static_cast<double>(claimed) / static_cast<double>(live); }
+  uint64_t claimed = 0;
+  uint64_t live = 0;
+};
+
+double PerThousand(uint64_t trips, uint64_t blocks) {
+  return 1000.0 * static_cast<double>(trips) / static_cast<double>(blocks);
+}
 
 Geometry SomeGeometry(uint64_t chunks, uint64_t chunk_bytes = 1024 * 1024) {
   Geometry geometry{.client_slots = 16, .table_slots = 4, .chunk_bytes = chunk_bytes};
@@ -103,102 +118,67 @@ void LiveAndRetire(benchmark::State& state) {
     if (++i % 1000 == 0) session.Sync();
   }
   state.SetItemsProcessed(state.iterations());
-  state.counters["trips / 1000"] =
-      1000.0 * static_cast<double>(session.allocator.stats().trips - trips) / static_cast<double>(i);
+  state.counters["trips / 1000"] = PerThousand(session.allocator.stats().trips - trips, i);
 }
 BENCHMARK(LiveAndRetire)->Arg(64)->Arg(1024);
-
-class Mix {
- public:
-  static constexpr size_t kSessions = 8;
-  static constexpr size_t kLive = 500'000;
-  static constexpr uint64_t kTurnsPerSync = 8000;  // 1000 operations of each session
-
-  explicit Mix(uint64_t chunk_bytes)
-      : geometry_(SomeGeometry((uint64_t{2} << 30) / chunk_bytes, chunk_bytes)),
-        fabric_(std::move(*EmbeddedFabric::Open({.region_bytes = {geometry_.region_bytes}}))) {
-    for (auto& session : sessions_) {
-      session = std::make_unique<Session>(*fabric_, geometry_);
-      session->Run([&](Op& op) { return session->membership.Join(op); });
-    }
-  }
-
-  // One block is replaced by another.
-  void Turn(uint64_t turn) {
-    Session& session = *sessions_[turn % kSessions];
-    Block& block = live_[random_.Below(kLive)];
-    if (block.bytes != 0) {
-      session.Retire(block.at, block.bytes);
-      live_bytes_ -= block.bytes;
-    }
-    block.bytes = 64 + random_.LogUniform(8000);
-    block.at = session.Allocate(block.bytes);
-    live_bytes_ += block.bytes;
-    if (turn % kTurnsPerSync == 0) SyncAll();
-  }
-  void SyncAll() {
-    for (auto& session : sessions_) session->Sync();
-  }
-  double ClaimedPerLive() const {
-    return static_cast<double>(ChunksInUse() * geometry_.chunk_bytes) / static_cast<double>(live_bytes_);
-  }
-  uint64_t Trips() const {
-    uint64_t trips = 0;
-    for (const auto& session : sessions_) trips += session->allocator.stats().trips;
-    return trips;
-  }
-  uint64_t ChunksInUse() const {
-    uint64_t used = 0;
-    for (uint64_t chunk = 0; chunk < geometry_.chunks(); ++chunk) {
-      used += fabric_->memory(NodeId{0}).Load(geometry_.chunk_word(chunk)) != 0 ? 1 : 0;
-    }
-    return used;
-  }
-  void FreeAllAndLeave() {
-    for (const Block& block : live_) {
-      if (block.bytes != 0) sessions_[0]->Retire(block.at, block.bytes);
-    }
-    for (int i = 0; i < 4; ++i) SyncAll();
-    for (auto& session : sessions_) {
-      session->Run([&](Op& op) { return session->allocator.LeaveAll(op); });
-      session->Run([&](Op& op) { return session->membership.Leave(op); });
-    }
-  }
-
- private:
-  struct Block {
-    FarAddr at;
-    uint64_t bytes = 0;
-  };
-
-  const Geometry geometry_;
-  const std::unique_ptr<EmbeddedFabric> fabric_;
-  std::array<std::unique_ptr<Session>, kSessions> sessions_;
-  std::vector<Block> live_{kLive};
-  uint64_t live_bytes_ = 0;
-  Random random_{1};
-};
 
 void MixedSizes(benchmark::State& state) {
   const auto turns = static_cast<uint64_t>(state.range(0));
   for (auto _ : state) {
-    Mix mix(static_cast<uint64_t>(state.range(1)) * 1024);
-    for (uint64_t turn = 1; turn <= turns; ++turn) mix.Turn(turn);
-    state.counters["claimed / live"] = mix.ClaimedPerLive();
-    state.counters["trips / 1000"] = 1000.0 * static_cast<double>(mix.Trips()) / static_cast<double>(turns);
+    MixedBlocksOptions options;
+    options.chunk_bytes = static_cast<uint64_t>(state.range(1)) * 1024;
+    MixedBlocks mix(options);
+    Fragmentation peak;
+    Fragmentation steady;
+    while (mix.turns() < turns) {
+      mix.Turn();
+      if (mix.turns() % (turns / kLooks) != 0) continue;
+      const Fragmentation now{mix.ClaimedBytes(), mix.live_bytes()};
+      if (now.claimed > peak.claimed) peak = now;
+      if (mix.turns() <= turns / 2) continue;
+      steady.claimed += now.claimed;
+      steady.live += now.live;
+    }
+    state.counters["peak MB"] = static_cast<double>(peak.live) / 1e6;
+    state.counters["peak claimed / live"] = peak.ratio();
+    state.counters["steady claimed / live"] = steady.ratio();
+    state.counters["allocating trips / 1000"] = PerThousand(mix.TripsOfAllocating(), turns);
+    state.counters["all trips / 1000"] = PerThousand(mix.Trips(), turns);
     mix.FreeAllAndLeave();
-    state.counters["chunks left"] = static_cast<double>(mix.ChunksInUse());
+    const FsckReport after = mix.Check();
+    state.counters["chunks left"] = static_cast<double>(after.counts.chunks - after.counts.chunks_free);
+    if (!mix.Problem().empty()) state.SkipWithError(mix.Problem().c_str());
+    if (after.bytes != mix.before()) state.SkipWithError("memory did not return to what it was");
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(MixedSizes)
     ->ArgNames({"blocks", "chunk_kib"})
-    ->Args({1'000'000, 1024})
     ->Args({10'000'000, 1024})
     ->Args({10'000'000, 256})
     ->Args({10'000'000, 64})
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
+
+// Blocks of 64 bytes, seven of eight of which are freed by somebody else than their owner.
+void SmallBlocksOfOthers(benchmark::State& state) {
+  constexpr uint64_t kTurns = 10'000'000;
+  for (auto _ : state) {
+    MixedBlocksOptions options;
+    options.smallest = options.largest = 64;
+    options.turns_per_extent = 0;
+    options.live_blocks = 500'000;
+    MixedBlocks mix(options);
+    while (mix.turns() < kTurns) mix.Turn();
+    const uint64_t warm = mix.TripsOfAllocating();
+    const uint64_t all_warm = mix.Trips();
+    while (mix.turns() < 2 * kTurns) mix.Turn();
+    state.counters["allocating trips / 1000"] = PerThousand(mix.TripsOfAllocating() - warm, kTurns);
+    state.counters["all trips / 1000"] = PerThousand(mix.Trips() - all_warm, kTurns);
+    if (!mix.Problem().empty()) state.SkipWithError(mix.Problem().c_str());
+  }
+}
+BENCHMARK(SmallBlocksOfOthers)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace farside::pool

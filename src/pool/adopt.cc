@@ -90,7 +90,7 @@ bool Allocator::MayBury(Owner dead) const {
 // If this client dies here, what it has taken is its own, and its adopter goes on from there. The bitmaps
 // are left as they are: what they say is found by the next harvest.
 Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found, bool may_leak) {
-  std::erase_if(found, [this](const ChunkTable::Found& one) { return IsOwnedAlready(one.chunk); });
+  std::erase_if(found, [this](const ChunkTable::Found& one) { return SkipIfOwned(one.chunk); });
   uint64_t taken = 0;
   for (size_t first = 0; first < found.size(); first += kAtomicsPerTrip - 1) {
     const auto some = std::span(found).subspan(first, std::min(kAtomicsPerTrip - 1, found.size() - first));

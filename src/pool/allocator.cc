@@ -32,7 +32,7 @@ constexpr int kGraceRounds = 4;
 // A node that is full is not searched from end to end again before this has passed.
 constexpr Nanos kNoRoomPause = std::chrono::milliseconds(1);
 constexpr Nanos kPause = std::chrono::microseconds(2);
-constexpr size_t kHarvestedPerRefill = fabric::kAnsweredVerbsPerRoundTrip;
+constexpr uint32_t kWordsHarvestedByRefill = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr uint32_t kMostHarvestMisses = 4;
 
 // True until the end of the scope, also if the coroutine is destroyed.
@@ -85,7 +85,13 @@ Chunk* Allocator::FindChunk(uint32_t index) {
   return found == chunks_.end() ? nullptr : found->second.get();
 }
 
-Chunk& Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
+void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
+  if (FindChunk(index) != nullptr) {
+    // Two operations have claimed it: somebody has damaged its word in between. What is known of it, and
+    // perhaps being harvested, stays.
+    ++stats_.nonsense;
+    return;
+  }
   NoteFirstOwned();
   extents_.erase(index);  // if there was one, somebody has freed it
   auto chunk = std::make_unique<Chunk>(index, size_class, classes().shape(size_class).blocks);
@@ -94,13 +100,24 @@ Chunk& Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
   chunks_[index] = std::move(chunk);
   states_[size_class].shelf.Add(added);
   ++stats_.chunks_claimed;
-  return added;
 }
 
-bool Allocator::IsOwnedAlready(uint32_t index) {
+bool Allocator::SkipIfOwned(uint32_t index) {
   if (FindChunk(index) == nullptr) return false;
   table_.Note(index, ChunkTable::kUnsound);
   return true;
+}
+
+Chunk* Allocator::ClassState::NextToHarvest() {
+  const std::span<Chunk* const> all = shelf.chunks();
+  if (next_harvest == 0 || next_harvest > all.size()) next_harvest = all.size();
+  return all[--next_harvest];
+}
+
+std::vector<Chunk*> Allocator::ClassState::SomeToHarvest() {
+  std::vector<Chunk*> some(std::min(shelf.chunks().size(), fabric::kAnsweredVerbsPerRoundTrip));
+  for (Chunk*& chunk : some) chunk = NextToHarvest();
+  return some;
 }
 
 void Allocator::ForgetChunk(Chunk& chunk) {
@@ -254,20 +271,22 @@ Task<bool> Allocator::Refill(Op& op, uint32_t size_class) {
   co_return false;
 }
 
-// Some of the chunks of a class. If they yield nothing, the next refills do not try.
+// Some of the chunks of a class. If they yield nothing, the next refills do not try. To clear a bitmap of many
+// words takes more trips than to claim a chunk; that is left to the next Settle, for which no operation
+// waits.
 Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
   ClassState& state = states_[size_class];
+  if (classes().shape(size_class).bitmap_words() > kWordsHarvestedByRefill) {
+    state.harvest_wanted = true;
+    co_return Done{};
+  }
   if (state.harvest_pause > 0) {
     --state.harvest_pause;
     co_return Done{};
   }
-  const std::span<Chunk* const> all = state.shelf.chunks();
-  std::vector<Chunk*> chunks;
-  for (size_t i = 0; i < std::min(all.size(), kHarvestedPerRefill); ++i) {
-    chunks.push_back(all[state.next_harvest++ % all.size()]);
-  }
+  std::vector<Chunk*> chunks = state.SomeToHarvest();
   if (chunks.empty()) co_return Done{};
-  const uint64_t blocks = co_await Harvest(op, chunks, /*thorough=*/false);
+  const uint64_t blocks = co_await Harvest(op, std::move(chunks), /*thorough=*/false);
   state.harvest_misses = blocks > 0 ? 0 : std::min(state.harvest_misses + 1, kMostHarvestMisses);
   state.harvest_pause = (1u << state.harvest_misses) - 1;
   co_return Done{};
@@ -293,7 +312,7 @@ Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
 // If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like
 // all blocks of this chunk, so whoever adopts it may believe them (alloc/6).
 Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
-  if (IsOwnedAlready(chunk)) co_return false;
+  if (SkipIfOwned(chunk)) co_return false;
   const ChunkWord mine(ChunkState::kBlocks, size_class, self());
   InDoubt doubt(*this);
   ++stats_.trips;

@@ -19,9 +19,9 @@
 //            a word {rest, d} belongs to the extent that begins d chunks before it, at any time.
 //   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be
 //            given back, is then handed out and reached by nobody, and a sweep finds it (sweep.h).
-//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, and
-//            whoever takes a chunk without owner looks for the dead afterwards. So no leak is left in a
-//            chunk that nobody sweeps.
+//   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, or while
+//            somebody is fenced who is not buried before it is swept (join.cc). Whoever takes a chunk without
+//            owner looks for the dead afterwards. So no leak is left in a chunk that nobody sweeps.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@
 namespace farside::pool {
 
 struct AllocatorStats {
-  uint64_t chunks_owned = 0;  // of blocks
-  uint64_t extents_owned = 0;
+  uint64_t chunks_owned = 0;      // of blocks
+  uint64_t extents_owned = 0;     // those that others freed count until their chunks are claimed again
   uint64_t bytes_owned = 0;       // whole chunks and extents
   uint64_t bytes_handed_out = 0;  // in units of size classes; what others freed counts until it is harvested
   uint64_t bytes_free_local = 0;  // blocks free in own chunks
@@ -79,9 +79,9 @@ class Allocator {
   void set_ask_for_grace(AskForGrace ask) { ask_for_grace_ = std::move(ask); }
 
   // ---- allocating
-  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is
-  // aligned to its size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if
-  // no owned chunk has one free.
+  // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is aligned to its
+  // size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if no owned chunk
+  // has one free.
   std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
   // Claims memory if need be. kOutOfMemory if there is none.
   Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
@@ -105,16 +105,15 @@ class Allocator {
   uint64_t OldestUnsettled() const;
 
   // ---- leaving
-  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything
-  // retired must have been given back, no other operation be in flight, and no sweep be due: kContended
-  // says what is missing. If it fails otherwise, do not leave the registry: others repair what is left
-  // after the lease.
+  // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything retired must have
+  // been given back, no other operation be in flight, and no sweep be due: kContended says what is missing.
+  // If it fails otherwise, do not leave the registry: others repair what is left after the lease.
   Task<Done> LeaveAll(fabric::Op& op);
 
   // ---- repairing after a death
-  // Takes over what a fenced client owned, and what has no owner. Returns how
-  // many chunks and extents it took. The rule for whoever sees a fenced client: Adopt, Sweep, and again
-  // until Adopt takes nothing; only then Bury.
+  // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
+  // took. The rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only
+  // then Bury.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
   // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
   // it.
@@ -131,12 +130,19 @@ class Allocator {
 
   // What it knows about one size class.
   struct ClassState {
+    // The chunks of the shelf in turn; there must be one. From the end on: new ones are added there, and
+    // who went the other way would meet the newest again and again while the shelf grows.
+    Chunk* NextToHarvest();
+    // The next few of them, as many as a trip can look at.
+    std::vector<Chunk*> SomeToHarvest();
+
     Shelf shelf;
     bool refilling = false;      // by some coroutine
     uint64_t used_at = 0;        // settles_ when a block was last taken
-    uint32_t next_harvest = 0;   // position on the shelf
+    size_t next_harvest = 0;     // those before this position on the shelf are still to come
     uint32_t harvest_pause = 0;  // refills to skip, because harvests found little
     uint32_t harvest_misses = 0;
+    bool harvest_wanted = false;  // by a refill, from the next Settle
   };
   struct Extent {
     uint32_t chunks = 0;
@@ -158,11 +164,11 @@ class Allocator {
   // ---- blocks of own chunks
   std::optional<fabric::FarAddr> Take(uint32_t size_class);
   Chunk* FindChunk(uint32_t index);
-  Chunk& AddChunk(uint32_t index, uint32_t size_class, bool all_free);
+  void AddChunk(uint32_t index, uint32_t size_class, bool all_free);
   void ForgetChunk(Chunk& chunk);  // destroys it
-  // For what a search found a while ago: another operation may have claimed it since. (Or the word is
-  // damaged.)
-  bool IsOwnedAlready(uint32_t index);
+  // True if this client owns the chunk, although a search found it to be free or without owner: another
+  // operation has claimed it since, or its word is damaged. The search does not offer it again soon.
+  bool SkipIfOwned(uint32_t index);
   void FreeBlock(Chunk& chunk, uint32_t block);
   void NotSuspect(const Place& place);
   void NoteFirstOwned();
@@ -197,6 +203,7 @@ class Allocator {
   };
   Task<Done> GiveBack(fabric::Op& op, uint64_t safe_epoch);
   Task<Done> GiveBackToOthers(fabric::Op& op);
+  Task<Done> HarvestWanted(fabric::Op& op);
   Task<uint64_t> HarvestSome(fabric::Op& op);
   // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if
   // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks.
@@ -216,9 +223,8 @@ class Allocator {
   std::vector<ChunkTable::Found> TakeEmptyChunks(bool keep_spares);
 
   // ---- taking over and leaving (adopt.cc)
-  // Takes chunks and extents whose words are still as found; none
-  // of their blocks is free yet. Returns how many. If not `may_leak`, it looks whether somebody is dead,
-  // and so may have leaked blocks of them.
+  // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how
+  // many. If not `may_leak`, it looks whether somebody is dead, and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
   // Frees chunks without owner all of whose blocks were given back; takes those of `wanted_class` with some.
   Task<Done> ReclaimOwnerless(fabric::Op& op, uint32_t wanted_class);

@@ -44,16 +44,36 @@ PoolClient::PoolClient(fabric::Client& client, const std::vector<Geometry>& geom
   }
 }
 
-Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& client, std::vector<Geometry> geometries,
-                                                   ClientOptions options) {
+Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& client,
+                                                   std::vector<Geometry> geometries, ClientOptions options) {
   std::unique_ptr<PoolClient> joined(new PoolClient(client, geometries, options));
-  for (auto& node : joined->nodes_) {
-    co_await node->membership.Join(op);
-    node->allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
+  for (size_t i = 0; i < joined->nodes_.size(); ++i) {
+    Node& node = *joined->nodes_[i];
+    // To wait for a slot takes leases.
+    const Membership::WhileWaiting beat = [pool = joined.get(), i](Op& waiting) {
+      return pool->Beat(waiting, i);
+    };
+    const Result<Done> outcome = co_await node.membership.Join(op, beat).Outcome();
+    if (!outcome.ok()) {
+      // Nothing is owned yet. What cannot be left is cut off, and others find out.
+      for (size_t j = 0; j < i; ++j) co_await joined->nodes_[j]->membership.Leave(op).Outcome();
+      co_return outcome.error();
+    }
+    node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
   }
   joined->NewGeneration();
   joined->last_sync_ = client.Now();
   co_return std::move(joined);
+}
+
+// A sign of life on the first `nodes` nodes, while nothing is in flight and nothing owned.
+Task<Done> PoolClient::Beat(Op& op, size_t nodes) {
+  for (size_t i = 0; i < nodes; ++i) {
+    Membership& member = nodes_[i]->membership;
+    const uint64_t known = member.known_epoch();
+    co_await member.Sync(op, known, known, /*raise=*/false);
+  }
+  co_return Done{};
 }
 
 PoolClient::Pin PoolClient::Begin() {
@@ -122,7 +142,8 @@ bool PoolClient::MaintenanceDue() const {
 
 bool PoolClient::NeedsGrace() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return !node->waiting.empty() || node->allocator.OldestUnsettled() != std::numeric_limits<uint64_t>::max();
+    return !node->waiting.empty() ||
+           node->allocator.OldestUnsettled() != std::numeric_limits<uint64_t>::max();
   });
 }
 
@@ -165,18 +186,20 @@ void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
 Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   if (!walk_ || in_flight_ > 0) co_return Done{};
   bool sweep = false;
-  bool taken = false;
+  for (auto& node : nodes_) {
+    for (const Owner dead : node->fenced) co_await node->allocator.Adopt(op, dead);
+    sweep |= node->allocator.SweepDue();
+  }
+  if (sweep) {
+    // INVARIANT alloc/7: nobody is buried in a round that sweeps. The next one looks around and at the chunk table
+    // again, for those who died and for chunks that lost their owner meanwhile.
+    if (in_flight_ == 0) co_await SweepAll(op);
+    co_return Done{};
+  }
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) {
-      const uint64_t chunks = co_await node->allocator.Adopt(op, dead);
-      taken |= chunks > 0;
+      if (node->allocator.MayBury(dead)) co_await node->membership.Bury(op, dead);
     }
-    sweep |= taken || node->allocator.SweepDue();
-  }
-  if (sweep && in_flight_ == 0) co_await SweepAll(op);
-  if (taken) co_return Done{};  // what else names the dead is seen in the next round
-  for (auto& node : nodes_) {
-    for (const Owner dead : node->fenced) co_await node->membership.Bury(op, dead);
   }
   co_return Done{};
 }
@@ -214,7 +237,9 @@ Task<Done> PoolClient::SweepAll(Op& op) {
   co_return Done{};  // others did not move; the sweep is still due
 }
 
-Nanos PoolClient::GracePause() const { return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1)); }
+Nanos PoolClient::GracePause() const {
+  return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1));
+}
 
 Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
@@ -232,8 +257,9 @@ Task<Done> PoolClient::Leave(Op& op) {
     }
     co_return Done{};
   }
-  co_return Error(ErrorCode::kContended, "other clients did not move past what this one has freed; it is not lost: leave "
-                                         "again later, or let the lease end");
+  co_return Error(ErrorCode::kContended,
+                  "other clients did not move past what this one has freed; it is not lost: leave "
+                  "again later, or let the lease end");
 }
 
 }  // namespace farside::pool

@@ -61,7 +61,8 @@ class PoolClient {
     Generation* generation_;
   };
 
-  // Registers on every node; `geometries` are those of the nodes, in their order.
+  // Registers on every node; `geometries` are those of the nodes, in their order. A node without a free slot may take
+  // some leases (membership.h).
   static Task<std::unique_ptr<PoolClient>> Join(fabric::Op& op, fabric::Client& client,
                                                 std::vector<Geometry> geometries, ClientOptions options);
   PoolClient(const PoolClient&) = delete;
@@ -110,6 +111,7 @@ class PoolClient {
 
   PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);
 
+  Task<Done> Beat(fabric::Op& op, size_t nodes);
   void End(Generation& generation);
   void NewGeneration();
   bool NeedsGrace() const;

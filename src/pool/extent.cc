@@ -70,7 +70,7 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
 // False if somebody else has taken one of the chunks; then none is kept.
 Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
   for (uint32_t i = 0; i < chunks; ++i) {
-    if (IsOwnedAlready(head + i)) co_return false;
+    if (SkipIfOwned(head + i)) co_return false;
   }
   const ChunkWord mine(ChunkState::kExtent, chunks, self());
   InDoubt doubt(*this);

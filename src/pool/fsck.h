@@ -89,6 +89,7 @@ struct FsckBytes {
   uint64_t damaged = 0;  // nobody can say what it is
 
   uint64_t Total() const;
+  friend bool operator==(const FsckBytes&, const FsckBytes&) = default;
 };
 
 struct FsckCounts {

@@ -18,54 +18,13 @@ using fabric::Op;
 using fabric::Read;
 using fabric::WriteObject;
 
-namespace {
-
-uint32_t NextGeneration(uint32_t generation) {
-  return generation == ClientWord::Generation::kMax ? 1 : generation + 1;
-}
-
-}  // namespace
-
-Task<Done> Membership::Join(Op& op) {
-  std::vector<ClientSlot> slots(geometry_.client_slots);
-  co_await op.InOrder(ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
-  for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
-    if (slots[slot].state.state() != ClientState::kFree) continue;
-    const bool mine = co_await TakeSlot(op, slot, slots[slot].state);
-    if (mine) co_return Done{};
-  }
-  co_return Error(ErrorCode::kOutOfMemory,
-                  fmt::format("all {} client slots of node {} are taken; close a client, or make the pool with more slots",
-                              geometry_.client_slots, Index(node_)));
-}
-
-// A client that dies here leaves a slot that is joining; it is fenced and buried like any other.
-Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
-  const auto at = At(geometry_.client_slot(slot));
-  const ClientWord joining(ClientState::kJoining, NextGeneration(found.generation()), client_.id());
-  auto [word, control] = co_await op.InOrder(ForMaintenance(Cas(at, found.word(), joining.word())),
-                                             ForMaintenance(Read<Control>(At(kControlOffset))));
-  if (word != found.word()) co_return false;
-  control_ = control;
-  // INVARIANT pool/1: the first pulse is that of a client with nothing in flight.
-  const Pulse pulse{.epoch = control.epoch, .heartbeat = ++heartbeat_, .settled = control.epoch};
-  const ClientWord live = joining.With(ClientState::kLive);
-  auto [written, old] = co_await op.InOrder(ForMaintenance(WriteObject(at + kPulseOffset, pulse)),
-                                            ForMaintenance(Cas(at, joining.word(), live.word())));
-  if (old != joining.word()) {
-    co_return Error(ErrorCode::kFenced, "this client was taken for dead while it joined; reconnect as a new client");
-  }
-  self_ = Owner(slot, joining.generation());
-  word_ = live;
-  co_return true;
-}
-
 Task<Done> Membership::Leave(Op& op) {
   const auto at = At(geometry_.client_slot(self_.slot()));
   const uint64_t free = ClientWord(ClientState::kFree, self_.generation(), fabric::ClientId::kNone).word();
   const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(at, word_.word(), free)));
   if (old != word_.word()) {
-    co_return Error(ErrorCode::kFenced, "this client was taken for dead before it left; others have its memory now");
+    co_return Error(ErrorCode::kFenced,
+                    "this client was taken for dead before it left; others have its memory now");
   }
   self_ = Owner();
   co_return Done{};
@@ -76,9 +35,9 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   if (raise) {
     const uint64_t known = control_.epoch;
-    auto [written, old, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at, pulse)),
-                                                       ForMaintenance(Cas(At(kEpochOffset), known, known + 1)),
-                                                       ForMaintenance(Read<Control>(At(kControlOffset))));
+    auto [written, old, control] = co_await op.InOrder(
+        ForMaintenance(WriteObject(pulse_at, pulse)), ForMaintenance(Cas(At(kEpochOffset), known, known + 1)),
+        ForMaintenance(Read<Control>(At(kControlOffset))));
     control_ = control;
   } else {
     auto [written, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at, pulse)),
@@ -91,12 +50,13 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
 Task<RegistryView> Membership::LookAround(Op& op) {
   std::vector<ClientSlot> slots(geometry_.client_slots);
   const Nanos asked = client_.Now();
-  co_await op.InOrder(ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
+  co_await op.InOrder(
+      ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
   RegistryView view;
   view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
   for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
     const ClientSlot& seen = slots[slot];
-    if (seen.state.state() != ClientState::kFree && slot != self_.slot()) ++view.others;
+    if (seen.state.state() != ClientState::kFree && !IsSelf(slot)) ++view.others;
     switch (seen.state.state()) {
       case ClientState::kFree: break;
       case ClientState::kFenced: view.fenced.push_back(Owner(slot, seen.state.generation())); break;
@@ -110,7 +70,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
         // A client that is joining holds nothing, and what it finds later was not unlinked before.
         if (seen.state.state() == ClientState::kJoining) break;
         view.safe_epoch = std::min(view.safe_epoch, seen.pulse.epoch);
-        if (slot != self_.slot()) view.settled_epoch = std::min(view.settled_epoch, seen.pulse.settled);
+        if (!IsSelf(slot)) view.settled_epoch = std::min(view.settled_epoch, seen.pulse.settled);
         break;
     }
   }
@@ -119,7 +79,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
 
 // What was seen is as old as the READ, which may have been answered long ago: this client may have slept since.
 bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
-  if (slot == self_.slot()) return false;
+  if (IsSelf(slot)) return false;
   Watch& watch = watches_[slot];
   // To become live is a sign of life, too: the first beat may look like the last one of who had the slot before.
   if (watch.word != seen.state || watch.heartbeat != seen.pulse.heartbeat) {
@@ -138,12 +98,13 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   // Whoever waits for another beats, or it would be taken for dead itself.
   const uint64_t beat = ++heartbeat_;
   const Nanos asked = client_.Now();
-  auto [beaten, seen] =
-      co_await op.InOrder(ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),
-                          ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
+  auto [beaten, seen] = co_await op.InOrder(
+      ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),
+      ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
   // INVARIANT pool/3: whoever used the slot before has left or was fenced.
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
-  if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced) co_return Standing::kGone;
+  if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced)
+    co_return Standing::kGone;
   if (!IsSilent(owner.slot(), seen, asked)) co_return Standing::kAlive;
   co_await Fence(op, owner.slot(), seen.state);
   co_return Standing::kGone;
@@ -162,7 +123,8 @@ Task<Done> Membership::Fence(Op& op, uint32_t slot, ClientWord word) {
 Task<Done> Membership::Bury(Op& op, Owner dead) {
   const auto at = At(geometry_.client_slot(dead.slot()));
   const ClientSlot seen = co_await op.InOrder(ForMaintenance(Read<ClientSlot>(at)));
-  if (seen.state.generation() != dead.generation() || seen.state.state() != ClientState::kFenced) co_return Done{};
+  if (seen.state.generation() != dead.generation() || seen.state.state() != ClientState::kFenced)
+    co_return Done{};
   const ClientWord free(ClientState::kFree, dead.generation(), fabric::ClientId::kNone);
   co_await op.InOrder(ForMaintenance(Cas(at, seen.state.word(), free.word())));
   co_return Done{};

@@ -27,7 +27,8 @@
 namespace farside::pool {
 
 struct LeaseOptions {
-  Nanos lease = std::chrono::seconds(10);  // a heartbeat that stands still for this long makes a client suspect
+  Nanos lease =
+      std::chrono::seconds(10);  // a heartbeat that stands still for this long makes a client suspect
 };
 
 // What is known of an owner.
@@ -46,13 +47,18 @@ struct RegistryView {
 
 class Membership {
  public:
-  Membership(fabric::Client& client, fabric::NodeId node, const Geometry& geometry, const LeaseOptions& options)
+  Membership(fabric::Client& client, fabric::NodeId node, const Geometry& geometry,
+             const LeaseOptions& options)
       : client_(client), node_(node), geometry_(geometry), options_(options) {}
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Registers: takes a free slot and becomes live. kOutOfMemory if all slots are taken.
-  Task<Done> Join(fabric::Op& op);
+  // Called now and then by somebody who waits, as a sign of life elsewhere.
+  using WhileWaiting = std::function<Task<Done>(fabric::Op& op)>;
+
+  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to get rid of the dead, which takes
+  // some leases at most; kOutOfMemory if all are taken by the living, or nobody can adopt what the dead have left.
+  Task<Done> Join(fabric::Op& op, WhileWaiting while_waiting = {});
   // Gives the slot back. Everything owned must have been given back before, and nothing be in flight.
   Task<Done> Leave(fabric::Op& op);
 
@@ -88,7 +94,28 @@ class Membership {
     Nanos since{0};
   };
 
+  // ---- joining (join.cc)
+  // A client that is fenced, and an epoch that was read when everybody could know.
+  struct Grave {
+    Owner dead;
+    uint64_t stamp = 0;
+  };
+  struct Estate {
+    bool owns = false;       // some chunk or extent names it
+    bool ownerless = false;  // some chunk or extent names nobody
+  };
+  Task<bool> TakeFreeSlot(fabric::Op& op);
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
+  // True if it has buried somebody.
+  Task<bool> BuryForRoom(fabric::Op& op, RegistryView view, std::vector<Grave>& graves);
+  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<Grave>& graves);
+  // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
+  Task<Estate> LookAtEstate(fabric::Op& op, Owner dead, bool disown);
+  Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);
+  bool AllHaveBeatenSince(Nanos since) const;
+  Error NoSlot(const RegistryView& view) const;
+
+  bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
   // Cuts the client off from every node and says so in its slot.

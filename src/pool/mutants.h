@@ -1,16 +1,26 @@
 // The planted bugs of the pool; tests/mutants must catch each by name.
 #pragma once
 
-#include <array>
-
 #include "base/mutant.h"
 
 namespace farside::pool {
 
+// ---- the five that a pool must not have
+
+// No fence before the takeover: a client is declared dead, and its locks and memory are taken, while its verbs can
+// still land (pool/2).
 inline constexpr MutantName kSlotBeforeFence{"pool/no-fence-before-takeover"};
+// A block is reused at once: what was unlinked is given back without waiting for those who may look at it (alloc/3).
 inline constexpr MutantName kReuseAtOnce{"pool/block-reused-at-once"};
+// The epoch is published too early: by a client with an older operation in flight (pool/1).
 inline constexpr MutantName kPublishTooEarly{"pool/epoch-published-too-early"};
+// A lost adoption: a dead client is buried, and nobody takes over its chunks (alloc/7).
 inline constexpr MutantName kSkipAdoption{"pool/lost-adoption"};
+// A catalog race: tables are created and dropped without the lock.
+inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
+
+// ---- steps of the allocator
+
 inline constexpr MutantName kStampTooEarly{"pool/retired-block-stamped-too-early"};
 inline constexpr MutantName kSettledTooEarly{"pool/settled-too-early"};
 inline constexpr MutantName kHarvestTooMuch{"pool/harvest-frees-more-than-it-cleared"};
@@ -20,6 +30,10 @@ inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
 inline constexpr MutantName kBuryTooEarly{"pool/buried-without-a-second-look"};
-inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
+
+// ---- steps of a newcomer who makes room for itself (join.cc)
+
+inline constexpr MutantName kBuryUnannounced{"pool/newcomer-buries-before-all-know"};
+inline constexpr MutantName kBuryTheLast{"pool/newcomer-buries-the-last-of-the-dead"};
 
 }  // namespace farside::pool

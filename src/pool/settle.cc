@@ -67,6 +67,7 @@ Task<Done> Allocator::Settle(Op& op, uint64_t safe_epoch) {
   InDoubt doubt(*this);  // a second Settle would not know what is on its way
   ++settles_;
   Result<Done> given_back = co_await GiveBack(op, safe_epoch).Outcome();
+  if (given_back.ok()) given_back = co_await HarvestWanted(op).Outcome();
   if (given_back.ok() && settles_ % kSettlesPerHarvest == 0) {
     const Result<uint64_t> harvested = co_await HarvestSome(op).Outcome();
     if (!harvested.ok()) given_back = harvested.error();
@@ -149,6 +150,17 @@ Task<Done> Allocator::GiveBackToOthers(Op& op) {
 
 // ---- harvesting --------------------------------------------------------------------------------------
 
+// What refills have left to this: as many frees as it takes to use up a chunk lie between two looks at a few chunks, so
+// none is far beyond what makes it worth harvesting.
+Task<Done> Allocator::HarvestWanted(Op& op) {
+  for (ClassState& state : states_) {
+    if (!state.harvest_wanted) continue;
+    state.harvest_wanted = false;
+    co_await Harvest(op, state.SomeToHarvest(), /*thorough=*/false);
+  }
+  co_return Done{};
+}
+
 // The chunks of all classes in turn, a few at a time.
 Task<uint64_t> Allocator::HarvestSome(Op& op) {
   std::vector<Chunk*> chunks;
@@ -157,7 +169,7 @@ Task<uint64_t> Allocator::HarvestSome(Op& op) {
     next_harvest_class_ = (next_harvest_class_ + 1) % classes().count();
     const std::span<Chunk* const> all = state.shelf.chunks();
     for (size_t j = 0; j < all.size() && chunks.size() < kHarvestedAtOnce; ++j) {
-      Chunk* chunk = all[state.next_harvest++ % all.size()];
+      Chunk* chunk = state.NextToHarvest();
       if (!chunk->IsEmpty()) chunks.push_back(chunk);
     }
   }

@@ -8,7 +8,9 @@
 #include "pool/mutants.h"
 #include "tests/simulation/pool_catalog_run.h"
 #include "tests/simulation/pool_client_run.h"
+#include "tests/simulation/pool_client_scenes.h"
 #include "tests/simulation/pool_lock_run.h"
+#include "tests/simulation/pool_tables_run.h"
 
 namespace farside::pool {
 namespace {
@@ -34,6 +36,8 @@ std::string CatalogWithoutFaults(uint64_t seed) {
 
 std::string PinnedReaders(uint64_t seed) { return RunPinned(PoolChaos(seed, /*faults=*/false)).problem; }
 
+std::string TablesWithFaults(uint64_t seed) { return RunTables(PoolChaos(seed, /*faults=*/true), 3).problem; }
+
 TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
   // Given clients that declare others dead without cutting them off.
   // When each verb of somebody's turn is the place of each fault.
@@ -56,7 +60,34 @@ TEST(PoolMutant, EpochPublishedTooEarly_IsCaught) {
   EXPECT_THAT(Search(100, PinnedReaders), testing::HasSubstr("used again"));
 }
 
+TEST(PoolMutant, BlockReusedAtOnce_IsCaught) {
+  // Given clients that give back what they have unlinked without waiting for anybody.
+  // Expect that a reader meets memory that was used again.
+  const ScopedMutant mutant(kReuseAtOnce);
+  EXPECT_THAT(Search(100, PinnedReaders), testing::HasSubstr("used again"));
+}
+
+TEST(PoolMutant, LostAdoption_IsCaught) {
+  // Given clients that bury the dead without taking over their memory.
+  // Expect fsck to find chunks whose owner is nobody any more, or blocks that nobody reaches.
+  const ScopedMutant mutant(kSkipAdoption);
+  EXPECT_NE(Search(20, TablesWithFaults), "");
+}
+
+TEST(PoolMutant, NewcomerBuriesBeforeAllKnow_IsCaught) {
+  const ScopedMutant mutant(kBuryUnannounced);
+  EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
+}
+
+TEST(PoolMutant, NewcomerBuriesTheLastOfTheDead_IsCaught) {
+  const ScopedMutant mutant(kBuryTheLast);
+  EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "a block is lost");
+}
+
 TEST(PoolMutants, WithoutOneNothingIsCaught) {
+  EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "");
+  EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "");
+  EXPECT_EQ(Search(20, TablesWithFaults), "");
   EXPECT_EQ(Search(20, LocksWithFaults), "");
   EXPECT_EQ(Search(100, CatalogWithoutFaults), "");
   EXPECT_EQ(Search(100, PinnedReaders), "");

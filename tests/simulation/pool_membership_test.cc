@@ -111,21 +111,6 @@ TEST(PoolMembership, JoinLeaveJoin_NeverTheSameOwnerAgain) {
   }
 }
 
-TEST(PoolMembership, AllSlotsTaken_IsAnErrorThatSaysWhatToDo) {
-  PoolRun run(PoolCalm(), SmallGeometry(2));
-  Hand first(run);
-  Hand second(run);
-  Hand third(run);
-  ASSERT_TRUE(first.Join().ok());
-  ASSERT_TRUE(second.Join().ok());
-  const Result<Done> full = third.Join();
-  ASSERT_FALSE(full.ok());
-  EXPECT_EQ(full.error().code(), ErrorCode::kOutOfMemory);
-  EXPECT_THAT(full.error().message(), HasSubstr("all 2 client slots of node 0 are taken; close a client"));
-  ASSERT_TRUE(first.Leave().ok());
-  EXPECT_TRUE(third.Join().ok());
-}
-
 Task<Done> JustJoin(Membership& member, std::vector<uint32_t>& owners) {
   owners.push_back(member.self().bits());
   co_return Done{};

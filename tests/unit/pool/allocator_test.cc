@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,6 +70,8 @@ class Session {
     view = Run([&](Op& op) { return membership.LookAround(op); });
     Run([&](Op& op) { return allocator.Settle(op, view.safe_epoch); });
   }
+  uint64_t VerbsPosted() { return client_->counters().Total().Verbs(); }  // by operations that have ended
+  bool HasUnawaited() const { return client_->HasUnawaited(); }
   Result<Done> LeaveAll() {
     return Try([&](Op& op) { return allocator.LeaveAll(op); });
   }
@@ -157,6 +161,27 @@ TEST_F(AllocatorTest, SteadyState_AllocatingAndRetiringOwnBlocksCostsNoTripAndNo
   const uint64_t before = session->allocator.stats().trips;
   for (int i = 0; i < 200; ++i) thousand();
   EXPECT_LE(session->allocator.stats().trips - before, 200u);
+}
+
+TEST_F(AllocatorTest, FreeingCostsTheCallerNoTrip) {
+  // Given blocks of all kinds: of this client and of another one, large and small, published or not.
+  // When they are freed.
+  // Expect that nothing was posted, waited for or not.
+  Open(64, 64 * 1024);
+  const auto session = Enter();
+  const auto other = Enter();
+  for (Session* owner : {session.get(), other.get()}) {
+    for (const uint64_t bytes : {64, 1000, 30'000, 200'000}) {
+      const FarAddr retired = owner->Allocate(bytes);
+      const FarAddr unpublished = session->Allocate(bytes);
+      const uint64_t posted = session->VerbsPosted();
+      session->Retire(retired, bytes);
+      session->allocator.FreeUnpublished(unpublished, bytes);
+      EXPECT_EQ(session->VerbsPosted(), posted) << bytes;
+      EXPECT_FALSE(session->HasUnawaited()) << bytes;
+    }
+  }
+  EXPECT_EQ(session->allocator.stats().retired_pending, 2u * 4 + 2) << "extents wait for the next settle";
 }
 
 TEST_F(AllocatorTest, GrowingTables_ClaimingChunksCostsLittle) {
@@ -394,28 +419,40 @@ TEST_F(AllocatorTest, ADamagedChunkTableIsNotTouched) {
   }
 }
 
-TEST_F(AllocatorTest, WordsOfOwnChunksAreOverwritten_NobodyCrashes) {
+TEST_F(AllocatorTest, WordsOfOwnChunksAreOverwritten_ItGoesOnWithOthersAndSaysSo) {
   // Given a client with chunks, whose words are set to free, to nobody's, or to noise.
-  // Expect it to go on with other chunks, and to say so when it leaves.
+  // Expect it to hand out blocks that nobody has, and to say so when it leaves.
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Open(24, 4096);
     const auto session = Enter();
     Random random(seed);
+    std::map<uint64_t, uint64_t> held;  // from an offset to the end of the block
     const auto allocate = [&](int count) {
+      int got = 0;
       for (int i = 0; i < count; ++i) {
-        const uint64_t bytes = 1 + random.LogUniform(9000);
+        const uint64_t bytes = 1 + random.LogUniform(2000);
         const Result<FarAddr> block = session->TryToAllocate(bytes);
-        if (block.ok() && random.Chance(1, 2)) session->allocator.FreeUnpublished(*block, bytes);
+        if (!block.ok()) continue;
+        ++got;
+        const auto next = held.lower_bound(block->offset);
+        EXPECT_TRUE(next == held.end() || next->first >= block->offset + bytes) << "seed " << seed;
+        EXPECT_TRUE(next == held.begin() || std::prev(next)->second <= block->offset) << "seed " << seed;
+        if (random.Chance(1, 2)) {
+          session->allocator.FreeUnpublished(*block, bytes);
+        } else {
+          held[block->offset] = block->offset + bytes;
+        }
       }
+      return got;
     };
-    allocate(30);
+    EXPECT_EQ(allocate(30), 30);
     for (uint64_t chunk = 0; chunk < 24; ++chunk) {
       const uint64_t word = Word(geometry_.chunk_word(chunk));
       if (word == 0) continue;
       const std::array<uint64_t, 3> damage = {0, ChunkWord(word).WithOwner(Owner()).word(), random.Next()};
       SetWord(geometry_.chunk_word(chunk), damage[random.Below(3)]);
     }
-    allocate(60);
+    EXPECT_GT(allocate(60), 0) << "seed " << seed;
     EXPECT_FALSE(session->LeaveAll().ok());
   }
 }
