@@ -101,7 +101,7 @@ endfunction()
 # farside_engine(NAME n FOLDER folder... [LIBS ...]): the target farside_index_<n>.
 function(farside_engine)
   cmake_parse_arguments(arg "" "NAME" "FOLDER;LIBS" ${ARGN})
-  farside_mutable_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} DEPS index MUTABLE_DEPS pool LIBS ${arg_LIBS})
+  farside_mutable_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} MUTABLE_DEPS index LIBS ${arg_LIBS})
 endfunction()
 
 # farside_tests(NAME unit FOLDER tests/unit [MUTANTS] [LIBS ...])

@@ -21,12 +21,12 @@ using fabric::sim::Trace;
 
 constexpr Nanos kPatience = std::chrono::milliseconds(500);
 // Every run makes a table and verifies all of it, so a large one only costs time.
-constexpr uint64_t kMostTableBytes = 64 << 20;
+constexpr uint64_t kMostTableBytes = 1 << 20;
 
 // Runs the named run once more, to look at it closely.
 void LookAt(index::Engine& engine, const CheckCommand& command, const check::RunName& name, bool traced,
             CheckResult& result) {
-  Trace trace([&engine](fabric::FarAddr at) { return engine.Describe(at); });
+  Trace trace;
   result.shown = check::Replay(engine, command.campaign, name, traced ? &trace : nullptr);
   if (traced) result.trace = trace.lines();
 }
@@ -64,13 +64,13 @@ std::string TextOf(const CheckCommand& command, const CheckResult& result) {
 }  // namespace
 
 ExitCode Check(const CheckCommand& command) {
-  const Result<std::unique_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage("farside check", engine.error().message());
-  if ((*engine)->region_bytes() > kMostTableBytes) {
+  if ((*engine)->empty_bytes() > kMostTableBytes) {
     return WrongUsage(
         "farside check",
         fmt::format("this table needs {} bytes; choose engine options with which it needs up to {}",
-                    (*engine)->region_bytes(), kMostTableBytes));
+                    (*engine)->empty_bytes(), kMostTableBytes));
   }
   const CheckResult result =
       command.replay.has_value() ? ReplayOneRun(**engine, command) : RunTheCampaign(**engine, command);

@@ -11,13 +11,17 @@
 
 #include "check/campaign.h"
 #include "fabric/counters.h"
-#include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
+#include "pool/describe.h"
+#include "pool/open.h"
+#include "pool/superblock.h"
+#include "store/session.h"
 #include "tools/check.h"
 #include "tools/check_report.h"
+#include "tools/engines.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/version.h"
@@ -35,7 +39,9 @@ using fabric::sim::Trace;
 using index::Index;
 using index::reference::ReferenceEngine;
 
-constexpr uint64_t kDemoSeeds = 300;
+constexpr uint64_t kDemoSeeds = 20;
+constexpr uint64_t kSimulatedBytes = 512 * 1024;
+constexpr Nanos kShortLease = std::chrono::milliseconds(1);
 
 std::string Heading(const Paint& paint, std::string_view text) {
   return fmt::format("\n{}\n\n", paint.Bold(text));
@@ -128,9 +134,26 @@ class Tour {
   Index& table_;
 };
 
-Task<Done> Format(Client& client, index::Engine& engine) {
-  Op op(client, OpKind::kMaintenance);
-  co_await engine.Format(op);
+// Joins, makes or opens a table, and uses it; the session stays for whoever is shown next.
+struct Guest {
+  std::unique_ptr<Client> client;
+  std::unique_ptr<store::Session> session;
+  std::unique_ptr<index::OpenTable> table;
+
+  Index& index() { return *table->index; }
+};
+
+Task<Done> Settle(Guest& guest, pool::ClientOptions options) {
+  Op op(*guest.client, OpKind::kMaintenance);
+  guest.session = co_await store::Session::Join(op, *guest.client, MakeEngine, options);
+  index::OpenTable table = co_await guest.session->tables().CreateOrOpen(op, "demo", "reference", {});
+  guest.table = std::make_unique<index::OpenTable>(std::move(table));
+  co_return Done{};
+}
+
+Task<Done> Leave(Guest& guest) {
+  Op op(*guest.client, OpKind::kMaintenance);
+  co_await guest.session->Leave(op);
   co_return Done{};
 }
 
@@ -144,28 +167,27 @@ Status ShowTable(const Paint& paint) {
                               "verbs", "read", "written")) +
         "\n");
 
-  ReferenceEngine engine({.buckets = 64});
-  auto fabric = fabric::embedded::EmbeddedFabric::Open(
-      fabric::embedded::Options{.region_bytes = {engine.region_bytes()}});
-  if (!fabric.ok()) return fabric.error();
-  Result<std::unique_ptr<Client>> client = (*fabric)->Connect();
+  Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool("embedded:?size=16MiB", {});
+  if (!pool.ok()) return pool.error();
+  Result<std::unique_ptr<Client>> client = (*pool)->fabric->Connect();
   if (!client.ok()) return client.error();
-  if (Status formatted = Run(**client, Format(**client, engine)); !formatted.ok()) return formatted;
-  const std::unique_ptr<Index> table = engine.Open(**client);
-  Tour tour(**client, *table);
-  return Run(**client, tour.Take());
+  Guest guest;
+  guest.client = std::move(*client);
+  if (Status settled = Run(*guest.client, Settle(guest, {})); !settled.ok()) return settled;
+  Tour tour(*guest.client, guest.index());
+  if (Status taken = Run(*guest.client, tour.Take()); !taken.ok()) return taken;
+  return Run(*guest.client, Leave(guest));
 }
 
 // ---- a client dies -----------------------------------------------------------------------------------
 
 // A put whose client dies with the first verb of it, which takes the lock.
-void PutAndDie(SimFabric& world, index::Engine& engine) {
-  const std::unique_ptr<Client> client = std::move(*world.Connect());
-  const std::unique_ptr<Index> table = engine.Open(*client);
-  Op op(*client, OpKind::kInsert);
-  Task<bool> put = table->Put(op, "moon", "cheese");
+void PutAndDie(SimFabric& world, Guest& guest) {
+  world.set_fault({world.verbs_posted(), fabric::sim::FaultKind::kCrashAfter});
+  Op op(*guest.client, OpKind::kInsert);
+  Task<bool> put = guest.index().Put(op, "moon", "cheese");
   put.Start();
-  while (!static_cast<SimClient&>(*client).crashed() && world.Step()) continue;
+  while (!static_cast<SimClient&>(*guest.client).crashed() && world.Step()) continue;
 }
 
 Task<std::string> PutAndGet(Client& client, Index& table) {
@@ -230,7 +252,7 @@ void TellTheStory(const Trace& trace, std::string_view value, const Paint& paint
   show({"client 2", "fences client 1"});
   show({"client 2", "CAS", "done"});
   Print("It writes what it came to write, and turns the head of the bucket to it:\n");
-  show({"client 2  #", "WRITE"});
+  show({"client 2  #", "WRITE", "image"});
   show({"client 2", "CAS", "done"});
   Print(fmt::format("The table is whole: client 2 reads moon = {}.\n", value));
 }
@@ -238,19 +260,26 @@ void TellTheStory(const Trace& trace, std::string_view value, const Paint& paint
 Status ShowCrash(const Paint& paint) {
   Print(Heading(paint, "2. A client dies while it holds a lock"));
   Print("The same code in the simulator, where a fault can be put at any verb. This is from its trace.\n\n");
-  ReferenceEngine engine({});
-  Trace trace([&engine](fabric::FarAddr at) { return engine.Describe(at); });
-  SimFabric world({.region_bytes = {engine.region_bytes()},
-                   .chaos = fabric::sim::Chaos::Calm(),
-                   .fault = fabric::sim::Fault{0, fabric::sim::FaultKind::kCrashAfter},
-                   .trace = &trace});
-  PutAndDie(world, engine);
-  const std::unique_ptr<Client> client = std::move(*world.Connect());
-  const std::unique_ptr<Index> table = engine.Open(*client);
-  const Result<std::string> value = Run(*client, PutAndGet(*client, *table));
+  Trace trace;
+  SimFabric world({.region_bytes = {kSimulatedBytes}, .chaos = fabric::sim::Chaos::Calm(), .trace = &trace});
+  const Result<pool::Geometry> formatted =
+      pool::FormatVolatile(world.memory(fabric::NodeId{0}), {.chunk_bytes = 4096}, {1, 2});
+  if (!formatted.ok()) return formatted.error();
+  Guest first;
+  Guest second;
+  for (Guest* guest : {&first, &second}) {
+    guest->client = std::move(*world.Connect());
+    if (Status settled = Run(*guest->client, Settle(*guest, {.lease = {.lease = kShortLease}})); !settled.ok()) return settled;
+  }
+  trace.set_describe([&](fabric::FarAddr at) {
+    const std::string known = second.table->engine->Describe(at, second.table->info.roots);
+    return known.empty() ? pool::Describe(at, *formatted) : known;
+  });
+  PutAndDie(world, first);
+  const Result<std::string> value = Run(*second.client, PutAndGet(*second.client, second.index()));
   if (!value.ok()) return value.error();
   TellTheStory(trace, *value, paint);
-  return OkStatus();
+  return Run(*second.client, Leave(second));
 }
 
 // ---- a search for bugs -------------------------------------------------------------------------------
@@ -272,7 +301,7 @@ ExitCode ShowCampaign(const std::string& program, const Paint& paint) {
     result.report = check::RunCampaign(
         engine, command.campaign, [&](const check::CampaignReport& so_far) { progress.Show(so_far.seeds); });
   }
-  if (result.report.violations > 0) {
+  if (!result.report.ok()) {
     Print(CampaignText(command, result));
     return kDoesNotHold;
   }

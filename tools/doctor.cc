@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "index/reference/reference.h"
+#include "pool/open.h"
+#include "pool/superblock.h"
+#include "store/session.h"
+#include "tools/engines.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -31,37 +33,42 @@ constexpr uint64_t kEnoughMemlock = 1 * kGiB;
 
 // ---- backends ----------------------------------------------------------------------------------------
 
-Task<Done> PutAndGet(Client& client, index::Engine& engine, index::Index& table) {
-  Op format(client, OpKind::kMaintenance);
-  co_await engine.Format(format);
-  Op put(client, OpKind::kInsert);
-  co_await table.Put(put, "doctor", "was here");
-  Op get(client, OpKind::kSearch);
-  std::string value;
-  const bool found = co_await table.Get(get, "doctor", value);
-  if (!found || value != "was here") {
-    co_return Error(ErrorCode::kCorrupt, "a value that was put was not found again; please report this");
+Task<Done> PutAndGet(Client& client) {
+  Op op(client, OpKind::kMaintenance);
+  const std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, MakeEngine, {});
+  {
+    const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", "reference", {});
+    Op put(client, OpKind::kInsert);
+    co_await table.index->Put(put, "doctor", "was here");
+    Op get(client, OpKind::kSearch);
+    std::string value;
+    const bool found = co_await table.index->Get(get, "doctor", value);
+    if (!found || value != "was here") {
+      co_return Error(ErrorCode::kCorrupt, "a value that was put was not found again; please report this");
+    }
   }
+  co_await session->Leave(op);
   co_return Done{};
 }
 
-Status TryTable(Fabric& fabric, index::Engine& engine) {
+Status TryTable(Fabric& fabric) {
   Result<std::unique_ptr<Client>> client = fabric.Connect();
   if (!client.ok()) return client.error();
-  const std::unique_ptr<index::Index> table = engine.Open(**client);
-  return Run(**client, PutAndGet(**client, engine, *table));
+  return Run(**client, PutAndGet(**client));
 }
 
-Status TryEmbedded(index::Engine& engine) {
-  auto fabric = fabric::embedded::EmbeddedFabric::Open(
-      fabric::embedded::Options{.region_bytes = {engine.region_bytes()}});
-  if (!fabric.ok()) return fabric.error();
-  return TryTable(**fabric, engine);
+Status TryEmbedded() {
+  const Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool("embedded:?size=1MiB", {});
+  if (!pool.ok()) return pool.error();
+  return TryTable(*(*pool)->fabric);
 }
 
-Status TrySim(index::Engine& engine) {
-  fabric::sim::SimFabric world({.region_bytes = {engine.region_bytes()}});
-  return TryTable(world, engine);
+Status TrySim() {
+  fabric::sim::SimFabric world({.region_bytes = {512 * 1024}});
+  const Result<pool::Geometry> formatted =
+      pool::FormatVolatile(world.memory(fabric::NodeId{0}), {.chunk_bytes = 4096}, {1, 2});
+  if (!formatted.ok()) return formatted.error();
+  return TryTable(world);
 }
 
 Backend BuiltBackend(std::string name, const Status& tried) {
@@ -181,8 +188,7 @@ std::string_view Name(Severity severity) {
 }
 
 std::vector<Backend> TryBackends() {
-  index::reference::ReferenceEngine engine({});
-  return {BuiltBackend("embedded", TryEmbedded(engine)), BuiltBackend("sim", TrySim(engine)),
+  return {BuiltBackend("embedded", TryEmbedded()), BuiltBackend("sim", TrySim()),
           MissingBackend("shm"), MissingBackend("tcp"), MissingBackend("verbs")};
 }
 

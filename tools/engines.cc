@@ -27,7 +27,7 @@ std::string EngineNames() {
   return names;
 }
 
-Result<std::unique_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {
+Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {
   const auto known = std::find_if(kEngines.begin(), kEngines.end(),
                                   [name](const EngineEntry& engine) { return engine.name == name; });
   if (known == kEngines.end()) {

@@ -13,7 +13,7 @@ namespace farside::tools {
 
 struct EngineEntry {
   std::string_view name;
-  Result<std::unique_ptr<index::Engine>> (*make)(const index::OptionMap& options);
+  Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options);
 };
 
 std::span<const EngineEntry> Engines();
@@ -22,6 +22,6 @@ std::span<const EngineEntry> Engines();
 std::string EngineNames();
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.
-Result<std::unique_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options);
+Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options);
 
 }  // namespace farside::tools

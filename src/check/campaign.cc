@@ -89,7 +89,7 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
     }
 
     // Every verb of the short script in turn, until there is no such verb.
-    bool fired = options.crash;
+    bool fired = options.crash && options.sweep;
     for (uint64_t verb = 0; fired && !enough(); ++verb) {
       fired = false;
       for (FaultKind kind : kAllFaultKinds) {

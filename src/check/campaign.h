@@ -21,7 +21,8 @@ namespace farside::check {
 struct CampaignOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 100;
-  bool crash = false;  // also runs with faults: by chance, and one at every verb
+  bool crash = false;  // also runs with faults, by chance
+  bool sweep = true;   // with `crash`: also one at every verb of a short script
   WorkloadShape shape;
   bool stop_at_first = false;  // at the first violation
 };

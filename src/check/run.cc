@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "check/perform.h"
 #include "fabric/op.h"
-#include "fabric/run.h"
+#include "pool/client.h"
+#include "pool/describe.h"
+#include "pool/fsck.h"
+#include "pool/superblock.h"
+#include "store/session.h"
 
 namespace farside::check {
 namespace {
@@ -17,12 +23,37 @@ using fabric::Op;
 using fabric::OpKind;
 using fabric::sim::SimClient;
 using fabric::sim::SimFabric;
-using index::Index;
 
-// Far more events than pass between the ends of two operations when clients make progress.
+// Far more events than pass between the ends of two operations when clients make progress, joins and leaves included.
 constexpr uint64_t kMostEventsPerOperation = 3'000'000;
+constexpr int kMostAuditRounds = 1000;
 // As many keys as any engine has room for, however small its table.
 constexpr size_t kKeysThatAlwaysFit = 4;
+
+// Longer than any client is silent unless it is asleep: the longest delays of an operation's trips, added up.
+constexpr Nanos kLease = std::chrono::milliseconds(10);
+
+// Small, so that clients meet also in the chunk table; with room for those who die and come again.
+constexpr uint64_t kChunkBytes = 4096;
+constexpr uint64_t kFewestChunks = 128;
+constexpr uint64_t kChunksPerClient = 16;
+constexpr uint32_t kFewestClientSlots = 32;
+constexpr uint32_t kClientSlotsPerClient = 8;
+
+pool::FormatOptions FormatFor(const Workload& workload) {
+  const auto clients = static_cast<uint32_t>(workload.scripts.size());
+  return {.client_slots = std::max(kFewestClientSlots, kClientSlotsPerClient * clients),
+          .table_slots = 4,
+          .chunk_bytes = kChunkBytes};
+}
+
+uint64_t RegionBytesFor(const Workload& workload, const index::Engine& engine) {
+  const uint64_t chunks = std::max(kFewestChunks, kChunksPerClient * workload.scripts.size());
+  return pool::RoundUp(chunks * kChunkBytes + 4 * engine.empty_bytes(), pool::kPage);
+}
+
+constexpr char kTable[] = "table";
+constexpr char kPassingTable[] = "passing";
 
 OpKind CountedAs(Kind kind) {
   switch (kind) {
@@ -37,41 +68,9 @@ OpKind CountedAs(Kind kind) {
   return OpKind::kSearch;
 }
 
-Task<Outcome> Perform(Index& index, Op& op, const ScriptedCall& call) {
-  switch (call.kind) {
-    case Kind::kGet: {
-      std::string value;
-      const bool found = co_await index.Get(op, call.key, value);
-      Found answer;
-      if (found) answer.value = std::move(value);
-      co_return Outcome(std::move(answer));
-    }
-    case Kind::kPut: {
-      const bool inserted = co_await index.Put(op, call.key, call.value);
-      co_return Outcome(Stored{inserted});
-    }
-    case Kind::kInsert: {
-      const bool applied = co_await index.Insert(op, call.key, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kUpdate: {
-      const bool applied = co_await index.Update(op, call.key, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kDelete: {
-      const bool applied = co_await index.Delete(op, call.key);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kCompareAndSet: {
-      const bool applied = co_await index.CompareAndSet(op, call.key, call.expected, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kIncrement: {
-      const uint64_t counter = co_await index.Increment(op, call.key, call.delta);
-      co_return Outcome(Counted{counter});
-    }
-  }
-  co_return Error(ErrorCode::kUnsupported, "no such operation");
+bool IsBroken(const Error& error) {
+  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
+         error.code() == ErrorCode::kUnavailable;
 }
 
 // What all participants of a run share.
@@ -79,92 +78,199 @@ struct Stage {
   SimFabric& world;
   index::Engine& engine;
   RunReport& report;
-  bool may_fill;           // there are so many keys that a table of fixed size may run out of room
-  bool auditing = false;   // the faults are over
+  bool may_fill;                           // there are so many keys that a table of fixed size may run out of room
+  bool auditing = false;                   // the faults are over
+  std::vector<pool::Geometry> geometries = {};
+  std::vector<fabric::FarAddr> roots = {};  // of the table, once somebody has opened it; for traces
 
   // Whether something was broken, so that clients may find themselves cut off.
   bool Excused() const { return !auditing && report.has_faults && (!report.exact || world.fault_fired()); }
   void NoteProblem(std::string what) {
     if (report.problem.empty()) report.problem = std::move(what);
   }
+  // All tables are of the engine that is checked.
+  index::FindEngine FindEngine() const {
+    return [checked = &engine](std::string_view, const index::OptionMap&) -> Result<std::shared_ptr<index::Engine>> {
+      return std::shared_ptr<index::Engine>(std::shared_ptr<void>(), checked);
+    };
+  }
 };
 
-// A participant: it connects, runs its script, and connects anew when its client is broken.
+enum class Role : uint8_t {
+  kWorker,   // runs its script
+  kAuditor,  // reads and writes every key, verifies the table, and stays until the dead are buried
+  kDropper,  // drops the table
+};
+
+// A participant: it connects, joins the pool, opens the table (or makes it, if it is the first), does its part and
+// leaves. When its client is broken, it connects anew and goes on.
 class Actor {
  public:
-  Actor(int number, Script script) : number_(number), script_(std::move(script)) {}
+  Actor(int number, Role role, Script script, bool drops)
+      : number_(number), role_(role), script_(std::move(script)), drops_at_(drops ? script_.size() / 2 : kNever) {}
 
   bool running() const { return client_ != nullptr; }
 
   void Start(Stage& stage) {
     client_ = std::move(*stage.world.Connect());
-    index_ = stage.engine.Open(*client_);
-    task_.emplace(RunScript(stage));
+    task_.emplace(Live(stage));
     task_->Start();
   }
 
   // Looks at what has become of it: still running, dead, in need of a new client, or done.
   void Attend(Stage& stage) {
     while (running()) {
-      if (static_cast<SimClient&>(*client_).crashed()) return Leave();
+      if (static_cast<SimClient&>(*client_).crashed()) return Disconnect();
       if (!task_->done()) return;
       const Result<Done> end = task_->TakeResult();
-      Leave();
-      if (!end.ok()) Start(stage);  // the connection is broken
+      Disconnect();
+      if (end.ok()) return;
+      const bool broken = IsBroken(end.error());
+      if (!broken || !stage.Excused()) {
+        stage.NoteProblem(fmt::format("client {} failed: {}", number_, end.error().ToString()));
+      }
+      if (broken) Start(stage);
     }
   }
 
   // Tasks first, then what they use.
-  void Leave() {
+  void Disconnect() {
     task_.reset();
-    index_.reset();
+    table_.reset();
+    session_.reset();
     client_.reset();
   }
 
  private:
-  // Ends with an error if the client is broken and the script is to go on with another.
-  Task<Done> RunScript(Stage& stage) {
-    History& history = stage.report.history;
-    while (next_ < script_.size()) {
-      const ScriptedCall& call = script_[next_++];
-      const OpId id = history.Invoke(number_, call.call());
-      ++stage.report.operations;
-      Op op(*client_, CountedAs(call.kind));
-      Result<Outcome> outcome = co_await Perform(*index_, op, call).Outcome();
-      if (outcome.ok()) {
-        history.Return(id, std::move(*outcome));
-        continue;
-      }
-      if (NoteFailure(stage, id, outcome.error())) co_return outcome.error();
+  static constexpr size_t kNever = ~size_t{0};
+
+  Task<Done> Live(Stage& stage) {
+    Op op(*client_, OpKind::kMaintenance);
+    pool::ClientOptions options;
+    options.lease.lease = kLease;
+    options.operations_per_sync = 3;
+    session_ = co_await store::Session::Join(op, *client_, stage.FindEngine(), options);
+    if (role_ == Role::kDropper) {
+      co_await session_->tables().Drop(op, kTable);
+    } else {
+      table_.emplace(co_await session_->tables().CreateOrOpen(op, kTable, std::string(stage.engine.name()), {}));
+      stage.roots = table_->info.roots;
+      co_await RunScript(stage, op);
     }
-    if (stage.auditing) {
-      Op op(*client_, OpKind::kMaintenance);
-      const Result<Done> verified = co_await index_->Verify(op).Outcome();
-      if (!verified.ok()) stage.NoteProblem("the table is damaged: " + verified.error().message());
+    if (role_ == Role::kAuditor) co_await Audit(stage, op);
+    pool::Reached reached;
+    if (role_ != Role::kWorker) co_await session_->tables().Walk(op, reached);
+    co_await session_->Leave(op);
+    if (role_ != Role::kWorker) co_await AccountForEveryByte(stage, op, reached);
+    op.End(OpKind::kMaintenance, fabric::OpOutcome::kDone);
+    co_return Done{};
+  }
+
+  // Ends with an error if the client is broken and the script is to go on with another.
+  Task<Done> RunScript(Stage& stage, Op& op) {
+    pool::PoolClient& pool = session_->pool();
+    while (next_ < script_.size()) {
+      if (next_ == drops_at_) co_await MakeAndDropTable(stage, op);
+      co_await session_->tables().Validate(op, *table_);
+      const ScriptedCall& call = script_[next_++];
+      co_await Perform(stage, call);
+      if (pool.MaintenanceDue()) co_await pool.Maintain(op);
     }
     co_return Done{};
   }
 
-  // True if the client is broken. A failure without an excuse is a problem of the run.
-  static bool NoteFailure(Stage& stage, OpId id, const Error& error) {
+  // Fails if the client is broken. A failure without an excuse is a problem of the run.
+  Task<Done> Perform(Stage& stage, const ScriptedCall& call) {
     History& history = stage.report.history;
-    const bool unknown = error.code() == ErrorCode::kOutcomeUnknown;
-    const bool broken = unknown || error.code() == ErrorCode::kFenced || error.code() == ErrorCode::kUnavailable;
-    if (unknown) {
+    const OpId id = history.Invoke(number_, call.call());
+    ++stage.report.operations;
+    Op op(*client_, CountedAs(call.kind));
+    Result<Outcome> outcome = co_await check::Perform(*table_->index, op, call.call()).Outcome();
+    if (outcome.ok()) {
+      history.Return(id, std::move(*outcome));
+      co_return Done{};
+    }
+    const Error& error = outcome.error();
+    if (error.code() == ErrorCode::kOutcomeUnknown) {
       history.LoseAnswer(id);
     } else {
       history.Refuse(id, error.ToString());
     }
     const bool full = error.code() == ErrorCode::kOutOfMemory && stage.may_fill;
+    const bool broken = IsBroken(error);
     if (!full && !(broken && stage.Excused())) stage.NoteProblem(ToString(history[id]));
-    return broken;
+    if (broken) co_return error;
+    co_return Done{};
+  }
+
+  // A second table, which clients make, use and drop under each other's feet. Not part of the history: what counts
+  // is that nothing of it is left when the run is over.
+  Task<Done> MakeAndDropTable(Stage& stage, Op& op) {
+    drops_at_ = kNever;
+    const Result<Done> done = co_await MakeUseAndDrop(stage, op).Outcome();
+    if (done.ok()) co_return Done{};
+    const bool dropped_by_another = done.error().code() == ErrorCode::kNotFound;
+    const bool slots_taken = done.error().code() == ErrorCode::kOutOfMemory;  // by those that others are dropping
+    if (!dropped_by_another && !slots_taken) co_return done.error();
+    co_return Done{};
+  }
+  Task<Done> MakeUseAndDrop(Stage& stage, Op& op) {
+    index::Tables& tables = session_->tables();
+    const std::string value = fmt::format("of client {}", number_);
+    {
+      index::OpenTable table = co_await tables.CreateOrOpen(op, kPassingTable, std::string(stage.engine.name()), {});
+      for (const char* key : {"a", "b"}) {
+        co_await tables.Validate(op, table);
+        co_await table.index->Put(op, key, value);
+      }
+    }
+    co_await tables.Drop(op, kPassingTable);
+    co_return Done{};
+  }
+
+  // The table is whole, and everything that the dead have left is taken care of: nobody else is registered.
+  Task<Done> Audit(Stage& stage, Op& op) {
+    pool::PoolClient& pool = session_->pool();
+    const Result<Done> verified = co_await table_->index->Verify(op).Outcome();
+    if (!verified.ok()) stage.NoteProblem("the table is damaged: " + verified.error().message());
+    for (int round = 0; round < kMostAuditRounds; ++round) {
+      co_await pool.Maintain(op);
+      bool alone = true;
+      for (size_t node = 0; node < pool.nodes(); ++node) {
+        const pool::RegistryView view = co_await pool.member(static_cast<fabric::NodeId>(node)).LookAround(op);
+        alone &= view.others == 0;
+      }
+      if (alone) co_return Done{};
+      co_await op.Pause(kLease / 8);
+    }
+    stage.NoteProblem("the dead were never buried");
+    co_return Done{};
+  }
+
+  // Nobody is registered any more: every byte is free, or reachable from the table.
+  static Task<Done> AccountForEveryByte(Stage& stage, Op& op, const pool::Reached& reached) {
+    for (size_t node = 0; node < stage.geometries.size(); ++node) {
+      pool::FsckOptions options;
+      options.nobody_runs = true;
+      const pool::FsckReport report =
+          co_await pool::Fsck(op, static_cast<fabric::NodeId>(node), stage.geometries[node], reached, options);
+      const uint64_t lost = report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;
+      if (report.ok() && lost == 0) continue;
+      stage.NoteProblem(fmt::format("fsck of node {}: {} bytes are neither free nor reachable{}{}", node, lost,
+                                    report.findings.empty() ? "" : "; ",
+                                    report.findings.empty() ? "" : report.findings[0].what));
+    }
+    co_return Done{};
   }
 
   const int number_;
+  const Role role_;
   const Script script_;
+  size_t drops_at_;
   size_t next_ = 0;
   std::unique_ptr<Client> client_;
-  std::unique_ptr<Index> index_;
+  std::unique_ptr<store::Session> session_;
+  std::optional<index::OpenTable> table_;
   std::optional<Task<Done>> task_;
 };
 
@@ -186,15 +292,15 @@ void Drive(Stage& stage, std::vector<Actor>& actors) {
     }
     if (stage.world.Step() && stage.world.events() < give_up) continue;
     stage.NoteProblem(fmt::format("stuck: {} clients wait for ever", running));
-    for (Actor& actor : actors) actor.Leave();
+    for (Actor& actor : actors) actor.Disconnect();
     return;
   }
 }
 
-Task<Done> FormatTable(Client& client, index::Engine& engine) {
-  Op op(client, OpKind::kMaintenance);
-  co_await engine.Format(op);
-  co_return Done{};
+void DriveOne(Stage& stage, int number, Role role, Script script) {
+  std::vector<Actor> actors;
+  actors.emplace_back(number, role, std::move(script), false);
+  Drive(stage, actors);
 }
 
 Script AuditScript(const std::vector<std::string>& keys) {
@@ -213,30 +319,38 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   RunReport report;
   report.exact = options.fault.has_value();
   report.has_faults = options.chaos.has_faults() || report.exact;
-  options.region_bytes = {engine.region_bytes()};
+  options.chaos.longest_sleep = 3 * kLease;
+  options.region_bytes.assign(workload.nodes, RegionBytesFor(workload, engine));
+  fabric::sim::Trace* trace = options.trace;
   SimFabric world(std::move(options));
   Stage stage{.world = world, .engine = engine, .report = report, .may_fill = workload.keys.size() > kKeysThatAlwaysFit};
-
-  {
-    const std::unique_ptr<Client> client = std::move(*world.Connect());
-    const Status formatted = fabric::Run(*client, FormatTable(*client, engine));
-    if (!formatted.ok()) stage.NoteProblem("the table could not be made: " + formatted.error().ToString());
+  for (int node = 0; node < workload.nodes; ++node) {
+    const std::span<std::byte> memory = world.memory(static_cast<fabric::NodeId>(node));
+    stage.geometries.push_back(*pool::FormatVolatile(memory, FormatFor(workload), {1, static_cast<uint64_t>(node)}));
   }
+  if (trace != nullptr) {
+    trace->set_describe([&stage](fabric::FarAddr at) {
+      std::string known = stage.engine.Describe(at, stage.roots);
+      return known.empty() ? pool::Describe(at, stage.geometries[fabric::Index(at.node)]) : known;
+    });
+  }
+
   std::vector<Actor> actors;
-  for (const Script& script : workload.scripts) actors.emplace_back(static_cast<int>(actors.size()), script);
+  for (const Script& script : workload.scripts) {
+    actors.emplace_back(static_cast<int>(actors.size()), Role::kWorker, script, workload.drops_a_table);
+  }
   Drive(stage, actors);
   report.script_verbs = world.verbs_posted();
   report.fault_fired = world.fault_fired();
 
   // What is still in flight of those who left may land under the auditor's feet; new faults would only
   // hide what happened.
-  if (report.problem.empty()) {
-    world.StopFaults();
-    stage.auditing = true;
-    std::vector<Actor> auditor;
-    auditor.emplace_back(static_cast<int>(actors.size()), AuditScript(workload.keys));
-    Drive(stage, auditor);
-  }
+  world.StopFaults();
+  stage.auditing = true;
+  const int auditor = static_cast<int>(actors.size());
+  if (report.problem.empty()) DriveOne(stage, auditor, Role::kAuditor, AuditScript(workload.keys));
+  if (report.problem.empty()) DriveOne(stage, auditor + 1, Role::kDropper, {});
+  if (trace != nullptr) trace->set_describe(nullptr);
   report.verbs = world.verbs_posted();
 
   report.verdict = CheckLinearizable(report.history);

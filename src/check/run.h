@@ -1,8 +1,9 @@
-// One checked run: several clients run their scripts on a table in the simulated world, some of them die
-// or fall asleep, and the history they saw is checked.
+// One checked run: several clients join a pool in the simulated world, run their scripts on a table and leave; some of
+// them die or fall asleep; and the history they saw is checked.
 //
-// When all scripts have ended, an auditor reads and writes every key and verifies the table, so that a
-// lost value, a broken invariant or a lock that nobody can take becomes visible.
+// When all scripts have ended, an auditor reads and writes every key, verifies the table and waits until the dead are
+// buried, so that a lost value, a broken invariant or a lock that nobody can take becomes visible. Then fsck must find
+// every byte free or reachable; and once more when the table is dropped.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct RunReport {
   bool fault_fired = false;   // the one fault that was asked for has happened
 };
 
-// `options.region_bytes` is set from the engine.
+// `options.region_bytes` and the longest sleep are set here: regions for the engine, sleeps that outlast the lease.
 RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimOptions options);
 
 }  // namespace farside::check

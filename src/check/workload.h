@@ -27,6 +27,8 @@ using Script = std::vector<ScriptedCall>;
 struct Workload {
   std::vector<Script> scripts;    // one per client
   std::vector<std::string> keys;  // all keys that occur
+  int nodes = 1;                  // of the pool
+  bool drops_a_table = false;     // each client also makes a second table in the middle of its script, and drops it
 };
 
 struct WorkloadShape {

@@ -1,6 +1,6 @@
 // What every engine implements: a table of byte strings, as one client sees it.
 //
-// An Index belongs to one fabric client; it holds that client's caches and no truth. Keys and values are
+// An Index belongs to one client of the pool; it holds that client's caches and no truth. Keys and values are
 // byte strings; arguments are views that stay alive until the task has ended. A missing key is a value,
 // never an error. Every operation says through `op.End` what it turned out to be.
 #pragma once
@@ -8,13 +8,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "fabric/client.h"
+#include "fabric/address.h"
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
+#include "pool/client.h"
+#include "pool/reach.h"
 
 namespace farside::index {
 
@@ -38,7 +42,10 @@ class Index {
   // Adds to an 8-byte little-endian counter; absent counts as 0. Returns the new value.
   virtual Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) = 0;
 
-  // Walks the whole table while nobody changes it and fails with kCorrupt at the first broken invariant.
+  // Marks every block that the table owns, its roots included, and keeps the promise of pool/reach.h: others may
+  // change the table meanwhile. The caller holds a pin.
+  virtual Task<Done> Walk(fabric::Op& op, pool::Reach& reach) = 0;
+  // Looks through the whole table while nobody changes it and fails with kCorrupt at the first broken invariant.
   virtual Task<Done> Verify(fabric::Op& op) = 0;
 };
 
@@ -50,14 +57,19 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
-  // The size of a region that a table of this engine fits in.
-  virtual uint64_t region_bytes() const = 0;
-  // Makes an empty table in fresh (zeroed) memory. Before anybody opens it.
-  virtual Task<Done> Format(fabric::Op& op) = 0;
+  virtual uint32_t layout_version() const = 0;
+  // What an empty table takes on each node, in bytes.
+  virtual uint64_t empty_bytes() const = 0;
+  // The options that change bytes, as they are recorded in the catalog.
+  virtual OptionMap recorded_options() const = 0;
+
+  // Makes an empty table in memory of the pool and returns its root on each of the nodes. Nobody can reach it yet.
+  virtual Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
+                                                    std::vector<fabric::NodeId> nodes) = 0;
   // The view of one client, which must outlive it.
-  virtual std::unique_ptr<Index> Open(fabric::Client& client) = 0;
-  // What lies at this address, for traces: "bucket 3 head". Empty if it does not know.
-  virtual std::string Describe(fabric::FarAddr at) const = 0;
+  virtual std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) = 0;
+  // What lies at this address of a table with these roots, for traces: "bucket 3 head". Empty if it does not know.
+  virtual std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const = 0;
 };
 
 }  // namespace farside::index

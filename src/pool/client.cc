@@ -215,7 +215,9 @@ Task<Done> PoolClient::SweepAll(Op& op) {
   for (auto& node : nodes_) all.sweeps.push_back(std::make_unique<Sweep>(node->allocator));
   {
     const Pin pin = Begin();
-    co_await walk_(op, all);
+    const Result<Done> walked = co_await walk_(op, all).Outcome();
+    if (!walked.ok() && walked.error().code() == ErrorCode::kContended) co_return Done{};  // not now; it is still due
+    if (!walked.ok()) co_return walked.error();
   }
   co_await Sync(op, /*raise=*/true);
   for (size_t i = 0; i < nodes_.size(); ++i) all.sweeps[i]->WalkEnded(nodes_[i]->membership.known_epoch());

@@ -121,6 +121,15 @@ Status Format(const fabric::memory::Region& region, const Geometry& geometry, co
   return Format(region.bytes(), persist, geometry, region_id);
 }
 
+Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options, const RegionId& region_id) {
+  const Result<Geometry> geometry = PlanGeometry(region.size(), options);
+  if (!geometry.ok()) return geometry;
+  const Status formatted = Format(
+      region, [](uint64_t, uint64_t) { return OkStatus(); }, *geometry, region_id);
+  if (!formatted.ok()) return formatted.error();
+  return geometry;
+}
+
 // In the order in which a field can be trusted: the magic and the byte order say that there is a version, the
 // version that the checksum is where we look for it, the checksum that the rest is what somebody wrote.
 Result<Superblock> CheckSuperblock(std::span<const std::byte> head, uint64_t actual_bytes) {

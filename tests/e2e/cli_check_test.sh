@@ -7,17 +7,17 @@ fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", 
   "first_violation", "first_undecided"]'
 
 # ---- a campaign
-run check --engine reference --seeds 100 --crash --json
+run check --engine reference --seeds 10 --crash --json
 expect_status 0
 expect_no_err
 expect_json "list(o) == $fields" \
-  'o["engine"] == "reference" and o["seeds"] == 100' \
+  'o["engine"] == "reference" and o["seeds"] == 10' \
   'o["violations"] == 0 and o["first_violation"] is None' \
   'o["undecided"] == 0 and o["first_undecided"] is None' \
-  'o["crash_points"] > 1000 and o["histories"] == o["crash_points"] + 200' \
+  'o["crash_points"] > 1000 and o["histories"] == o["crash_points"] + 20' \
   'o["operations"] > o["histories"] and o["verbs"] > o["operations"]'
 cp "$out" "$scratch/first"
-run check --engine reference --seeds 100 --crash --json
+run check --engine reference --seeds 10 --crash --json
 cmp -s "$out" "$scratch/first" || fail "another result on the second run"
 
 run check --engine reference --seeds 7 --first-seed 40
@@ -29,7 +29,7 @@ for line in 'engine +reference' 'seeds +7 \(seeds 40 to 46\)' 'histories +7' 'op
 done
 
 # ---- all options together
-run check --engine reference --seeds 5 --crash --clients 6 --ops 20 --keys 12 --option buckets=2 --option lease_us=50 --json
+run check --engine reference --seeds 5 --crash --clients 6 --ops 20 --keys 12 --option buckets=2 --option backoff_us=5 --json
 expect_status 0
 expect_json 'o["violations"] == 0'
 run check --engine reference --seeds 1 --clients 1 --ops 1 --keys 1 --json
@@ -45,14 +45,14 @@ for name in 17 17:faults 3:1:crash-after 3:1:crash-before 4:2:lose-completion 5:
   expect_no_err
   expect_out "run $name of reference:"
   expect_out "linearizable"
-  expect_out "client 2  posts trip 1: #0"
+  expect_out "client 1  posts trip 1: #0"
   cp "$out" "$scratch/first"
   run check --engine reference --replay "$name"
   cmp -s "$out" "$scratch/first" || fail "another replay on the second run"
 done
-run check --engine reference --replay 3:1:crash-after
+run check --engine reference --replay 3:80:crash-after
 expect_out "CRASHES"
-expect_out "fences client 2"
+expect_out "fences client 1"
 
 run check --engine reference --replay 3:1:crash-after --json
 expect_status 0

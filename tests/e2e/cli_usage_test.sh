@@ -112,6 +112,6 @@ done
 run check --engine reference --option buckets=1 buckets=2
 expect_error "'buckets=2' is one word too many"
 run check --engine reference --option buckets=1000000
-expect_error "this table needs 512000000 bytes"
+expect_error "this table needs 512000512 bytes"
 
 finish

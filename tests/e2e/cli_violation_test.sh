@@ -43,7 +43,7 @@ expect_status 1
 expect_json '(o["histories"], o["violations"]) == (1, 1) and "kContended" in o["first_violation"]["problem"]'
 
 # ---- histories that are not linearizable: the proof is short
-for mutant in newest-image-wins read-before-lock unknown-reported-as-refused; do
+for mutant in newest-image-wins unknown-reported-as-refused; do
   check --seeds 10 --crash --mutant "reference/$mutant"
   expect_status 1
   expect_out "is not linearizable: nothing explains event"
@@ -66,9 +66,9 @@ for mutant in newest-image-wins read-before-lock unknown-reported-as-refused; do
 done
 
 # ---- the replay command carries every option that the run depends on
-check --seeds 50 --clients 5 --ops 6 --keys 2 --option buckets=1 --option lease_us=700 --mutant reference/read-before-lock --json
+check --seeds 50 --clients 5 --ops 6 --keys 2 --option buckets=1 --option backoff_us=7 --mutant reference/commit-together-with-write --json
 expect_status 1
-for option in '--clients 5' '--ops 6' '--keys 2' '--option buckets=1' '--option lease_us=700'; do
+for option in '--clients 5' '--ops 6' '--keys 2' '--option buckets=1' '--option backoff_us=7'; do
   expect_json "'$option ' in o['first_violation']['replay']"
 done
 problem=$(json_field 'o["first_violation"]["problem"]')
@@ -79,7 +79,7 @@ expect_out "VIOLATION: $problem"
 # ---- with --trace, the verbs of the first violation
 check --seeds 10 --crash --trace --mutant reference/newest-image-wins
 expect_status 1
-expect_out "client 2  posts trip 1: #0"
+expect_out "client 1  posts trip 1: #0"
 check --seeds 10 --crash --trace --json --mutant reference/newest-image-wins
 expect_json 'len(o["trace"]) > 10'
 

@@ -122,6 +122,30 @@ TEST(SimSize, AnyTwoNeighboursOfManyLinesMayDiffer) {
   for (uint64_t line = 1; line < torn.size(); ++line) EXPECT_GT(torn[line], 0u) << "before line " << line;
 }
 
+Task<Done> WriteAndReadAt(Client& client, uint64_t offset, const std::vector<std::byte>& bytes,
+                          std::vector<std::byte>& read) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(Write(At(offset), bytes));
+  co_await op.InOrder(Read(At(offset), read));
+  co_return Done{};
+}
+
+// Given accesses of more lines than pieces that begin and end in the middle of a line. Expect that every byte arrives,
+// wherever the cuts are. (Failed when the first cut came before the access.)
+TEST(SimSize, ManyLinesFromTheMiddleOfOne) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    SimOptions options = Free(seed, {128 * kLineBytes});
+    options.chaos.tear = 1000;
+    SimRun run(options);
+    std::vector<std::byte> bytes(100 * kLineBytes + 8 * (seed % 8));
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + seed);
+    std::vector<std::byte> read(bytes.size());
+    run.Start(WriteAndReadAt(run.Connect(), 64 + 8 * (seed % 7), bytes, read));
+    run.Settle();
+    ASSERT_TRUE(read == bytes) << "seed " << seed;
+  }
+}
+
 // Given a WRITE that claims to be unreachable, and a READ that reaches it nevertheless. Expect that lines may be
 // torn, but not words: the claim is taken at its word, and a wrong one shows.
 TEST(SimSize, AnUnreachableWriteMayTearLinesButNotWords) {

@@ -9,6 +9,7 @@ namespace farside::check::exhaustive {
 using fabric::VerbKind;
 
 void World::ListChoices(State state, std::vector<Choice>& choices) {
+  if (scenario_.prepare_in_turn && ListPreparation(state, choices)) return;
   if (reduce_) LookAround(state);
   const auto actors = static_cast<Flight>(layout_.actors());  // at most kMostActors
   for (Flight flight = 0; flight < actors; ++flight) {
@@ -24,6 +25,18 @@ void World::ListChoices(State state, std::vector<Choice>& choices) {
   for (auto flight = static_cast<Flight>(layout_.actors()); flight < Flights(state); ++flight) {
     ListSteps(state, flight, choices);
   }
+}
+
+// True if somebody is still preparing: then there is one way to go on.
+bool World::ListPreparation(State state, std::vector<Choice>& choices) const {
+  for (Flight flight = 0; flight < layout_.actors(); ++flight) {
+    const ActorState& actor = state.actor(flight);
+    if (actor.dead() || actor.ended() || !MayStart(state, flight)) continue;
+    if (!tree_[actor.node].preparing || !MayFly(state, flight)) continue;
+    choices.push_back({.kind = Choice::Kind::kFinish, .flight = flight});
+    return true;
+  }
+  return false;
 }
 
 bool World::MayStart(State state, size_t actor) const {

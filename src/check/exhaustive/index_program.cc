@@ -3,7 +3,10 @@
 #include <memory>
 #include <utility>
 
+#include "check/perform.h"
 #include "fabric/op.h"
+#include "pool/superblock.h"
+#include "store/session.h"
 
 namespace farside::check {
 namespace {
@@ -11,79 +14,72 @@ namespace {
 using fabric::Op;
 using fabric::OpKind;
 
-Task<Outcome> Perform(fabric::Client& client, index::Index& index, Call call) {
+Task<Outcome> PerformAsOperation(fabric::Client& client, index::Index& index, Call call) {
   Op op(client, OpKind::kSearch);
-  switch (call.kind) {
-    case Kind::kGet: {
-      std::string value;
-      const bool found = co_await index.Get(op, call.key, value);
-      co_return Outcome(Found{found ? std::optional(value) : std::nullopt});
-    }
-    case Kind::kPut: {
-      const bool inserted = co_await index.Put(op, call.key, call.value);
-      co_return Outcome(Stored{inserted});
-    }
-    case Kind::kInsert: {
-      const bool applied = co_await index.Insert(op, call.key, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kUpdate: {
-      const bool applied = co_await index.Update(op, call.key, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kDelete: {
-      const bool applied = co_await index.Delete(op, call.key);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kCompareAndSet: {
-      const bool applied = co_await index.CompareAndSet(op, call.key, call.expected, call.value);
-      co_return Outcome(Applied{applied});
-    }
-    case Kind::kIncrement: {
-      const uint64_t value = co_await index.Increment(op, call.key, call.delta);
-      co_return Outcome(Counted{value});
-    }
-  }
-  co_return Error(ErrorCode::kInvalidArgument, "an unknown kind of operation");
+  co_return co_await Perform(index, op, call);
 }
 
-Task<Done> PerformAll(Actor& self, index::Engine& engine, std::vector<Call> calls, CallsOptions options) {
-  std::unique_ptr<index::Index> index = engine.Open(self.client());
+// All tables are of the engine that is explored.
+index::FindEngine Only(index::Engine& engine) {
+  return [&engine](std::string_view, const index::OptionMap&) -> Result<std::shared_ptr<index::Engine>> {
+    return std::shared_ptr<index::Engine>(std::shared_ptr<void>(), &engine);
+  };
+}
+
+constexpr std::string_view kTable = "t";
+
+Task<Done> PerformAll(Actor& self, index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls,
+                      CallsOptions options) {
+  Op op(self.client(), OpKind::kMaintenance);
+  const std::unique_ptr<store::Session> session =
+      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  const index::OpenTable table = co_await session->tables().Open(op, std::string(kTable));
   for (const Call& call : calls) {
-    Result<Done> done = co_await Recorded(self, call, Perform(self.client(), *index, call)).Outcome();
+    Result<Done> done = co_await Recorded(self, call, PerformAsOperation(self.client(), *table.index, call)).Outcome();
     if (!done.ok() && options.must_succeed) co_return done.error();
-    if (!options.fresh_index) continue;
-    index = engine.Open(self.client());
-    self.Forget(0);
   }
   co_return Done{};
 }
 
-Task<Done> FormatTable(Actor& self, index::Engine& engine) {
+Task<Done> FormatTable(Actor& self, index::Engine& engine, pool::ClientOptions pool_options) {
+  std::vector<std::byte> image(self.client().region_bytes()[0] + pool::kLine);
+  void* start = image.data();
+  size_t space = image.size();
+  std::align(pool::kLine, image.size() - pool::kLine, start, space);
+  const std::span<std::byte> region(static_cast<std::byte*>(start), image.size() - pool::kLine);
+  const Result<pool::Geometry> geometry = pool::FormatVolatile(region, kExploredFormat, {1, 2});
+  if (!geometry.ok()) co_return geometry.error();
   Op op(self.client(), OpKind::kMaintenance);
-  co_return co_await engine.Format(op);
+  co_await op.InOrder(fabric::Write(fabric::FarAddr(fabric::NodeId{0}, 0), region));
+  const std::unique_ptr<store::Session> session =
+      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  co_await session->tables().CreateOrOpen(op, std::string(kTable), std::string(engine.name()), {});
+  co_await session->Leave(op);
+  co_return Done{};
 }
 
-Task<Done> VerifyTable(Actor& self, index::Engine& engine) {
-  const std::unique_ptr<index::Index> index = engine.Open(self.client());
+Task<Done> VerifyTable(Actor& self, index::Engine& engine, pool::ClientOptions pool_options) {
   Op op(self.client(), OpKind::kMaintenance);
-  co_return co_await index->Verify(op);
+  const std::unique_ptr<store::Session> session =
+      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  const index::OpenTable table = co_await session->tables().Open(op, std::string(kTable));
+  co_return co_await table.index->Verify(op);
 }
 
 }  // namespace
 
-Program Format(index::Engine& engine) {
-  return [&engine](Actor& self) { return FormatTable(self, engine); };
+Program Format(index::Engine& engine, pool::ClientOptions options) {
+  return [&engine, options](Actor& self) { return FormatTable(self, engine, options); };
 }
 
-Program Calls(index::Engine& engine, std::vector<Call> calls, CallsOptions options) {
-  return [&engine, calls = std::move(calls), options](Actor& self) {
-    return PerformAll(self, engine, calls, options);
+Program Calls(index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls, CallsOptions options) {
+  return [&engine, pool_options, calls = std::move(calls), options](Actor& self) {
+    return PerformAll(self, engine, pool_options, calls, options);
   };
 }
 
-Program Verify(index::Engine& engine) {
-  return [&engine](Actor& self) { return VerifyTable(self, engine); };
+Program Verify(index::Engine& engine, pool::ClientOptions options) {
+  return [&engine, options](Actor& self) { return VerifyTable(self, engine, options); };
 }
 
 }  // namespace farside::check

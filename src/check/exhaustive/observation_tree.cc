@@ -186,6 +186,9 @@ void ObservationTree::Expand(uint32_t leaf) {
     expanded.deaths.push_back(
         monitor_.NumberOf(Event{.kind = EventKind::kLoseAnswer, .operation = operation}));
   }
+  const bool invokes = std::ranges::any_of(expanded.marks, &Mark::is_invocation);
+  const bool began_before = expanded.depth > 0 && !nodes_[expanded.parent].preparing;
+  expanded.preparing = expanded.ending == Ending::kTrip && !invokes && !began_before;
   if (wire.forgotten()) Merge(leaf, wire.forgotten()->first, wire.forgotten()->second);
   PartMarks(expanded);
 }

@@ -63,6 +63,7 @@ struct Node {
   // there, as is everybody who came to the same place on another way.
   std::optional<uint32_t> continues_at;
 
+  bool preparing = true;  // its next trip comes before its first operation
   Ending ending = Ending::kTrip;
   uint32_t request = 0;        // of kTrip
   uint64_t fingerprint = 0;    // of the trip

@@ -50,6 +50,9 @@ struct Scenario {
   Program set_up;  // runs alone on the zeroed region before anything else; may be empty
   std::vector<Participant> participants;
   Freedoms freedoms;
+  // What a client does before its first operation it does alone, one client after the other, at the start of their phase,
+  // and nothing goes wrong meanwhile. For clients that join a pool first, if that is not what is explored.
+  bool prepare_in_turn = false;
   size_t max_deaths = 1;
   size_t max_lost_completions = 1;
 

@@ -6,6 +6,8 @@
 // died or lost the connection. They stand in the order of the clients, and then in that of posting.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <type_traits>
 
 #include "base/hash.h"
+#include "fabric/address.h"
 
 namespace farside::check::exhaustive {
 
@@ -22,7 +25,9 @@ using Windows = uint64_t;
 
 struct StateHeader {
   uint32_t history = 0;  // see Monitor
-  uint32_t orphans = 0;
+  uint16_t orphans = 0;
+  uint16_t begun = 0;    // 0: these bytes were never a state
+  uint64_t touched = 0;  // parts of the region that were ever written to; the others are as they were at first
 };
 
 struct ActorState {
@@ -66,6 +71,8 @@ class StateLayout {
 
   size_t actors() const { return actors_; }
   uint64_t region_bytes() const { return region_bytes_; }
+  // The region in at most 64 parts.
+  uint64_t part_bytes() const { return (region_bytes_ / 64 / fabric::kLineBytes + 1) * fabric::kLineBytes; }
   size_t region_at() const { return sizeof(StateHeader) + actors_ * sizeof(ActorState); }
   size_t orphans_at() const { return orphans_at_; }
   size_t capacity() const { return orphans_at_ + kMostOrphans * sizeof(Orphan); }
@@ -105,10 +112,41 @@ class State {
     --header().orphans;
   }
 
-  void CopyFrom(State other) const { std::memcpy(base_, other.base_, other.Bytes()); }
-  uint64_t Hash() const { return Hash64(std::span<const std::byte>(base_, Bytes())); }
+  // Whoever writes to the region says where.
+  void Touch(uint64_t offset, uint64_t bytes) const {
+    for (uint64_t part = offset / layout_->part_bytes(); part * layout_->part_bytes() < offset + bytes; ++part) {
+      header().touched |= uint64_t{1} << part;
+    }
+  }
+
+  // What was never touched is the same in all states, so it is neither copied nor hashed: the region is far larger
+  // than the rest.
+  void CopyFrom(State other) const {
+    if (header().begun == 0) {
+      std::memcpy(base_, other.base_, other.Bytes());
+      return;
+    }
+    const uint64_t touched = header().touched | other.header().touched;
+    std::memcpy(base_, other.base_, layout_->region_at());
+    for (uint64_t left = touched; left != 0; left &= left - 1) {
+      const std::span<const std::byte> part = other.Part(std::countr_zero(left));
+      std::memcpy(Part(std::countr_zero(left)).data(), part.data(), part.size());
+    }
+    std::memcpy(orphans().data(), other.orphans().data(), other.orphans().size_bytes());
+  }
+  uint64_t Hash() const {
+    uint64_t hash = Hash64(std::span<const std::byte>(base_, layout_->region_at()));
+    for (uint64_t left = header().touched; left != 0; left &= left - 1) {
+      hash = Hash64(Part(std::countr_zero(left)), hash);
+    }
+    return Hash64(std::as_bytes(orphans()), hash);
+  }
 
  private:
+  std::span<std::byte> Part(int number) const {
+    const uint64_t at = layout_->part_bytes() * static_cast<uint64_t>(number);
+    return region().subspan(at, std::min(layout_->part_bytes(), layout_->region_bytes() - at));
+  }
   size_t Bytes() const { return layout_->orphans_at() + header().orphans * sizeof(Orphan); }
 
   const StateLayout* layout_;

@@ -37,7 +37,7 @@ World::World(const Scenario& scenario)
 }
 
 void World::Begin(State state) {
-  state.header() = {};
+  state.header() = {.begun = 1};
   std::ranges::copy(first_region_, state.region().begin());
   for (uint32_t event : first_events_) ApplyEvent(state, event);
   for (size_t actor = 0; actor < layout_.actors(); ++actor) {
@@ -121,6 +121,7 @@ void World::Step(State state, Flight flight, const Request& request, uint8_t ind
   MarkDone(state, flight, index);
   if (IsControl(verb.kind)) return;  // one step by itself, see ListSteps
   const std::span<std::byte> answer = std::span(answer_).first(IsAnswered(verb.kind) ? piece.bytes : 0);
+  if (verb.kind != VerbKind::kRead) state.Touch(piece.offset, piece.bytes);
   TakeEffect(request, piece, state.region(), answer);
   Answer(state, flight, piece, answer);
 }
@@ -147,6 +148,8 @@ void World::Swallow(State state, const Choice& choice) {
   const Verb& verb = swallower.verbs[atomic.verb];
   std::byte* const word = state.region().data() + atomic.offset;
   const uint64_t old = LoadU64(word);
+  state.Touch(writer.pieces[choice.piece].offset, writer.pieces[choice.piece].bytes);
+  state.Touch(atomic.offset, atomic.bytes);
   TakeEffect(writer, writer.pieces[choice.piece], state.region(), {});
   StoreU64(word, Succeeds(verb, old) ? NewWord(verb, old) : old);
   StoreU64(answer_.data(), old);
@@ -252,6 +255,7 @@ void World::Land(State state, Flight flight) {
 void World::RunCall(State state, Flight flight) {
   const Request& request = RequestOf(state, flight);
   const Verb& verb = request.verbs[0];
+  state.Touch(0, layout_.region_bytes());
   const Result<std::string> reply =
       RunHandler(verb, IdOf(request.actor, request.connection), scenario_.calls, state.region());
   if (IsOrphan(flight)) {

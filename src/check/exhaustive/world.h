@@ -96,6 +96,7 @@ class World {
     uint64_t words = 0;
     uint64_t changes = 0;
   };
+  bool ListPreparation(State state, std::vector<Choice>& choices) const;
   bool MayStart(State state, size_t actor) const;
   bool AllEnded(State state, int before_phase) const;
   void ListSteps(State state, Flight flight, std::vector<Choice>& choices);

@@ -100,10 +100,12 @@ void SimFabric::StopFaults() {
 // True if something happened instead of the flight's next step.
 bool SimFabric::RandomFault(Flight& flight) {
   const Chaos& chaos = options_.chaos;
-  if (!chaos.has_faults()) return false;
+  if (!chaos.has_faults() || faults_by_chance_ == chaos.most_faults) return false;
   SimClient* client = flight.client;
   if (client == nullptr || flight.trip == nullptr || client->broken_.has_value()) return false;
   uint64_t roll = random_.Below(kOneIn);
+  if (roll >= chaos.crash + chaos.lose_completion + chaos.sleep) return false;
+  ++faults_by_chance_;
   if (roll < chaos.crash) {
     CrashClient(*client, nullptr);
     return true;

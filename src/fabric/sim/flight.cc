@@ -25,13 +25,14 @@ uint64_t LowBits(uint32_t count) { return count == 64 ? ~uint64_t{0} : (uint64_t
 Piece FlyingVerb::PieceAt(uint32_t index) const {
   const uint64_t bytes = GrainBytes(verb);
   const uint64_t grains = Grains(verb);
+  // The first grain may begin before the access, and the first cut come before it.
   const auto start_of = [&](uint64_t piece) {
     uint64_t skipped = piece;
     if (grains > pieces && piece > 0) skipped = ((piece - 1) * grains + shift) / (pieces - 1);
-    return (verb.at.offset / bytes + skipped) * bytes;
+    return std::max((verb.at.offset / bytes + skipped) * bytes, verb.at.offset);
   };
   const uint64_t end = verb.at.offset + verb.size;
-  const uint64_t from = std::max(start_of(index), verb.at.offset);
+  const uint64_t from = start_of(index);
   const uint64_t to = index + 1 == pieces ? end : std::min(start_of(index + 1), end);
   return {.offset = from, .bytes = to - from, .at_buffer = at_buffer + (from - verb.at.offset)};
 }

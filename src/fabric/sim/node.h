@@ -1,9 +1,11 @@
 // A simulated memory node: its region, whom it has cut off, and what is half done on it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +18,12 @@ namespace farside::fabric::sim {
 
 class SimNode {
  public:
-  explicit SimNode(uint64_t bytes) : memory_(bytes) {}
+  explicit SimNode(uint64_t bytes)
+      : lines_((bytes + kLineBytes - 1) / kLineBytes), memory_(reinterpret_cast<std::byte*>(lines_.data()), bytes) {}
+  SimNode(SimNode&&) = default;  // the lines stay where they are
 
-  std::vector<std::byte>& memory() { return memory_; }
+  // Aligned like the real thing: to a line at least.
+  std::span<std::byte> memory() { return memory_; }
   uint64_t Word(uint64_t offset) const;
   void SetWord(uint64_t offset, uint64_t word);
 
@@ -62,7 +67,11 @@ class SimNode {
   // What a handler sees: the region with the stores that others cannot see yet.
   class HandlerView;
 
-  std::vector<std::byte> memory_;
+  struct alignas(kLineBytes) Line {
+    std::array<std::byte, kLineBytes> bytes{};
+  };
+  std::vector<Line> lines_;
+  std::span<std::byte> memory_;
   uint64_t incarnation_ = 1;
   std::set<ClientId> fenced_;
   std::vector<OpenAtomic> open_atomics_;

@@ -95,6 +95,8 @@ class SimFabric final : public Fabric {
   void Crash(ClientId client);
   void Sleep(ClientId client, Nanos duration);
   void RestartNode(NodeId node, bool keep_memory);
+  // The one exact fault, if it has not happened yet.
+  void set_fault(Fault fault) { options_.fault = fault; }
   // No further faults by chance; the freedom of the contract stays.
   void StopFaults();
 
@@ -158,6 +160,7 @@ class SimFabric final : public Fabric {
   uint64_t trips_posted_ = 0;
   uint32_t last_client_ = 0;
   bool fault_fired_ = false;
+  uint32_t faults_by_chance_ = 0;
 
   std::vector<SimNode> nodes_;
   std::vector<SimClient*> clients_;

@@ -21,6 +21,7 @@ class Trace {
   using Describe = std::function<std::string(FarAddr)>;
 
   explicit Trace(Describe describe = nullptr) : describe_(std::move(describe)) {}
+  void set_describe(Describe describe) { describe_ = std::move(describe); }
 
   // "n0+0x40 (bucket 1 head)"
   std::string Where(FarAddr at) const;

@@ -1,16 +1,14 @@
 // The bytes of the reference table.
 //
-// A table is an array of buckets. A bucket holds two images of its entries; the head word says which of
-// them counts. A writer makes the other one and then turns the head:
+// On each of its nodes, a table has one array of buckets (the root), made once and never moved. A bucket
+// holds two images of its entries; the head word says which of them counts. A writer makes the other one
+// and then turns the head. An entry points to the block with the key and the value, on the same node.
 //
 //   offset   0         8         64                    256                   448      512
 //            | head    | zero    | image 0             | image 1             | zero   |
 //
-//   image    0          8          12      16         60         104        148       192
-//            | checksum | version  | zero  | entry 0  | entry 1  | entry 2  | entry 3 |
-//
-//   entry    0        1           2            3      4            20                 44
-//            | state  | key size  | value size | zero | key        | value            |
+//   image    0          8          12      16                        192
+//            | checksum | version  | zero  | 22 entries of 8 bytes   |
 #pragma once
 
 #include <array>
@@ -19,37 +17,37 @@
 
 #include "base/bits.h"
 #include "fabric/address.h"
+#include "pool/layout.h"
 
 namespace farside::index::reference {
 
-inline constexpr size_t kMaxKeyBytes = 16;
-inline constexpr size_t kMaxValueBytes = 24;
-inline constexpr size_t kEntries = 4;
+inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr size_t kEntries = 22;
 
 // Head of a bucket. Changed by CAS only.
-//   63..32    31..25      24      23..0
+//   63..40    39..33      32      31..0
 //   version   takeovers   image   owner (0 = free)
 class Head {
  public:
-  using Owner = Field<0, 24>;    // the client that holds the lock
-  using Image = Field<24, 1>;    // which image counts
-  using Takeovers = Field<25, 7>;  // owners since the last change that may have written an image and not committed it
-  using Version = Field<32, 32>; // raised by every change; 0: the bucket was never written and is empty
-  static_assert(TilesWord<Owner, Image, Takeovers, Version>());
+  using OwnerBits = Field<0, 32>;  // the client that holds the lock
+  using Image = Field<32, 1>;      // which image counts
+  using Takeovers = Field<33, 7>;  // owners since the last change that may have written an image and not committed it
+  using Version = Field<40, 24>;   // raised by every change; 0: the bucket was never written and is empty
+  static_assert(TilesWord<OwnerBits, Image, Takeovers, Version>());
 
   constexpr Head() = default;
   explicit constexpr Head(uint64_t word) : word_(word) {}
 
   constexpr uint64_t word() const { return word_; }
-  constexpr uint32_t owner() const { return static_cast<uint32_t>(Owner::Get(word_)); }
+  constexpr pool::Owner owner() const { return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
   constexpr uint32_t version() const { return static_cast<uint32_t>(Version::Get(word_)); }
   constexpr size_t image() const { return Image::Get(word_); }
-  constexpr bool locked() const { return owner() != 0; }
+  constexpr bool locked() const { return !owner().nobody(); }
 
-  constexpr Head WithOwner(uint32_t owner) const { return Head(Owner::Set(word_, owner)); }
+  constexpr Head WithOwner(pool::Owner owner) const { return Head(OwnerBits::Set(word_, owner.bits())); }
   constexpr uint64_t takeovers() const { return Takeovers::Get(word_); }
   // Owned by another, after one that may have left an image behind.
-  constexpr Head TakenOverBy(uint32_t owner) const {
+  constexpr Head TakenOverBy(pool::Owner owner) const {
     const uint64_t counted = takeovers() == Takeovers::kMax ? takeovers() : takeovers() + 1;
     return Head(Takeovers::Set(WithOwner(owner).word_, counted));
   }
@@ -68,18 +66,33 @@ class Head {
 };
 static_assert(sizeof(Head) == 8);
 
-enum class EntryState : uint8_t { kEmpty = 0, kUsed = 1 };
+// Where a block is. 0 is an empty entry: no block lies at offset 0.
+//   63..54   53..42                                   41..0
+//   tag      size in lines, 0 = larger than fits      offset in lines
+class Entry {
+ public:
+  using Offset = Field<0, 42>;
+  using Lines = Field<42, 12>;
+  using Tag = Field<54, 10>;  // bits of the key's hash, so that most other keys need not be read
+  static_assert(TilesWord<Offset, Lines, Tag>());
 
-struct Entry {
-  EntryState state;
-  uint8_t key_bytes;
-  uint8_t value_bytes;
-  uint8_t zero;
-  std::array<char, kMaxKeyBytes> key;
-  std::array<char, kMaxValueBytes> value;
+  constexpr Entry() = default;
+  constexpr Entry(uint64_t offset, uint64_t bytes, uint64_t hash)
+      : word_(Offset::Set(0, offset / pool::kLine) |
+              Lines::Set(0, bytes / pool::kLine <= Lines::kMax ? bytes / pool::kLine : 0) | Tag::Set(0, TagOf(hash))) {}
+
+  static constexpr uint64_t TagOf(uint64_t hash) { return hash >> (64 - 10); }
+  constexpr bool empty() const { return word_ == 0; }
+  constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
+  constexpr uint64_t bytes() const { return Lines::Get(word_) * pool::kLine; }
+  constexpr bool MayBe(uint64_t hash) const { return !empty() && Tag::Get(word_) == TagOf(hash); }
+
+  friend constexpr bool operator==(Entry, Entry) = default;
+
+ private:
+  uint64_t word_ = 0;
 };
-static_assert(sizeof(Entry) == 44);
-static_assert(offsetof(Entry, key) == 4 && offsetof(Entry, value) == 20);
+static_assert(sizeof(Entry) == 8);
 
 struct Image {
   uint64_t checksum;  // of the rest

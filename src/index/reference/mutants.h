@@ -14,13 +14,12 @@ inline constexpr MutantName kWriteCurrentImage{"reference/write-current-image"};
 inline constexpr MutantName kCommitTogetherWithWrite{"reference/commit-together-with-write"};
 inline constexpr MutantName kVersionNotRaised{"reference/version-not-raised"};
 inline constexpr MutantName kUnlockByWrite{"reference/unlock-by-write"};
-inline constexpr MutantName kTakeoverWithoutFence{"reference/takeover-without-fence"};
 inline constexpr MutantName kNoTakeover{"reference/no-takeover"};
 inline constexpr MutantName kUnknownReportedAsRefused{"reference/unknown-reported-as-refused"};
 
 inline constexpr std::array kAllMutants = {
-    kAcceptTornImage,   kNewestImageWins,  kReadBeforeLock,       kWriteCurrentImage, kCommitTogetherWithWrite,
-    kVersionNotRaised,  kUnlockByWrite,    kTakeoverWithoutFence, kNoTakeover,        kUnknownReportedAsRefused,
+    kAcceptTornImage,  kNewestImageWins, kReadBeforeLock, kWriteCurrentImage,        kCommitTogetherWithWrite,
+    kVersionNotRaised, kUnlockByWrite,   kNoTakeover,     kUnknownReportedAsRefused,
 };
 
 }  // namespace farside::index::reference

@@ -3,19 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <charconv>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "fabric/op.h"
 #include "index/reference/mutants.h"
+#include "pool/block.h"
+#include "pool/placement.h"
 
 namespace farside::index::reference {
 
 using fabric::Cas;
-using fabric::ClientId;
 using fabric::FarAddr;
+using fabric::ForBlock;
 using fabric::MaskedCas;
 using fabric::NodeId;
 using fabric::Op;
@@ -23,8 +25,11 @@ using fabric::OpKind;
 using fabric::OpOutcome;
 using fabric::Order;
 using fabric::Read;
+using fabric::Unreachable;
 using fabric::Write;
 using fabric::WriteObject;
+using pool::Owner;
+using pool::Standing;
 
 namespace {
 
@@ -32,13 +37,20 @@ namespace {
 // writer: the bucket is damaged (reference/1, reference/4).
 constexpr int kReadsUntilDamaged = 4;
 // Attempts of one operation; each of them met a change by somebody else, or waited for a pause.
-constexpr int kMostAttempts = 10'000;
+constexpr int kMostAttempts = 1000;
+constexpr int kPausesPerLease = 16;
+constexpr uint64_t kZeroedByATrip = 1 << 20;
 
 FarAddr ImageAt(FarAddr bucket, size_t image) { return bucket + kImagesOffset + image * sizeof(Image); }
 
+// Room for the buckets, wherever the block begins.
+uint64_t RootBytes(uint64_t buckets) { return (buckets + 1) * sizeof(Bucket); }
+FarAddr FirstBucket(FarAddr root) { return FarAddr(root.node, pool::RoundUp(root.offset, sizeof(Bucket))); }
+
 Error Damaged(FarAddr at) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the bucket at {:#x} names an image that is not complete; run a check of the pool", at.offset));
+  return Error(ErrorCode::kCorrupt, fmt::format("the bucket at {:#x} of node {} names an image that is not complete; run "
+                                                "farside fsck",
+                                                at.offset, fabric::Index(at.node)));
 }
 
 Error Contended() {
@@ -61,40 +73,30 @@ const Image* NewestImage(const Bucket& bucket) {
   return CurrentImage(bucket);
 }
 
-std::optional<Error> CheckSizes(const Change& change) {
-  if (change.key.size() > kMaxKeyBytes) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("the key has {} bytes; the reference table takes up to {}",
-                                                          change.key.size(), kMaxKeyBytes));
-  }
-  if (change.value.size() > kMaxValueBytes) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("the value has {} bytes; the reference table takes up to {}",
-                                                          change.value.size(), kMaxValueBytes));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-FarAddr Table::BucketOf(std::string_view key) const {
-  return FarAddr(NodeId{0}, Hash64(AsBytes(key)) % options_.buckets * sizeof(Bucket));
+Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr> roots)
+    : options_(options), pool_(pool), roots_(std::move(roots)) {
+  for (const FarAddr& root : roots_) nodes_.push_back(root.node);
 }
 
-// One trip: the head and the image are sampled by one READ, and the image proves that it is the one the
-// head names. The operation takes effect when the head is sampled.
-Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
-  const FarAddr at = BucketOf(key);
+FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
+  return FirstBucket(roots_[part]) + bucket * sizeof(Bucket);
+}
+
+Table::Place Table::PlaceOf(std::string_view key) const {
+  const uint64_t hash = Hash64(AsBytes(key));
+  return {.bucket = BucketAt(pool::PlaceOf(hash, nodes_), hash % options_.buckets), .hash = hash};
+}
+
+// One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the
+// image proves that it is the one the head names.
+Task<Bucket> Table::ReadBucket(Op& op, FarAddr at) {
   Head last;
   int same_head = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const Bucket bucket = co_await op.InOrder(Read<Bucket>(at));  // trip 1
-    const Image* image = CurrentImage(bucket);
-    if (Mutant(kNewestImageWins)) image = NewestImage(bucket);
-    if (image != nullptr) {
-      const Entry* entry = Find(*image, key);
-      if (entry != nullptr) value.assign(ValueOf(*entry));
-      op.End(OpKind::kSearch, entry != nullptr ? OpOutcome::kDone : OpOutcome::kRefused);
-      co_return entry != nullptr;
-    }
+    const Bucket bucket = co_await op.InOrder(Read<Bucket>(at));
+    if (CurrentImage(bucket) != nullptr) co_return bucket;
     // A writer came between the lines of the READ. Then the head has moved on too.
     same_head = bucket.head.version() == last.version() ? same_head + 1 : 1;
     last = bucket.head;
@@ -104,76 +106,145 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   co_return Contended();
 }
 
-// Two trips: lock and read, write and commit.
-Task<Changed> Table::Modify(Op& op, Change change) {
-  if (std::optional<Error> bad = CheckSizes(change)) co_return std::move(*bad);
-  if (Number(client_.id()) > Head::Owner::kMax) {
-    co_return Error(ErrorCode::kUnsupported, fmt::format("the reference table cannot name a client with the id {}; open the "
-                                                         "fabric anew",
-                                                         Number(client_.id())));
+Task<std::vector<std::byte>> Table::ReadBlock(Op& op, NodeId node, Entry entry) {
+  const FarAddr at(node, entry.offset());
+  uint64_t bytes = entry.bytes();
+  if (bytes == 0) {
+    // Too large for its size to stand in the entry.
+    std::array<std::byte, pool::kLine> line;
+    co_await op.InOrder(ForBlock(Read(at, line)));
+    const Result<uint64_t> size = pool::BlockBytesFromHeader(line);
+    if (!size.ok()) co_return size.error();
+    bytes = *size;
   }
-  const FarAddr at = BucketOf(change.key);
+  std::vector<std::byte> block(bytes);
+  co_await op.InOrder(ForBlock(Read(at, block)));
+  co_return std::move(block);
+}
+
+// Reads the blocks of the entries that may be it, one after the other; nearly always one.
+Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Place place, std::string_view key) {
+  for (auto entry = FindCandidate(image, place.hash, 0); entry.has_value();
+       entry = FindCandidate(image, place.hash, *entry + 1)) {
+    std::vector<std::byte> block = co_await ReadBlock(op, place.bucket.node, image.entries[*entry]);
+    const Result<pool::BlockView> view = pool::DecodeBlock(block);
+    if (!view.ok()) co_return view.error();
+    if (view->key != key) continue;
+    const std::string_view value = view->value;
+    co_return Match{.entry = *entry, .block = std::move(block), .value = value};
+  }
+  co_return std::nullopt;
+}
+
+// Two trips: the bucket and the block. The operation takes effect when the head is sampled; the pin keeps what it
+// pointed to.
+Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const Place place = PlaceOf(key);
+  const Bucket bucket = co_await ReadBucket(op, place.bucket);  // trip 1
+  const Image image = Mutant(kNewestImageWins) ? *NewestImage(bucket) : *CurrentImage(bucket);
+  const std::optional<Match> match = co_await FindKey(op, image, place, key);  // trip 2
+  if (match.has_value()) value.assign(match->value);
+  op.End(OpKind::kSearch, match.has_value() ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return match.has_value();
+}
+
+// Two trips to insert (lock and read, write and commit), a third to compare the key of an entry that may be it.
+Task<Table::Changed> Table::Modify(Op& op, Change change) {
+  const Status fits = pool::CheckBlockSizes(change.key, change.value);
+  if (!fits.ok()) co_return fits.error();
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const Place place = PlaceOf(change.key);
   Bucket before;
-  if (Mutant(kReadBeforeLock)) before = co_await op.InOrder(Read<Bucket>(at));
-  const Bucket bucket = co_await Lock(op, at);  // trip 1
-  const Image* current = CurrentImage(Mutant(kReadBeforeLock) ? before : bucket);
-  if (current == nullptr) {
-    co_await Unlock(op, at, bucket.head);
-    co_return Damaged(at);
-  }
+  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, place.bucket);
+  Bucket bucket = co_await Lock(op, place.bucket);  // trip 1
+  if (Mutant(kReadBeforeLock)) bucket.images = before.images;
+  if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
+
+  Result<Changed> changed =
+      co_await ModifyLocked(op, change, place, bucket, pin.epoch(place.bucket.node)).Outcome();  // trips 2 and 3
+  const bool committed = changed.ok() && changed->applied;
+  const bool connected = changed.ok() || (changed.error().code() != ErrorCode::kOutcomeUnknown &&
+                                          changed.error().code() != ErrorCode::kFenced &&
+                                          changed.error().code() != ErrorCode::kUnavailable);
+  if (!committed && connected) co_await GiveBack(op, place.bucket, bucket);
+  co_return changed;
+}
+
+// The lock is held. If it returns that nothing was applied, or an error, the lock is still held.
+Task<Table::Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, const Bucket& bucket,
+                                         uint64_t birth) {
+  const Image* current = CurrentImage(bucket);
+  if (current == nullptr) co_return Damaged(place.bucket);
   Image image = *current;
-  const Result<Changed> changed = Apply(change, image);
-  // INVARIANT reference/4: also a refused change commits, with the image as it was. Every tenure of the lock has a
-  // version of its own, so a waiter that sees the same word again knows that it is the same tenure.
-  co_await Commit(op, at, bucket.head, image);  // trip 2
+  const std::optional<Match> match = co_await FindKey(op, image, place, change.key);
+  std::optional<std::string_view> found;
+  if (match.has_value()) found = match->value;
+  const Result<Decision> decision = Decide(change, found);
+  if (!decision.ok()) co_return decision.error();
+  Changed changed{.was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
+  if (!decision->applied) co_return changed;
+
+  pool::Allocator& allocator = pool_.allocator(place.bucket.node);
+  const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
+  if (!target.has_value()) {
+    co_return Error(ErrorCode::kOutOfMemory,
+                    fmt::format("the bucket of this key is full ({} entries); make the table with more buckets", kEntries));
+  }
+  const Entry replaced = image.entries[*target];
+  FarAddr block_at(place.bucket.node, 0);
+  std::vector<std::byte> block;
+  image.entries[*target] = Entry();
+  if (decision->value.has_value()) {
+    block.resize(pool::BlockBytes(change.key.size(), decision->value->size()));
+    block_at = co_await allocator.Allocate(op, block.size());
+    pool::EncodeBlock(block, change.key, *decision->value, place.hash);
+    image.entries[*target] = Entry(block_at.offset, block.size(), place.hash);
+  }
+  co_await Commit(op, place.bucket, bucket.head, image, block_at, std::move(block));
+  // INVARIANT reference/5: this client's CAS took it out of the table.
+  if (match.has_value()) allocator.Retire(FarAddr(place.bucket.node, replaced.offset()), match->block.size(), birth);
   co_return changed;
 }
 
 // Returns the bucket as it is under the lock, with this client as owner in its head.
 Task<Bucket> Table::Lock(Op& op, FarAddr at) {
-  const uint32_t me = Number(client_.id());
-  Head waited_for;
-  Nanos since{0};
+  pool::Membership& member = pool_.member(at.node);
+  const Owner me = member.self();
+  const Nanos longest_pause = std::max(member.options().lease / kPausesPerLease, options_.backoff);
   Nanos pause = options_.backoff;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     // CAS, READ keep their order, so the bucket is read under the lock if the CAS took it.
     auto [word, bucket] = co_await op.InOrder(
-        MaskedCas(at, Head().word(), 0, Head::Owner::kMask, me, Head::Owner::kMask), Read<Bucket>(at));
+        MaskedCas(at, Head().word(), 0, Head::OwnerBits::kMask, me.bits(), Head::OwnerBits::kMask), Read<Bucket>(at));
     const Head found(word);
-    if (!found.locked()) {
-      bucket.head = found.WithOwner(me);
-      co_return bucket;
-    }
-
-    // INVARIANT reference/2: held by somebody else. The same word again means the same tenure (reference/4); one that
-    // lasts longer than the lease is ended by a takeover. Another operation of this client is waited for.
+    bucket.head = found.WithOwner(me);
+    if (!found.locked()) co_return bucket;
     op.CountRetry();
-    if (found != waited_for) {
-      waited_for = found;
-      since = client_.Now();
-      pause = options_.backoff;
-    } else if (client_.Now() - since >= options_.lease && found.owner() != me && !Mutant(kNoTakeover)) {
+
+    // INVARIANT reference/2: an owner that is gone has been fenced, and its half-written image stays what it is: an
+    // image that does not count.
+    const Standing standing = co_await member.StandingOf(op, found.owner());
+    if (standing == Standing::kGone && !Mutant(kNoTakeover)) {
       const std::optional<Bucket> taken = co_await TakeOver(op, at, found);
       if (taken.has_value()) co_return *taken;
+      continue;
     }
     co_await op.Pause(pause);
-    pause = std::min(pause * 2, options_.lease);
+    pause = std::min(pause * 2, longest_pause);
   }
   co_return Contended();
 }
 
-// Takes the lock from an owner that seems dead. Nothing: somebody else was faster, perhaps another operation of this
+// Takes the lock from an owner that is gone. Nothing: somebody else was faster, perhaps another operation of this
 // very client.
 Task<std::optional<Bucket>> Table::TakeOver(Op& op, FarAddr at, Head held) {
-  // INVARIANT reference/2: the owner may only be slow, and its last trip on the way. Fenced, nothing of it can
-  // land any more, so its half-written image stays what it is: an image that does not count.
-  if (!Mutant(kTakeoverWithoutFence)) co_await FenceEverywhere(op, static_cast<ClientId>(held.owner()));
-  const Head mine = held.TakenOverBy(Number(client_.id()));
+  const Head mine = held.TakenOverBy(pool_.member(at.node).self());
   auto [word, bucket] = co_await op.InOrder(Cas(at, held.word(), mine.word()), Read<Bucket>(at));
   if (word != held.word()) co_return std::nullopt;
   bucket.head = mine;
   if (held.takeovers() == Head::Takeovers::kMax) {
-    // There is no further version to skip to (reference/5), so the image that may be there goes first, by a trip of its
+    // There is no further version to skip to (reference/4), so the image that may be there goes first, by a trip of its
     // own: no READ of a bucket lasts as long as two trips.
     const Image nothing{};
     co_await op.InOrder(WriteObject(ImageAt(at, 1 - held.image()), nothing));
@@ -181,15 +252,31 @@ Task<std::optional<Bucket>> Table::TakeOver(Op& op, FarAddr at, Head held) {
   co_return bucket;
 }
 
-// Gives the lock of a damaged bucket back.
-Task<Done> Table::Unlock(Op& op, FarAddr at, Head held) {
-  co_await op.InOrder(Cas(at, held.word(), held.WithOwner(0).word()));
+// Gives the lock back with nothing changed. An owner that has taken it over commits what was there already: so the
+// versions that its predecessors may have used are behind it.
+Task<Done> Table::GiveBack(Op& op, FarAddr at, const Bucket& bucket) {
+  const Image* current = CurrentImage(bucket);
+  if (bucket.head.takeovers() > 0 && current != nullptr) {
+    co_await Commit(op, at, bucket.head, *current, FarAddr(at.node, 0), {});
+  } else {
+    co_await Unlock(op, at, bucket.head);
+  }
   co_return Done{};
 }
 
-// INVARIANT reference/1 and reference/3: WRITE, CAS keep their order, so the image is complete when the head turns to
-// it. If this client dies before the CAS, the image does not count and the next owner overwrites it.
-Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image) {
+Task<Done> Table::Unlock(Op& op, FarAddr at, Head held) {
+  if (Mutant(kUnlockByWrite)) {
+    const uint64_t free = held.WithOwner(Owner()).word();
+    co_await op.InOrder(WriteObject(at, free));
+    co_return Done{};
+  }
+  co_await op.InOrder(Cas(at, held.word(), held.WithOwner(Owner()).word()));
+  co_return Done{};
+}
+
+// INVARIANTS reference/1, 3 and 5: WRITE, WRITE, CAS keep their order, so block and image are complete when the head
+// turns to them. If this client dies before the CAS, the image does not count and the next owner overwrites it.
+Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr block_at, std::vector<std::byte> block) {
   Head committed = held.Committed();
   size_t target = committed.image();
   if (Mutant(kVersionNotRaised)) committed = Head(Head::Version::Set(committed.word(), std::max(1u, held.version())));
@@ -198,20 +285,16 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image) {
     committed = Head(Head::Image::Set(committed.word(), target));
   }
   Seal(image, committed.version());
-  if (Mutant(kUnlockByWrite)) {
-    const uint64_t free = committed.word();
-    co_await op.InOrder(WriteObject(ImageAt(at, target), image), WriteObject(at, free));
-    co_return Done{};
-  }
   const Order order = Mutant(kCommitTogetherWithWrite) ? Order::kTogether : Order::kInOrder;
-  auto outcome = co_await fabric::TripAwaiter(op, order, WriteObject(ImageAt(at, target), image),
+  auto outcome = co_await fabric::TripAwaiter(op, order, ForBlock(Unreachable(Write(block_at, block))),
+                                              WriteObject(ImageAt(at, target), image),
                                               Cas(at, held.word(), committed.word()))
                      .Outcome();
   if (!outcome.ok()) {
     if (Mutant(kUnknownReportedAsRefused)) co_return Error(ErrorCode::kUnavailable, "nothing was changed");
     co_return outcome.error();
   }
-  if (std::get<1>(*outcome) != held.word()) {
+  if (std::get<2>(*outcome) != held.word()) {
     co_return Error(ErrorCode::kFenced, "the lock was taken from this client, which was taken for dead; nothing was "
                                         "changed; reconnect");
   }
@@ -265,19 +348,47 @@ Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
   co_return changed.counter;
 }
 
-Task<Done> Table::Verify(Op& op) {
-  for (uint64_t i = 0; i < options_.buckets; ++i) {
-    const FarAddr at(NodeId{0}, i * sizeof(Bucket));
-    const Bucket bucket = co_await op.InOrder(Read<Bucket>(at));
-    const Image* image = CurrentImage(bucket);
-    if (image == nullptr) co_return Damaged(at);
-    for (const Entry& entry : image->entries) {
-      if (entry.state > EntryState::kUsed || entry.key_bytes > kMaxKeyBytes || entry.value_bytes > kMaxValueBytes) {
-        co_return Damaged(at);
+// Entries never move to another bucket, and a bucket is read as it was at one moment: whatever is in the table
+// throughout is marked.
+Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
+  for (size_t part = 0; part < roots_.size(); ++part) {
+    reach.Mark(roots_[part], RootBytes(options_.buckets));
+    for (uint64_t i = 0; i < options_.buckets; ++i) {
+      const Bucket bucket = co_await ReadBucket(op, BucketAt(part, i));
+      const Image image = *CurrentImage(bucket);
+      for (const Entry& entry : image.entries) {
+        if (entry.empty()) continue;
+        uint64_t bytes = entry.bytes();
+        if (bytes == 0) {
+          const std::vector<std::byte> block = co_await ReadBlock(op, roots_[part].node, entry);
+          bytes = block.size();
+        }
+        reach.Mark(FarAddr(roots_[part].node, entry.offset()), bytes);
       }
-      if (entry.state == EntryState::kUsed && (BucketOf(KeyOf(entry)) != at || Find(*image, KeyOf(entry)) != &entry)) {
-        co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
-                                                         Escape(KeyOf(entry))));
+    }
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+Task<Done> Table::Verify(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  for (size_t part = 0; part < roots_.size(); ++part) {
+    for (uint64_t i = 0; i < options_.buckets; ++i) {
+      const FarAddr at = BucketAt(part, i);
+      const Bucket bucket = co_await ReadBucket(op, at);
+      const Image image = *CurrentImage(bucket);
+      for (size_t e = 0; e < kEntries; ++e) {
+        if (image.entries[e].empty()) continue;
+        const std::vector<std::byte> block = co_await ReadBlock(op, at.node, image.entries[e]);
+        const Result<pool::BlockView> view = pool::DecodeBlock(block);
+        if (!view.ok()) co_return view.error();
+        const Place place = PlaceOf(view->key);
+        const std::optional<Match> first = co_await FindKey(op, image, place, view->key);
+        if (place.bucket != at || !first.has_value() || first->entry != e) {
+          co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
+                                                           Escape(view->key)));
+        }
       }
     }
   }
@@ -287,24 +398,51 @@ Task<Done> Table::Verify(Op& op) {
 
 // ---- engine ------------------------------------------------------------------------------------------
 
-// Fresh memory is zero, and that is an empty table already.
-Task<Done> ReferenceEngine::Format(Op& op) {
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  co_return Done{};
+uint64_t ReferenceEngine::empty_bytes() const { return RootBytes(options_.buckets); }
+
+OptionMap ReferenceEngine::recorded_options() const { return {{"buckets", std::to_string(options_.buckets)}}; }
+
+Task<std::vector<FarAddr>> ReferenceEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
+  std::vector<FarAddr> roots;
+  for (const NodeId node : nodes) {
+    const Result<FarAddr> root = co_await MakeRoot(op, pool.allocator(node)).Outcome();
+    if (root.ok()) {
+      roots.push_back(*root);
+      continue;
+    }
+    for (const FarAddr& made : roots) pool.allocator(made.node).FreeUnpublished(made, empty_bytes());
+    co_return root.error();
+  }
+  co_return std::move(roots);
 }
 
-std::unique_ptr<Index> ReferenceEngine::Open(fabric::Client& client) {
-  return std::make_unique<Table>(options_, client);
+Task<FarAddr> ReferenceEngine::MakeRoot(Op& op, pool::Allocator& allocator) {
+  const FarAddr root = co_await allocator.Allocate(op, empty_bytes());
+  const std::vector<std::byte> zeros(std::min(empty_bytes(), kZeroedByATrip));
+  for (uint64_t done = 0; done < empty_bytes(); done += zeros.size()) {
+    const std::span<const std::byte> part(zeros.data(), std::min<uint64_t>(zeros.size(), empty_bytes() - done));
+    co_await op.InOrder(Unreachable(Write(root + done, part)));
+  }
+  co_return root;
 }
 
-std::string ReferenceEngine::Describe(FarAddr at) const {
-  const uint64_t bucket = at.offset / sizeof(Bucket);
-  const uint64_t inside = at.offset % sizeof(Bucket);
-  if (at.node != NodeId{0} || bucket >= options_.buckets) return "";
-  if (inside < sizeof(Head)) return fmt::format("bucket {} head", bucket);
-  if (inside < kImagesOffset || inside >= kImagesOffset + 2 * sizeof(Image)) return fmt::format("bucket {}", bucket);
-  return fmt::format("bucket {} image {}+{}", bucket, (inside - kImagesOffset) / sizeof(Image),
-                     (inside - kImagesOffset) % sizeof(Image));
+std::unique_ptr<Index> ReferenceEngine::Open(pool::PoolClient& pool, std::vector<FarAddr> roots) {
+  return std::make_unique<Table>(options_, pool, std::move(roots));
+}
+
+std::string ReferenceEngine::Describe(FarAddr at, std::span<const FarAddr> roots) const {
+  for (const FarAddr& root : roots) {
+    const FarAddr first = FirstBucket(root);
+    if (at.node != root.node || at.offset < first.offset) continue;
+    const uint64_t bucket = (at.offset - first.offset) / sizeof(Bucket);
+    const uint64_t inside = (at.offset - first.offset) % sizeof(Bucket);
+    if (bucket >= options_.buckets) continue;
+    if (inside < sizeof(Head)) return fmt::format("bucket {} head", bucket);
+    if (inside < kImagesOffset) return fmt::format("bucket {}", bucket);
+    return fmt::format("bucket {} image {}+{}", bucket, (inside - kImagesOffset) / sizeof(Image),
+                       (inside - kImagesOffset) % sizeof(Image));
+  }
+  return "";
 }
 
 Result<Options> Options::Parse(const OptionMap& options) {
@@ -318,23 +456,20 @@ Result<Options> Options::Parse(const OptionMap& options) {
     }
     if (key == "buckets") {
       parsed.buckets = number;
-    } else if (key == "lease_us") {
-      parsed.lease = std::chrono::microseconds(number);
     } else if (key == "backoff_us") {
       parsed.backoff = std::chrono::microseconds(number);
     } else {
-      return Error(ErrorCode::kInvalidArgument, fmt::format("the reference table has no option '{}'; it has buckets, "
-                                                            "lease_us, backoff_us",
-                                                            Escape(key)));
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("the reference table has no option '{}'; it has buckets, backoff_us", Escape(key)));
     }
   }
   return parsed;
 }
 
-Result<std::unique_ptr<Engine>> MakeReferenceEngine(const OptionMap& options) {
+Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options) {
   Result<Options> parsed = Options::Parse(options);
   if (!parsed.ok()) return parsed.error();
-  return std::unique_ptr<Engine>(std::make_unique<ReferenceEngine>(*parsed));
+  return std::shared_ptr<Engine>(std::make_shared<ReferenceEngine>(*parsed));
 }
 
 }  // namespace farside::index::reference

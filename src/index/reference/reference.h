@@ -1,17 +1,17 @@
 // The reference table: the simplest table that is linearizable under everything the contract allows. It
-// exists to prove the fabric, the simulator and the checker, and to be read first; it is not fast, it
-// does not grow, and its keys and values are small. See docs/engines/reference.md.
+// exists to prove the fabric, the pool, the simulator and the checker, and to be read first; it is not fast,
+// and it does not grow. See docs/engines/reference.md.
 //
 // Invariants
 //   reference/1  The image that the head names is complete: sealed with the head's version.
 //   reference/2  Only the owner in the head writes to the bucket, and only to the image that the head does
-//                not name. An owner that may be dead is fenced before the lock is taken from it.
+//                not name. The lock is taken from an owner only when it is gone (pool/2).
 //   reference/3  A change is visible exactly from the CAS that turns the head (and frees the lock).
-//   reference/4  Every tenure of the lock ends with a higher version, so a head word that is seen again is that of the same
-//                tenure, and nothing has changed.
-//   reference/5  No two images of a bucket that may exist at the same time are sealed with one version. So an owner
+//   reference/4  No two images of a bucket that may exist at the same time are sealed with one version. So an owner
 //                that has taken the lock over skips the versions that its predecessors may have used: a torn READ
 //                could show the image of one with the head of the other.
+//   reference/5  A block is complete before the image that points to it counts, and is retired by the client
+//                whose CAS replaced it. Whoever found it holds a pin.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "index/index.h"
+#include "index/reference/change.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
+#include "pool/client.h"
 
 namespace farside::index::reference {
 
 struct Options {
-  uint64_t buckets = 4;
-  Nanos lease = std::chrono::microseconds(500);  // an owner that holds a lock for longer is taken for dead
-  Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; doubled up to the lease
+  uint64_t buckets = 4;                          // on each node
+  Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);
@@ -38,7 +40,7 @@ struct Options {
 
 class Table final : public Index {
  public:
-  Table(const Options& options, fabric::Client& client) : options_(options), client_(client) {}
+  Table(const Options& options, pool::PoolClient& pool, std::vector<fabric::FarAddr> roots);
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
   Task<bool> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
@@ -48,19 +50,45 @@ class Table final : public Index {
   Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
                            std::string_view desired) override;
   Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
+  Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
-  fabric::FarAddr BucketOf(std::string_view key) const;
+  struct Place {
+    fabric::FarAddr bucket;
+    uint64_t hash = 0;
+  };
+  // An entry of an image, and the block that it points to.
+  struct Match {
+    size_t entry = 0;
+    std::vector<std::byte> block;
+    std::string_view value;  // inside of the block
+  };
+  struct Changed {
+    bool was_present = false;
+    bool applied = false;
+    uint64_t counter = 0;
+  };
+
+  Place PlaceOf(std::string_view key) const;
+  fabric::FarAddr BucketAt(size_t part, uint64_t bucket) const;
 
   Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, Place place, const Bucket& bucket, uint64_t birth);
+  Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
+  Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, Place place, std::string_view key);
+  Task<std::vector<std::byte>> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry);
   Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Bucket>> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
+  Task<Done> GiveBack(fabric::Op& op, fabric::FarAddr at, const Bucket& bucket);
   Task<Done> Unlock(fabric::Op& op, fabric::FarAddr at, Head held);
-  Task<Done> Commit(fabric::Op& op, fabric::FarAddr at, Head held, Image image);
+  Task<Done> Commit(fabric::Op& op, fabric::FarAddr at, Head held, Image image, fabric::FarAddr block_at,
+                    std::vector<std::byte> block);
 
   const Options options_;
-  fabric::Client& client_;
+  pool::PoolClient& pool_;
+  const std::vector<fabric::FarAddr> roots_;
+  std::vector<fabric::NodeId> nodes_;
 };
 
 class ReferenceEngine final : public Engine {
@@ -68,15 +96,20 @@ class ReferenceEngine final : public Engine {
   explicit ReferenceEngine(const Options& options) : options_(options) {}
 
   std::string_view name() const override { return "reference"; }
-  uint64_t region_bytes() const override { return options_.buckets * sizeof(Bucket); }
-  Task<Done> Format(fabric::Op& op) override;
-  std::unique_ptr<Index> Open(fabric::Client& client) override;
-  std::string Describe(fabric::FarAddr at) const override;
+  uint32_t layout_version() const override { return kLayoutVersion; }
+  uint64_t empty_bytes() const override;
+  OptionMap recorded_options() const override;
+  Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
+                                            std::vector<fabric::NodeId> nodes) override;
+  std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override;
+  std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
 
  private:
+  Task<fabric::FarAddr> MakeRoot(fabric::Op& op, pool::Allocator& allocator);
+
   const Options options_;
 };
 
-Result<std::unique_ptr<Engine>> MakeReferenceEngine(const OptionMap& options);
+Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options);
 
 }  // namespace farside::index::reference

@@ -1,0 +1,45 @@
+#include "check/perform.h"
+
+#include <string>
+#include <utility>
+
+namespace farside::check {
+
+Task<Outcome> Perform(index::Index& index, fabric::Op& op, Call call) {
+  switch (call.kind) {
+    case Kind::kGet: {
+      std::string value;
+      const bool found = co_await index.Get(op, call.key, value);
+      Found answer;
+      if (found) answer.value = std::move(value);
+      co_return Outcome(std::move(answer));
+    }
+    case Kind::kPut: {
+      const bool inserted = co_await index.Put(op, call.key, call.value);
+      co_return Outcome(Stored{inserted});
+    }
+    case Kind::kInsert: {
+      const bool applied = co_await index.Insert(op, call.key, call.value);
+      co_return Outcome(Applied{applied});
+    }
+    case Kind::kUpdate: {
+      const bool applied = co_await index.Update(op, call.key, call.value);
+      co_return Outcome(Applied{applied});
+    }
+    case Kind::kDelete: {
+      const bool applied = co_await index.Delete(op, call.key);
+      co_return Outcome(Applied{applied});
+    }
+    case Kind::kCompareAndSet: {
+      const bool applied = co_await index.CompareAndSet(op, call.key, call.expected, call.value);
+      co_return Outcome(Applied{applied});
+    }
+    case Kind::kIncrement: {
+      const uint64_t counter = co_await index.Increment(op, call.key, call.delta);
+      co_return Outcome(Counted{counter});
+    }
+  }
+  co_return Error(ErrorCode::kUnsupported, "no such operation");
+}
+
+}  // namespace farside::check

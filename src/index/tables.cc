@@ -1,0 +1,205 @@
+#include "index/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace farside::index {
+
+using fabric::FarAddr;
+using fabric::NodeId;
+using fabric::Op;
+using pool::TableInfo;
+
+namespace {
+
+constexpr int kMostGraceRounds = 10'000;
+
+// What a table occupies, block by block.
+class Collected final : public pool::Reach {
+ public:
+  void Mark(FarAddr block, uint64_t bytes) override { blocks.emplace_back(block, bytes); }
+  std::vector<std::pair<FarAddr, uint64_t>> blocks;
+};
+
+}  // namespace
+
+std::string ToText(const OptionMap& options) {
+  std::string text;
+  for (const auto& [key, value] : options) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
+Result<OptionMap> ParseOptions(std::string_view text) {
+  OptionMap options;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const size_t equals = word.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      return Error(ErrorCode::kCorrupt, fmt::format("the options of a table have a word that is not k=v: '{}'", Escape(word)));
+    }
+    options.emplace(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return options;
+}
+
+Tables::Tables(pool::PoolClient& pool, FindEngine find_engine) : pool_(pool), find_engine_(std::move(find_engine)) {}
+
+pool::Membership& Tables::HomeOf(std::string_view name) { return pool_.member(pool::HomeOf(name, pool_.nodes())); }
+
+Result<std::shared_ptr<Engine>> Tables::EngineOf(const TableInfo& info) const {
+  const Result<OptionMap> options = ParseOptions(info.options);
+  if (!options.ok()) return options.error();
+  Result<std::shared_ptr<Engine>> engine = find_engine_(info.engine, *options);
+  if (!engine.ok()) return engine;
+  if ((*engine)->layout_version() != info.engine_layout_version) {
+    return Error(ErrorCode::kVersionMismatch,
+                 fmt::format("table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
+                             "that made it, and import it",
+                             info.name, info.engine_layout_version, info.engine, (*engine)->layout_version()));
+  }
+  return engine;
+}
+
+Task<OpenTable> Tables::OpenFound(TableInfo info, uint64_t validated_at) {
+  Result<std::shared_ptr<Engine>> engine = EngineOf(info);
+  if (!engine.ok()) co_return engine.error();
+  OpenTable table;
+  table.engine = std::move(*engine);
+  table.index = table.engine->Open(pool_, info.roots);
+  table.info = std::move(info);
+  table.validated_at = validated_at;
+  co_return std::move(table);
+}
+
+Task<std::vector<FarAddr>> Tables::MakeRoots(Op& op, TableInfo info) {
+  const Result<std::shared_ptr<Engine>> engine = EngineOf(info);
+  if (!engine.ok()) co_return engine.error();
+  std::vector<FarAddr> roots = co_await (*engine)->Create(op, pool_, info.nodes);
+  co_return std::move(roots);
+}
+
+Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engine, OptionMap options) {
+  const Result<std::shared_ptr<Engine>> made = find_engine_(engine, options);
+  if (!made.ok()) co_return made.error();
+  pool::TableSpec spec;
+  spec.name = name;
+  spec.engine = engine;
+  spec.options = ToText((*made)->recorded_options());
+  spec.engine_layout_version = (*made)->layout_version();
+  for (size_t node = 0; node < pool_.nodes(); ++node) spec.nodes.push_back(static_cast<NodeId>(node));
+  const std::string wanted = spec.options;
+
+  pool::Membership& home = HomeOf(name);
+  const uint64_t validated_at = home.control().catalog_changes;
+  pool::Catalog catalog(home);
+  // From here to the end: what is allocated is reachable when the catalog says so.
+  std::optional<pool::PoolClient::Pin> pin;
+  pool::Catalog::MakeRoots make_roots = [this, &pin](Op& make_op, TableInfo info) {
+    pin.emplace(pool_.Begin());
+    return MakeRoots(make_op, std::move(info));
+  };
+  const pool::CreateOutcome outcome = co_await catalog.Create(op, std::move(spec), std::move(make_roots));
+  if (outcome.table.engine != engine || outcome.table.options != wanted) {
+    co_return Error(ErrorCode::kAlreadyExists,
+                    fmt::format("table '{}' exists with engine {} and options '{}'; drop it first, or open it as it is",
+                                Escape(name), outcome.table.engine, outcome.table.options));
+  }
+  OpenTable table = co_await OpenFound(outcome.table, validated_at);
+  co_return std::move(table);
+}
+
+Task<OpenTable> Tables::Open(Op& op, std::string name) {
+  pool::Membership& home = HomeOf(name);
+  const uint64_t validated_at = home.control().catalog_changes;
+  pool::Catalog catalog(home);
+  TableInfo info = co_await catalog.Open(op, name);
+  OpenTable table = co_await OpenFound(std::move(info), validated_at);
+  co_return std::move(table);
+}
+
+Task<Done> Tables::Validate(Op& op, OpenTable& table) {
+  pool::Membership& home = HomeOf(table.info.name);
+  const uint64_t changes = home.control().catalog_changes;
+  if (changes == table.validated_at) co_return Done{};
+  pool::Catalog catalog(home);
+  const bool there = co_await catalog.StillThere(op, table.info);
+  if (!there) {
+    co_return Error(ErrorCode::kNotFound, fmt::format("table '{}' was dropped", Escape(table.info.name)));
+  }
+  table.validated_at = changes;
+  co_return Done{};
+}
+
+Task<std::vector<TableInfo>> Tables::List(Op& op) {
+  std::vector<TableInfo> all;
+  for (size_t node = 0; node < pool_.nodes(); ++node) {
+    pool::Catalog catalog(pool_.member(static_cast<NodeId>(node)));
+    std::vector<TableInfo> tables = co_await catalog.List(op);
+    std::move(tables.begin(), tables.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(), [](const TableInfo& a, const TableInfo& b) { return a.name < b.name; });
+  co_return std::move(all);
+}
+
+Task<Done> Tables::Walk(Op& op, pool::Reach& reach) {
+  for (size_t node = 0; node < pool_.nodes(); ++node) {
+    pool::Catalog catalog(pool_.member(static_cast<NodeId>(node)));
+    const std::vector<TableInfo> tables = co_await catalog.TablesToWalk(op);
+    for (const TableInfo& info : tables) {
+      const Result<std::shared_ptr<Engine>> engine = EngineOf(info);
+      if (!engine.ok()) co_return engine.error();
+      const std::unique_ptr<Index> index = (*engine)->Open(pool_, info.roots);
+      co_await index->Walk(op, reach);
+    }
+  }
+  co_return Done{};
+}
+
+// Until every client on every node of the table has moved past the call.
+Task<Done> Tables::WaitForGrace(Op& op, size_t nodes) {
+  // Shared with the callbacks, which may outlive this coroutine if an error ends it.
+  const auto waiting = std::make_shared<size_t>(nodes);
+  for (size_t node = 0; node < nodes; ++node) {
+    pool_.AfterGrace(static_cast<NodeId>(node), [waiting] { --*waiting; });
+  }
+  const Nanos pause = std::max(pool_.member(NodeId{0}).options().lease / 64, Nanos(1));
+  for (int round = 0; *waiting > 0; ++round) {
+    if (round == kMostGraceRounds) co_return Error(ErrorCode::kContended, "other clients did not move on; try again later");
+    co_await pool_.Maintain(op);
+    if (*waiting > 0) co_await op.Pause(pause);
+  }
+  co_return Done{};
+}
+
+Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
+  const Result<std::shared_ptr<Engine>> engine = EngineOf(info);
+  if (!engine.ok()) co_return engine.error();
+  const std::unique_ptr<Index> index = (*engine)->Open(pool_, info.roots);
+  Collected collected;
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  co_await index->Walk(op, collected);
+  // A walk may come to a block twice; it is retired once.
+  std::sort(collected.blocks.begin(), collected.blocks.end());
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  collected.blocks.erase(std::unique(collected.blocks.begin(), collected.blocks.end(), same), collected.blocks.end());
+  for (const auto& [block, bytes] : collected.blocks) {
+    pool_.allocator(block.node).Retire(block, bytes, pin.epoch(block.node));
+  }
+  co_return Done{};
+}
+
+Task<Done> Tables::Drop(Op& op, std::string name) {
+  pool::Catalog catalog(HomeOf(name));
+  pool::Catalog::WaitForGrace wait_for_grace = [this](Op& wait_op) { return WaitForGrace(wait_op, pool_.nodes()); };
+  pool::Catalog::FreeTable free_table = [this](Op& free_op, TableInfo info) { return FreeTable(free_op, std::move(info)); };
+  co_await catalog.Drop(op, std::move(name), std::move(wait_for_grace), std::move(free_table));
+  co_return Done{};
+}
+
+}  // namespace farside::index

@@ -1,0 +1,66 @@
+// The tables of a pool by name, as one client of it sees them: making, opening, dropping, and walking all of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/op.h"
+#include "farside/result.h"
+#include "farside/task.h"
+#include "index/index.h"
+#include "pool/catalog.h"
+#include "pool/client.h"
+#include "pool/reach.h"
+
+namespace farside::index {
+
+// An engine by its name, with options; kInvalidArgument if there is no such engine or option.
+using FindEngine = std::function<Result<std::shared_ptr<Engine>>(std::string_view name, const OptionMap& options)>;
+
+// "buckets=64 backoff_us=2", as the catalog records it; and back.
+std::string ToText(const OptionMap& options);
+Result<OptionMap> ParseOptions(std::string_view text);
+
+// A table that this client has open.
+struct OpenTable {
+  pool::TableInfo info;
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<Index> index;
+  uint64_t validated_at = 0;  // catalog_changes of its home, as known before its entry was read (catalog/5)
+};
+
+class Tables {
+ public:
+  Tables(pool::PoolClient& pool, FindEngine find_engine);
+
+  // Makes an empty table on all nodes of the pool, or opens the one that has this name already: `options` that differ from
+  // those it was made with are an error.
+  Task<OpenTable> CreateOrOpen(fabric::Op& op, std::string name, std::string engine, OptionMap options);
+  Task<OpenTable> Open(fabric::Op& op, std::string name);
+  // Fails with kNotFound if the table was dropped since it was opened. Costs a trip only if the catalog has changed;
+  // to be awaited before an operation begins.
+  Task<Done> Validate(fabric::Op& op, OpenTable& table);
+  // Of all nodes, in the order of their names.
+  Task<std::vector<pool::TableInfo>> List(fabric::Op& op);
+  // Frees every byte of the table, after a grace period.
+  Task<Done> Drop(fabric::Op& op, std::string name);
+
+  // Marks what is reachable from any table; what PoolClient::set_walk wants.
+  Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
+
+ private:
+  pool::Membership& HomeOf(std::string_view name);
+  Task<OpenTable> OpenFound(pool::TableInfo info, uint64_t validated_at);
+  Task<std::vector<fabric::FarAddr>> MakeRoots(fabric::Op& op, pool::TableInfo info);
+  Task<Done> WaitForGrace(fabric::Op& op, size_t nodes);
+  Task<Done> FreeTable(fabric::Op& op, pool::TableInfo info);
+  Result<std::shared_ptr<Engine>> EngineOf(const pool::TableInfo& info) const;
+
+  pool::PoolClient& pool_;
+  const FindEngine find_engine_;
+};
+
+}  // namespace farside::index

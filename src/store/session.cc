@@ -1,0 +1,27 @@
+#include "store/session.h"
+
+#include <utility>
+#include <vector>
+
+#include "pool/superblock.h"
+
+namespace farside::store {
+
+Session::Session(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_engine)
+    : pool_(std::move(pool)), tables_(*pool_, std::move(find_engine)) {
+  // The dead leave blocks behind that only a walk through all tables can tell from those in use.
+  pool_->set_walk([this](fabric::Op& op, pool::Reach& reach) { return tables_.Walk(op, reach); });
+}
+
+Task<std::unique_ptr<Session>> Session::Join(fabric::Op& op, fabric::Client& client, index::FindEngine find_engine,
+                                             pool::ClientOptions options) {
+  std::vector<pool::Geometry> geometries;
+  for (size_t node = 0; node < client.region_bytes().size(); ++node) {
+    geometries.push_back(co_await pool::ReadGeometry(op, static_cast<fabric::NodeId>(node)));
+  }
+  std::unique_ptr<pool::PoolClient> pool =
+      co_await pool::PoolClient::Join(op, client, std::move(geometries), options);
+  co_return std::unique_ptr<Session>(new Session(std::move(pool), std::move(find_engine)));
+}
+
+}  // namespace farside::store
