@@ -4,6 +4,7 @@
 // programmers.
 #include "tools/command_line.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,53 @@ constexpr const char* kDemoFooter =
 Example:
   farside demo)";
 
+constexpr const char* kFsckFooter =
+    R"(Walks every table of the pool and looks at every byte outside of them: what is leaked, reachable from two tables
+or damaged is a line with advice, followed by where the bytes are. Nothing is changed. Exits with 1 if anything is
+leaked or damaged, or a table could not be walked, and with 3 if the pool cannot be opened.
+
+URL is file:PATH, or embedded: for a pool that is made for the check.
+
+Examples:
+  farside fsck file:pool.farside
+  farside fsck --json file:pool.farside)";
+
+constexpr const char* kTableFooter =
+    R"(URL is file:PATH, or 'file:PATH?size=1GiB' for a file that is made if it does not exist (quoted, since shells
+have other plans with '?'), or embedded: for a pool that is gone when the command has ended.
+
+Examples:
+  farside table create 'file:pool.farside?size=64MiB' users --engine reference --option buckets=64
+  farside table list file:pool.farside
+  farside table show file:pool.farside users
+  farside table drop file:pool.farside users)";
+
+constexpr const char* kTableCreateFooter =
+    R"(A pool that does not exist is made if the URL has a size. If the table is there already, with this engine and these
+options, nothing is done; with others it is an error. If there is no room, nothing is changed.
+
+Examples:
+  farside table create 'file:pool.farside?size=64MiB' users --engine reference --option buckets=64
+  farside table create file:pool.farside sessions --engine reference)";
+
+constexpr const char* kTableListFooter =
+    R"(Examples:
+  farside table list file:pool.farside
+  farside table list --json file:pool.farside)";
+
+constexpr const char* kTableShowFooter =
+    R"(Walks the table to count its keys and its bytes.
+
+Examples:
+  farside table show file:pool.farside users
+  farside table show --json file:pool.farside users)";
+
+constexpr const char* kTableDropFooter =
+    R"(Frees every byte of the table. There is no way back, and no question is asked.
+
+Example:
+  farside table drop file:pool.farside users)";
+
 constexpr uint64_t kMostSeeds = 1'000'000'000;
 constexpr uint64_t kLastFirstSeed = 1'000'000'000'000'000'000;
 
@@ -63,11 +111,13 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() { column_width(22); }
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    const bool has_commands = !app->get_subcommands({}).empty();
-    const bool has_operand =
-        !app->get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
-    return fmt::format("\nUsage: {} {}\n", name,
-                       has_commands ? "COMMAND [OPTIONS]" : (has_operand ? "[COMMAND]" : "[OPTIONS]"));
+    std::string words = app->get_subcommands({}).empty() ? "" : " COMMAND";
+    for (const CLI::Option* option : app->get_options()) {
+      if (!option->get_positional()) continue;
+      const std::string operand = option->get_name(true);
+      words += option->get_required() ? " " + operand : " [" + operand + "]";
+    }
+    return fmt::format("\nUsage: {}{}{}\n", name, words, words == " [COMMAND]" ? "" : " [OPTIONS]");
   }
 };
 
@@ -101,23 +151,41 @@ void ReadRun(const std::string& text, CheckCommand& command) {
   command.replay = *run;
 }
 
-void ReadEngineOptions(const std::vector<std::string>& texts, CheckCommand& command) {
+void ReadEngineOptions(const std::vector<std::string>& texts, index::OptionMap& options) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
       Complain("--option", fmt::format("'{}' is not of the form name=value", Escape(text)));
     }
-    command.options[text.substr(0, equals)] = text.substr(equals + 1);
+    options[text.substr(0, equals)] = text.substr(equals + 1);
   }
+}
+
+void AddEngine(CLI::App& app, std::string& into, const std::string& about) {
+  app.add_option("--engine", into, fmt::format("{}: {}", about, EngineNames()))
+      ->option_text("NAME")
+      ->take_last();
+}
+
+void AddEngineOptions(CLI::App& app, index::OptionMap& into) {
+  app.add_option_function<std::vector<std::string>>(
+         "--option", [&into](const std::vector<std::string>& texts) { ReadEngineOptions(texts, into); },
+         "An option of the engine; may be repeated")
+      ->option_text("K=V")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void AddOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about) {
+  app.add_option(name, into, about)->option_text(" ")->required();
 }
 
 CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
   CLI::App* check = app.add_subcommand("check", "Search simulated runs of an engine for wrong histories");
   check->footer(kCheckFooter);
   check::CampaignOptions& campaign = command.campaign;
-  check->add_option("--engine", command.engine, "The engine to check: " + EngineNames())
-      ->option_text("NAME")
-      ->take_last();
+  AddEngine(*check, command.engine, "The engine to check");
   AddNumber(*check, "--seeds", campaign.seeds, 1, kMostSeeds, "How many seeds");
   AddNumber(*check, "--first-seed", campaign.first_seed, 0, kLastFirstSeed, "The first of them");
   AddNumber(*check, "--clients", campaign.shape.clients, 1, 64, "Clients of a run");
@@ -131,15 +199,7 @@ CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
           "Run this one run again and show it; see below")
       ->option_text("RUN")
       ->take_last();
-  check
-      ->add_option_function<std::vector<std::string>>(
-          "--option",
-          [&command](const std::vector<std::string>& texts) { ReadEngineOptions(texts, command); },
-          "An option of the engine; may be repeated")
-      ->option_text("K=V")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
+  AddEngineOptions(*check, command.options);
   AddFlag(*check, "--trace", command.trace, "Show every verb of the first violation; a replay always does");
   AddFlag(*check, "--json", command.json,
           "Print one JSON object; with --trace, its field \"trace\" has the verbs");
@@ -147,6 +207,26 @@ CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
     check->add_option("--mutant", command.mutant, "The planted bug to switch on")->group("")->take_last();
   }
   return check;
+}
+
+CLI::App* AddFsck(CLI::App& app, FsckCommand& command) {
+  CLI::App* fsck =
+      app.add_subcommand("fsck", "Check a pool: what every byte of it is, and what is wrong with it");
+  fsck->footer(kFsckFooter);
+  AddOperand(*fsck, "URL", command.url, "The pool");
+  AddFlag(*fsck, "--json", command.json, "Print one JSON object");
+  return fsck;
+}
+
+CLI::App* AddTableVerb(CLI::App& table, const char* name, const char* about, const char* footer,
+                       TableCommand& command) {
+  CLI::App* verb = table.add_subcommand(name, about);
+  verb->footer(footer);
+  verb->group("Commands");
+  AddOperand(*verb, "URL", command.url, "The pool");
+  if (command.verb != TableCommand::Verb::kList) AddOperand(*verb, "NAME", command.name, "The table");
+  AddFlag(*verb, "--json", command.json, "Print one JSON object");
+  return verb;
 }
 
 std::string Commands(const CLI::App& app) {
@@ -169,9 +249,9 @@ std::string InOurWords(const std::string& mismatch) {
 }
 
 // What nobody understood.
-std::string Unexpected(const CLI::App& app, const CLI::App* command, const std::string& text) {
+std::string Unexpected(const CLI::App& app, const std::string& text) {
   if (text.starts_with('-')) return NoSuch("option", text);
-  if (command != nullptr) return fmt::format("'{}' is one word too many", Escape(text));
+  if (app.get_subcommands({}).empty()) return fmt::format("'{}' is one word too many", Escape(text));
   return fmt::format("{}; there is: {}", NoSuch("command", text), Commands(app));
 }
 
@@ -196,9 +276,13 @@ class Parser {
     doctor_app_ = app_.add_subcommand("doctor", "Say what this machine can do, and how it could do more");
     doctor_app_->footer(kDoctorFooter);
     AddFlag(*doctor_app_, "--json", doctor_.json, "Print one JSON object");
+    fsck_app_ = AddFsck(app_, fsck_);
     help_app_ = app_.add_subcommand("help", "Print the help of a command");
-    help_app_->add_option("COMMAND", help_topic_, "The command; without one, this program")->option_text(" ");
+    help_app_->add_option("COMMAND", help_topic_, "The command; without one, this program")
+        ->option_text(" ")
+        ->expected(0, 2);
     help_app_->footer("Example:\n  farside help check");
+    AddTable();
     for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
   }
 
@@ -211,6 +295,9 @@ class Parser {
       return Answer{fmt::format("{}\n", version.what())};
     } catch (const CLI::ArgumentMismatch& mismatch) {
       return Bad(InOurWords(mismatch.what()));
+    } catch (const CLI::RequiredError& missing) {
+      const std::string text = missing.what();  // "URL is required"
+      return Bad(text.substr(0, text.find(' ')) + " is missing");
     } catch (const CLI::ValidationError& complaint) {
       return Bad(complaint.what());
     } catch (const CLI::ParseError& error) {
@@ -220,25 +307,57 @@ class Parser {
   }
 
  private:
-  const CLI::App* Chosen() const {
-    const std::vector<CLI::App*> chosen = app_.get_subcommands();
-    return chosen.empty() ? nullptr : chosen.front();
+  void AddTable() {
+    table_app_ = app_.add_subcommand("table", "Make, list, show and drop the tables of a pool");
+    table_app_->footer(kTableFooter);
+    table_app_->require_subcommand(0, 1);
+    table_app_->get_formatter()->label("Subcommands", "Commands");
+    create_.verb = TableCommand::Verb::kCreate;
+    list_.verb = TableCommand::Verb::kList;
+    show_.verb = TableCommand::Verb::kShow;
+    drop_.verb = TableCommand::Verb::kDrop;
+    create_app_ = AddTableVerb(*table_app_, "create", "Make a table", kTableCreateFooter, create_);
+    AddEngine(*create_app_, create_.engine, "The engine of the table");
+    AddEngineOptions(*create_app_, create_.options);
+    list_app_ = AddTableVerb(*table_app_, "list", "List the tables", kTableListFooter, list_);
+    show_app_ = AddTableVerb(*table_app_, "show", "Show a table: its engine, its options, its size",
+                             kTableShowFooter, show_);
+    drop_app_ = AddTableVerb(*table_app_, "drop", "Drop a table", kTableDropFooter, drop_);
   }
 
-  BadUsage Bad(std::string why) const {
-    const CLI::App* chosen = Chosen();
-    return {chosen == nullptr ? "farside" : fmt::format("farside {}", chosen->get_name()), std::move(why)};
+  // The innermost command that was named, or the program.
+  const CLI::App& Chosen() const {
+    const CLI::App* chosen = &app_;
+    while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+    return *chosen;
   }
+
+  static std::string FullName(const CLI::App& app) {
+    return app.get_parent() == nullptr ? "farside" : FullName(*app.get_parent()) + " " + app.get_name();
+  }
+
+  BadUsage Bad(std::string why) const { return {FullName(Chosen()), std::move(why)}; }
 
   CommandLine Interpret() const {
-    const CLI::App* chosen = Chosen();
+    const CLI::App* chosen = &Chosen();
     const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
-    if (!extras.empty()) return Bad(Unexpected(app_, chosen, extras.front()));
-    if (chosen == nullptr) return NothingAsked{app_.help()};
+    if (!extras.empty()) return Bad(Unexpected(*chosen, extras.front()));
+    if (chosen == &app_) return NothingAsked{app_.help()};
     if (chosen == check_app_) return InterpretCheck();
     if (chosen == doctor_app_) return doctor_;
     if (chosen == demo_app_) return demo_;
+    if (chosen == fsck_app_) return fsck_;
+    if (chosen == table_app_) return NothingAsked{table_app_->help("farside")};
+    if (chosen == create_app_) return InterpretCreate();
+    if (chosen == list_app_) return list_;
+    if (chosen == show_app_) return show_;
+    if (chosen == drop_app_) return drop_;
     return InterpretHelp();
+  }
+
+  CommandLine InterpretCreate() const {
+    if (create_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    return create_;
   }
 
   CommandLine InterpretCheck() const {
@@ -247,12 +366,20 @@ class Parser {
   }
 
   CommandLine InterpretHelp() const {
-    if (help_topic_.empty())
-      return Answer{app_.get_formatter()->make_help(&app_, "farside", CLI::AppFormatMode::Normal)};
-    for (const CLI::App* command : app_.get_subcommands({})) {
-      if (command->get_name() == help_topic_) return Answer{command->help("farside")};
+    const CLI::App* topic = &app_;
+    for (const std::string& word : help_topic_) {
+      const std::vector<const CLI::App*> commands = topic->get_subcommands({});
+      const auto named = std::find_if(commands.begin(), commands.end(), [&word](const CLI::App* command) {
+        return command->get_name() == word;
+      });
+      if (named == commands.end()) return Bad(Unexpected(*topic, word));
+      topic = *named;
     }
-    return Bad(Unexpected(app_, nullptr, help_topic_));
+    if (topic == &app_) {
+      return Answer{app_.get_formatter()->make_help(&app_, "farside", CLI::AppFormatMode::Normal)};
+    }
+    const std::string name = FullName(*topic);
+    return Answer{topic->help(name.substr(0, name.rfind(' ')))};
   }
 
   CLI::App app_;
@@ -260,10 +387,21 @@ class Parser {
   CLI::App* demo_app_ = nullptr;
   CLI::App* doctor_app_ = nullptr;
   CLI::App* help_app_ = nullptr;
+  CLI::App* fsck_app_ = nullptr;
+  CLI::App* table_app_ = nullptr;
+  CLI::App* create_app_ = nullptr;
+  CLI::App* list_app_ = nullptr;
+  CLI::App* show_app_ = nullptr;
+  CLI::App* drop_app_ = nullptr;
   CheckCommand check_;
   DemoCommand demo_;
   DoctorCommand doctor_;
-  std::string help_topic_;
+  FsckCommand fsck_;
+  TableCommand create_;
+  TableCommand list_;
+  TableCommand show_;
+  TableCommand drop_;
+  std::vector<std::string> help_topic_;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "tools/check.h"
 #include "tools/demo.h"
 #include "tools/doctor.h"
+#include "tools/fsck.h"
+#include "tools/table.h"
 
 namespace farside::tools {
 
@@ -25,7 +27,8 @@ struct BadUsage {
   std::string why;
 };
 
-using CommandLine = std::variant<Answer, NothingAsked, BadUsage, CheckCommand, DoctorCommand, DemoCommand>;
+using CommandLine = std::variant<Answer, NothingAsked, BadUsage, CheckCommand, DoctorCommand, DemoCommand,
+                                 FsckCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);

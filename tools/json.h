@@ -5,10 +5,17 @@
 
 #include "tools/check_report.h"
 #include "tools/doctor.h"
+#include "tools/fsck.h"
+#include "tools/table_report.h"
 
 namespace farside::tools {
 
 std::string ToJson(const CheckCommand& command, const CheckResult& result);
 std::string ToJson(const DoctorReport& report);
+std::string ToJson(const FsckCommand& command, const PoolReport& report);
+std::string ToJson(const TableList& list);
+std::string ToJson(const ShownTable& table);
+std::string ToJson(const MadeTable& table);
+std::string ToJson(const DroppedTable& table);
 
 }  // namespace farside::tools

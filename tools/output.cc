@@ -34,6 +34,11 @@ ExitCode CouldNotRun(std::string_view command, std::string_view why) {
   return kCouldNotRun;
 }
 
+ExitCode BadUrl(std::string_view command, const Error& error) {
+  return error.code() == ErrorCode::kUnsupported ? CouldNotRun(command, error.message())
+                                                 : WrongUsage(command, error.message());
+}
+
 std::string Grouped(uint64_t number) {
   const std::string digits = fmt::format("{}", number);
   std::string text;

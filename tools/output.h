@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "farside/result.h"
 #include "tools/exit_code.h"
 
 namespace farside::tools {
@@ -18,6 +19,8 @@ ExitCode FinishOutput(ExitCode code);
 // One line on stderr, and the exit code that goes with it. `command` is "farside" or "farside check".
 ExitCode WrongUsage(std::string_view command, std::string_view why);
 ExitCode CouldNotRun(std::string_view command, std::string_view why);
+// The same for a pool URL that was not understood: wrong usage, unless other versions know it.
+ExitCode BadUrl(std::string_view command, const Error& error);
 
 // 1234567 as "1,234,567".
 std::string Grouped(uint64_t number);

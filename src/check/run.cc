@@ -252,6 +252,7 @@ class Actor {
     for (size_t node = 0; node < stage.geometries.size(); ++node) {
       pool::FsckOptions options;
       options.nobody_runs = true;
+      options.read_blocks = false;  // the auditor has verified them
       const pool::FsckReport report =
           co_await pool::Fsck(op, static_cast<fabric::NodeId>(node), stage.geometries[node], reached, options);
       const uint64_t lost = report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;

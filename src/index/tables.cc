@@ -111,6 +111,7 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
                                 Escape(name), outcome.table.engine, outcome.table.options));
   }
   OpenTable table = co_await OpenFound(outcome.table, validated_at);
+  table.created = outcome.created;
   co_return std::move(table);
 }
 

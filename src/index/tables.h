@@ -29,6 +29,7 @@ struct OpenTable {
   pool::TableInfo info;
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Index> index;
+  bool created = false;       // just now; otherwise it was there
   uint64_t validated_at = 0;  // catalog_changes of its home, as known before its entry was read (catalog/5)
 };
 
@@ -48,6 +49,9 @@ class Tables {
   // Frees every byte of the table, after a grace period.
   Task<Done> Drop(fabric::Op& op, std::string name);
 
+  // The engine that a table was made with. kInvalidArgument if this build has none of that name, kVersionMismatch if
+  // its layout is another one.
+  Result<std::shared_ptr<Engine>> EngineOf(const pool::TableInfo& info) const;
   // Marks what is reachable from any table; what PoolClient::set_walk wants.
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
 
@@ -57,7 +61,6 @@ class Tables {
   Task<std::vector<fabric::FarAddr>> MakeRoots(fabric::Op& op, pool::TableInfo info);
   Task<Done> WaitForGrace(fabric::Op& op, size_t nodes);
   Task<Done> FreeTable(fabric::Op& op, pool::TableInfo info);
-  Result<std::shared_ptr<Engine>> EngineOf(const pool::TableInfo& info) const;
 
   pool::PoolClient& pool_;
   const FindEngine find_engine_;

@@ -20,6 +20,7 @@ constexpr int kSyncsPerLease = 8;
 // How long to wait for others to move on: some leases, looking a few times in each.
 constexpr int kGracePausesPerLease = 16;
 constexpr int kMostGraceRounds = 1000;
+constexpr int kRoundsForBurials = 4;
 // Attempts to see all detached verbs completed; if it fails, the epoch waits for the next sync.
 constexpr int kMostDrainPauses = 64;
 
@@ -249,7 +250,11 @@ Task<Done> PoolClient::Leave(Op& op) {
     co_await Maintain(op);
     const bool sweep_due = walk_ && std::any_of(nodes_.begin(), nodes_.end(),
                                                 [](const auto& node) { return node->allocator.SweepDue(); });
-    if (NeedsGrace() || sweep_due) {
+    // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
+    // while only would never get to it.
+    const bool burying = walk_ && round < kRoundsForBurials &&
+                         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
+    if (NeedsGrace() || sweep_due || burying) {
       co_await op.Pause(GracePause());
       continue;
     }

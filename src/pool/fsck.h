@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,8 +43,8 @@ class Reached final : public Reach {
   void BeginTable(std::string name) { tables_.push_back(std::move(name)); }
 
   void Mark(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, false); }
-  // The same, for a key and its value (pool/block.h), whose bytes can be checked.
-  void MarkBlock(fabric::FarAddr block, uint64_t bytes) { Add(block, bytes, true); }
+  // The bytes of a key and its value can be checked.
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, true); }
 
  private:
   friend class NodeCheck;
@@ -74,6 +75,10 @@ struct FsckOptions {
   bool nobody_runs = false;
   // READs the blocks that were marked as such, and checks their bytes.
   bool read_blocks = true;
+  // Every table was walked to its end. If not, nobody can say whether what was not reached is leaked.
+  bool all_walked = true;
+  // Told now and then how many chunks have been checked.
+  std::function<void(uint64_t chunks)> progress = {};
 };
 
 // Every byte of the region is counted in exactly one of these.
@@ -86,6 +91,7 @@ struct FsckBytes {
   uint64_t held = 0;         // not reachable, but perhaps in the hands of a living client
   uint64_t abandoned = 0;    // of the dead; whoever adopts it sweeps it
   uint64_t leaked = 0;
+  uint64_t unknown = 0;  // not reached, when not every table could be walked
   uint64_t damaged = 0;  // nobody can say what it is
 
   uint64_t Total() const;

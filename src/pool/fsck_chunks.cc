@@ -96,6 +96,7 @@ Task<Done> NodeCheck::CheckChunks() {
     }
     co_await batch;
     for (uint64_t i = 0; i < count; ++i) CheckChunk(static_cast<uint32_t>(first + i), bitmaps[i]);
+    if (options_.progress) options_.progress(first + count);
   }
   co_return Done{};
 }
@@ -161,6 +162,7 @@ void NodeCheck::CheckOwner(uint32_t chunk, ChunkWord word) {
 }
 
 uint64_t* NodeCheck::Unreachable(Fate owner) {
+  if (!options_.all_walked) return &report_.bytes.unknown;
   switch (owner) {
     case Fate::kAlive: return &report_.bytes.held;
     case Fate::kDead: return &report_.bytes.abandoned;

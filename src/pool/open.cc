@@ -86,7 +86,8 @@ void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
     std::byte* const at = region.data() + geometry.client_slot(slot);
     const ClientWord word(LoadU64(at));
     if (word.state() != ClientState::kJoining && word.state() != ClientState::kLive) continue;
-    StoreU64(at, ClientWord(ClientState::kFenced, word.generation(), fabric::ClientId::kNone).word());
+    // Bits that nobody should have set stay, so that a check finds them.
+    StoreU64(at, ClientWord::FabricClient::Set(word.With(ClientState::kFenced).word(), 0));
     ++departed;
   }
   if (departed == 0) return;

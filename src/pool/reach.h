@@ -19,6 +19,8 @@ class Reach {
   // `bytes` as asked for when the block was allocated, or anything of the same size class. May be called more
   // than once for a block, and with addresses of other nodes.
   virtual void Mark(fabric::FarAddr block, uint64_t bytes) = 0;
+  // The same, for a key and its value (pool/block.h).
+  virtual void MarkBlock(fabric::FarAddr block, uint64_t bytes) { Mark(block, bytes); }
 };
 
 }  // namespace farside::pool

@@ -66,7 +66,7 @@ expect_status 0
 expect_out "the fault did not happen: the run has verbs 0 to"
 
 # ---- so many clients on one key that the checker gives up: neither fine nor a violation
-crowd=(check --engine reference --clients 40 --keys 1)
+crowd=(check --engine reference --clients 64 --ops 20 --keys 1)
 run "${crowd[@]}" --seeds 1 --json
 expect_status 1
 expect_json '(o["histories"], o["violations"], o["undecided"]) == (1, 0, 1)' 'o["first_violation"] is None' \

@@ -11,6 +11,8 @@ set -u
   exit 1
 }
 
+FARSIDE=$(realpath "$FARSIDE") # tests change the folder
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failures=0
@@ -106,3 +108,20 @@ END
 }
 
 escape=$'\033'
+
+# Could not run: exit code 3, and exactly one line on stderr, which has this text in it.
+expect_refusal() {
+  expect_status 3
+  expect_no_out
+  [[ $(wc -l <"$err") == 1 ]] || fail "not one line on stderr: $(head -c 1000 "$err")"
+  expect_err "$1"
+}
+
+# Writes bytes into a file: poke FILE OFFSET HEX.
+poke() {
+  python3 -c 'import sys; f = open(sys.argv[1], "r+b"); f.seek(int(sys.argv[2])); f.write(bytes.fromhex(sys.argv[3]))' "$@"
+}
+
+# remember FILE... and then expect_unchanged: no byte of them has changed.
+remember() { sha256sum "$@" >"$scratch/remembered"; }
+expect_unchanged() { sha256sum --quiet -c "$scratch/remembered" >/dev/null 2>&1 || fail "a file has changed"; }

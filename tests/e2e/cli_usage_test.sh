@@ -2,6 +2,7 @@
 # Given the binary. When it is asked for help, or called in a wrong way.
 # Expect help with an example that works for every command; exit code 2 and one line that names the mistake.
 source "$(dirname "$0")/cli_common.sh"
+cd "$scratch" || exit 1 # examples make a pool
 
 # ---- what one may ask for
 run --version
@@ -13,14 +14,15 @@ for way in --help -h help; do
   run "$way"
   expect_status 0
   expect_no_err
-  for word in Usage: check demo doctor help; do expect_out "$word"; done
+  for word in Usage: check demo doctor fsck help table; do expect_out "$word"; done
 done
 
-commands=(check demo doctor help)
+commands=(check demo doctor help table 'table create' 'table list' 'table show' 'table drop' fsck)
 for command in "${commands[@]}"; do
-  run help "$command"
+  read -r -a names <<<"$command"
+  run help "${names[@]}"
   cp "$out" "$scratch/by_help"
-  run "$command" --help
+  run "${names[@]}" --help
   expect_status 0
   expect_no_err
   expect_out "Usage: farside $command"
@@ -31,7 +33,7 @@ for command in "${commands[@]}"; do
   mapfile -t examples < <(sed -n '/^Example/,$ s/^  farside //p' "$out" | sed 's/--seeds [0-9]*/--seeds 5/')
   ((${#examples[@]} > 0)) || fail "no example"
   for example in "${examples[@]}"; do
-    read -r -a words <<<"$example"
+    eval "words=($example)" # for its quotes
     run "${words[@]}"
     expect_status 0
   done
@@ -45,11 +47,15 @@ expect_err "Usage: farside"
 
 # ---- what nobody understands
 run nosuch
-expect_error "there is no command 'nosuch'; there is: check, demo, doctor, help"
+expect_error "there is no command 'nosuch'; there is: check, demo, doctor, fsck, help, table"
 run --nosuch
 expect_error "there is no option '--nosuch'"
 run help nosuch
 expect_error "there is no command 'nosuch'"
+run help table nosuch
+expect_error "farside help: there is no command 'nosuch'; there is: create, list, show, drop"
+run help check nosuch
+expect_error "'nosuch' is one word too many"
 run check --engine reference --nosuch
 expect_error "farside check: there is no option '--nosuch'"
 run check --engine reference stray

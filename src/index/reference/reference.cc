@@ -363,7 +363,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
           const std::vector<std::byte> block = co_await ReadBlock(op, roots_[part].node, entry);
           bytes = block.size();
         }
-        reach.Mark(FarAddr(roots_[part].node, entry.offset()), bytes);
+        reach.MarkBlock(FarAddr(roots_[part].node, entry.offset()), bytes);
       }
     }
   }

@@ -276,6 +276,26 @@ TEST_F(FsckTest, BlockThatNoTableReaches_IsLeaked) {
             RoundUp(lost.bytes, kLine) + RoundUp(lost_extent.bytes, geometry_.chunk_bytes));
 }
 
+// Given a table of which only a part could be walked. When the pool is checked. Expect nobody to call the rest leaked.
+TEST_F(FsckTest, TableThatWasNotWalkedToItsEnd_NothingIsSaidToBeLeaked) {
+  Join();
+  Fill();
+  Leave();
+  Reached some;
+  some.BeginTable("users");
+  some.MarkBlock(blocks_[0].at, blocks_[0].bytes);
+  uint64_t told = 0;
+  FsckOptions options;
+  options.all_walked = false;
+  options.progress = [&told](uint64_t chunks) { told = chunks; };
+  const FsckReport report = Check(some, options);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.bytes.leaked, 0u);
+  EXPECT_EQ(report.bytes.unknown + report.bytes.reachable, BytesOfBlocks());
+  EXPECT_GT(report.bytes.unknown, 0u);
+  EXPECT_EQ(told, geometry_.chunks());
+}
+
 TEST_F(FsckTest, ChunkOfAClientThatIsNotRegistered_IsLeaked) {
   Join();
   Fill();

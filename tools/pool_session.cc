@@ -1,0 +1,42 @@
+#include "tools/pool_session.h"
+
+#include <chrono>
+
+namespace farside::tools {
+namespace {
+
+// Nobody else is in a pool that a command has opened: a file is locked, and an embedded pool is a new one. So there is
+// nobody to be patient with, and a command that waits for others to move on looks often.
+constexpr Nanos kLease = std::chrono::milliseconds(5);
+
+}  // namespace
+
+Result<PoolSession> PoolSession::Open(std::string_view url, const pool::OpenOptions& options,
+                                      index::FindEngine find_engine) {
+  Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(url, options);
+  if (!pool.ok()) return pool.error();
+  Result<PoolSession> session = Join(*(*pool)->fabric, std::move(find_engine));
+  if (session.ok()) session->pool_ = std::move(*pool);
+  return session;
+}
+
+Result<PoolSession> PoolSession::Join(fabric::Fabric& fabric, index::FindEngine find_engine) {
+  PoolSession joined;
+  Result<std::unique_ptr<fabric::Client>> client = fabric.Connect();
+  if (!client.ok()) return client.error();
+  joined.client_ = std::move(*client);
+  pool::ClientOptions options;
+  options.lease.lease = kLease;
+  fabric::Op op(*joined.client_, fabric::OpKind::kMaintenance);
+  Result<std::unique_ptr<store::Session>> session = fabric::Run(
+      *joined.client_, store::Session::Join(op, *joined.client_, std::move(find_engine), options));
+  if (!session.ok()) return session.error();
+  joined.session_ = std::move(*session);
+  return joined;
+}
+
+Status PoolSession::Leave() {
+  return Run([](fabric::Op& op, store::Session& session) { return session.Leave(op); });
+}
+
+}  // namespace farside::tools
