@@ -39,7 +39,7 @@ using fabric::sim::Trace;
 using index::Index;
 using index::reference::ReferenceEngine;
 
-constexpr uint64_t kDemoSeeds = 20;
+constexpr uint64_t kDemoSeeds = 5;
 constexpr uint64_t kSimulatedBytes = 512 * 1024;
 constexpr Nanos kShortLease = std::chrono::milliseconds(1);
 
