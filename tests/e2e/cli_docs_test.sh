@@ -4,7 +4,7 @@
 source "$(dirname "$0")/cli_common.sh"
 
 page=${FARSIDE_SOURCE:-$(dirname "$0")/../..}/docs/cli.md
-mapfile -t commands < <(sed -n '/^```console/,/^```$/ s/^\$ //p' "$page" | sed 's/--seeds [0-9]\{3,\}/--seeds 10/')
+mapfile -t commands < <(sed -n '/^```console/,/^```$/ s/^\$ //p' "$page" | sed 's/--seeds [0-9]\{3,\}/--seeds 3/')
 ((${#commands[@]} >= 5)) || fail "few commands in $page"
 cd "$scratch" || exit 1 # some of them make a pool
 for command in "${commands[@]}"; do

@@ -14,7 +14,7 @@ for environment in LC_ALL=C LC_ALL=nosuch TERM=dumb COLUMNS=10; do
   grep -qF "$escape" "$out" && fail "escape sequences"
 done
 ran="check with an empty environment"
-env -i "$FARSIDE" check --engine reference --seeds 1234 >"$out" 2>"$err" </dev/null
+env -i "$FARSIDE" check --engine reference --seeds 1234 --clients 2 --ops 1 >"$out" 2>"$err" </dev/null
 status=$?
 expect_status 0
 expect_out "1,234 (seeds 1 to 1234)"

@@ -21,7 +21,7 @@ replay() {
 }
 
 # ---- without a mutant it is the same program
-check --seeds 20 --crash --json
+check --seeds 4 --crash --json
 expect_status 0
 expect_json 'o["violations"] == 0'
 check --mutant nosuch
