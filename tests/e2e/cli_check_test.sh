@@ -7,17 +7,17 @@ fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", 
   "first_violation", "first_undecided"]'
 
 # ---- a campaign
-run check --engine reference --seeds 10 --crash --json
+run check --engine reference --seeds 3 --crash --json
 expect_status 0
 expect_no_err
 expect_json "list(o) == $fields" \
-  'o["engine"] == "reference" and o["seeds"] == 10' \
+  'o["engine"] == "reference" and o["seeds"] == 3' \
   'o["violations"] == 0 and o["first_violation"] is None' \
   'o["undecided"] == 0 and o["first_undecided"] is None' \
-  'o["crash_points"] > 1000 and o["histories"] == o["crash_points"] + 20' \
+  'o["crash_points"] > 1000 and o["histories"] == o["crash_points"] + 6' \
   'o["operations"] > o["histories"] and o["verbs"] > o["operations"]'
 cp "$out" "$scratch/first"
-run check --engine reference --seeds 10 --crash --json
+run check --engine reference --seeds 3 --crash --json
 cmp -s "$out" "$scratch/first" || fail "another result on the second run"
 
 run check --engine reference --seeds 7 --first-seed 40
@@ -29,7 +29,7 @@ for line in 'engine +reference' 'seeds +7 \(seeds 40 to 46\)' 'histories +7' 'op
 done
 
 # ---- all options together
-run check --engine reference --seeds 5 --crash --clients 6 --ops 20 --keys 12 --option buckets=2 --option backoff_us=5 --json
+run check --engine reference --seeds 2 --crash --clients 6 --ops 20 --keys 12 --option buckets=2 --option backoff_us=5 --json
 expect_status 0
 expect_json 'o["violations"] == 0'
 run check --engine reference --seeds 1 --clients 1 --ops 1 --keys 1 --json

@@ -21,7 +21,7 @@ replay() {
 }
 
 # ---- without a mutant it is the same program
-check --seeds 4 --crash --json
+check --seeds 2 --crash --json
 expect_status 0
 expect_json 'o["violations"] == 0'
 check --mutant nosuch
@@ -44,13 +44,13 @@ expect_json '(o["histories"], o["violations"]) == (1, 1) and "kContended" in o["
 
 # ---- histories that are not linearizable: the proof is short
 for mutant in newest-image-wins unknown-reported-as-refused; do
-  check --seeds 10 --crash --mutant "reference/$mutant"
+  check --seeds 1 --crash --mutant "reference/$mutant"
   expect_status 1
   expect_out "is not linearizable: nothing explains event"
   expect_out "witness"
   [[ $(sed -n '/^witness/,/^replay/p' "$out" | grep -c 'client') -le 5 ]] || fail "a long witness: $(cat "$out")"
 
-  check --seeds 10 --crash --mutant "reference/$mutant" --json
+  check --seeds 1 --crash --mutant "reference/$mutant" --json
   expect_status 1
   problem=$(json_field 'o["first_violation"]["problem"]')
   replay
@@ -60,7 +60,7 @@ for mutant in newest-image-wins unknown-reported-as-refused; do
   expect_out "witness"
   expect_out "trace"
   cp "$out" "$scratch/first"
-  check --seeds 10 --crash --mutant "reference/$mutant" --json
+  check --seeds 1 --crash --mutant "reference/$mutant" --json
   replay
   cmp -s "$out" "$scratch/first" || fail "another replay on the second run"
 done
@@ -77,10 +77,10 @@ expect_status 1
 expect_out "VIOLATION: $problem"
 
 # ---- with --trace, the verbs of the first violation
-check --seeds 10 --crash --trace --mutant reference/newest-image-wins
+check --seeds 1 --crash --trace --mutant reference/newest-image-wins
 expect_status 1
 expect_out "client 1  posts trip 1: #0"
-check --seeds 10 --crash --trace --json --mutant reference/newest-image-wins
+check --seeds 1 --crash --trace --json --mutant reference/newest-image-wins
 expect_json 'len(o["trace"]) > 10'
 
 finish
