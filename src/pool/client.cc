@@ -244,6 +244,11 @@ Nanos PoolClient::GracePause() const {
   return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1));
 }
 
+Task<Done> PoolClient::GiveUpMemory(Op& op) {
+  for (auto& node : nodes_) co_await node->allocator.LeaveAll(op);
+  co_return Done{};
+}
+
 Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
   for (int round = 0; round < kMostGraceRounds; ++round) {
@@ -258,11 +263,15 @@ Task<Done> PoolClient::Leave(Op& op) {
       co_await op.Pause(GracePause());
       continue;
     }
-    for (auto& node : nodes_) {
-      co_await node->allocator.LeaveAll(op);
-      co_await node->membership.Leave(op);
+    const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
+    if (given_up.ok()) {
+      for (auto& node : nodes_) co_await node->membership.Leave(op);
+      co_return Done{};
     }
-    co_return Done{};
+    // Somebody has died since the last look around; that is for the next round, in which this is still a member of
+    // every node.
+    if (given_up.error().code() != ErrorCode::kContended || !walk_) co_return given_up.error();
+    co_await op.Pause(GracePause());
   }
   co_return Error(ErrorCode::kContended,
                   "other clients did not move past what this one has freed; it is not lost: leave "

@@ -31,6 +31,7 @@ Task<Done> Membership::Leave(Op& op) {
 }
 
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise) {
+  assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   if (raise) {
