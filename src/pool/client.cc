@@ -205,6 +205,12 @@ Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   co_return Done{};
 }
 
+std::vector<uint64_t> PoolClient::CatalogChanges() const {
+  std::vector<uint64_t> changes;
+  for (const auto& node : nodes_) changes.push_back(node->membership.control().catalog_changes);
+  return changes;
+}
+
 Task<Done> PoolClient::SweepAll(Op& op) {
   // One sweep per node, and all of them look at every block that the walk marks.
   struct All final : Reach {
@@ -214,6 +220,7 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     std::vector<std::unique_ptr<Sweep>> sweeps;
   } all;
   for (auto& node : nodes_) all.sweeps.push_back(std::make_unique<Sweep>(node->allocator));
+  const std::vector<uint64_t> catalogs = CatalogChanges();
   {
     const Pin pin = Begin();
     const Result<Done> walked = co_await walk_(op, all).Outcome();
@@ -221,6 +228,9 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     if (!walked.ok()) co_return walked.error();
   }
   co_await Sync(op, /*raise=*/true);
+  // The walk passes over a table whose dropper has died. Operations that began meanwhile may have published blocks in
+  // it, if they did not know yet; only a sweep that begins after them finds those.
+  if (CatalogChanges() != catalogs) co_return Done{};  // it is still due
   for (size_t i = 0; i < nodes_.size(); ++i) all.sweeps[i]->WalkEnded(nodes_[i]->membership.known_epoch());
 
   for (int round = 0; round < kMostGraceRounds; ++round) {

@@ -123,6 +123,8 @@ class PoolClient {
   // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);
+  // Of each node, as known.
+  std::vector<uint64_t> CatalogChanges() const;
   // On all nodes. kContended if somebody has died, and there is something to sweep first.
   Task<Done> GiveUpMemory(fabric::Op& op);
   Nanos GracePause() const;
