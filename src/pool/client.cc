@@ -121,11 +121,11 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     const uint64_t settled = std::min(epoch, node->allocator.OldestUnsettled());
     // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
     const uint64_t retired_before = node->allocator.retired_so_far();
-    const size_t waiting_before = node->waiting.size();
+    const uint64_t waiting_before = node->called + node->waiting.size();
     co_await node->membership.Sync(op, epoch, settled, raise);
     const uint64_t known = node->membership.known_epoch();
     node->allocator.Stamp(retired_before, known);
-    for (size_t i = 0; i < waiting_before; ++i) {
+    for (size_t i = 0; node->called + i < waiting_before && i < node->waiting.size(); ++i) {
       Waiting& waiting = node->waiting[i];
       if (waiting.stamp == kUnstamped) waiting.stamp = known;
     }
@@ -157,6 +157,7 @@ Task<Done> PoolClient::MoveOn(Op& op) {
     while (!node->waiting.empty() && node->waiting.front().stamp < view.safe_epoch) {
       const std::function<void()> callback = std::move(node->waiting.front().callback);
       node->waiting.pop_front();
+      ++node->called;
       callback();
     }
   }

@@ -106,6 +106,7 @@ class PoolClient {
     Membership membership;
     Allocator allocator;
     std::deque<Waiting> waiting;  // for grace, in the order of the calls
+    uint64_t called = 0;          // how many have waited before them
     std::vector<Owner> fenced;    // as of the last look around
   };
 
