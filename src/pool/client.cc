@@ -121,11 +121,11 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     const uint64_t settled = std::min(epoch, node->allocator.OldestUnsettled());
     // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
     const uint64_t retired_before = node->allocator.retired_so_far();
-    const size_t waiting_before = node->waiting.size();
+    const uint64_t waiting_before = node->called + node->waiting.size();
     co_await node->membership.Sync(op, epoch, settled, raise);
     const uint64_t known = node->membership.known_epoch();
     node->allocator.Stamp(retired_before, known);
-    for (size_t i = 0; i < waiting_before; ++i) {
+    for (size_t i = 0; node->called + i < waiting_before && i < node->waiting.size(); ++i) {
       Waiting& waiting = node->waiting[i];
       if (waiting.stamp == kUnstamped) waiting.stamp = known;
     }
@@ -157,6 +157,7 @@ Task<Done> PoolClient::MoveOn(Op& op) {
     while (!node->waiting.empty() && node->waiting.front().stamp < view.safe_epoch) {
       const std::function<void()> callback = std::move(node->waiting.front().callback);
       node->waiting.pop_front();
+      ++node->called;
       callback();
     }
   }
@@ -205,6 +206,12 @@ Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   co_return Done{};
 }
 
+std::vector<uint64_t> PoolClient::CatalogChanges() const {
+  std::vector<uint64_t> changes;
+  for (const auto& node : nodes_) changes.push_back(node->membership.control().catalog_changes);
+  return changes;
+}
+
 Task<Done> PoolClient::SweepAll(Op& op) {
   // One sweep per node, and all of them look at every block that the walk marks.
   struct All final : Reach {
@@ -214,6 +221,7 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     std::vector<std::unique_ptr<Sweep>> sweeps;
   } all;
   for (auto& node : nodes_) all.sweeps.push_back(std::make_unique<Sweep>(node->allocator));
+  const std::vector<uint64_t> catalogs = CatalogChanges();
   {
     const Pin pin = Begin();
     const Result<Done> walked = co_await walk_(op, all).Outcome();
@@ -221,6 +229,9 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     if (!walked.ok()) co_return walked.error();
   }
   co_await Sync(op, /*raise=*/true);
+  // The walk passes over a table whose dropper has died. Operations that began meanwhile may have published blocks in
+  // it, if they did not know yet; only a sweep that begins after them finds those.
+  if (CatalogChanges() != catalogs) co_return Done{};  // it is still due
   for (size_t i = 0; i < nodes_.size(); ++i) all.sweeps[i]->WalkEnded(nodes_[i]->membership.known_epoch());
 
   for (int round = 0; round < kMostGraceRounds; ++round) {
@@ -244,6 +255,11 @@ Nanos PoolClient::GracePause() const {
   return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1));
 }
 
+Task<Done> PoolClient::GiveUpMemory(Op& op) {
+  for (auto& node : nodes_) co_await node->allocator.LeaveAll(op);
+  co_return Done{};
+}
+
 Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
   for (int round = 0; round < kMostGraceRounds; ++round) {
@@ -258,11 +274,15 @@ Task<Done> PoolClient::Leave(Op& op) {
       co_await op.Pause(GracePause());
       continue;
     }
-    for (auto& node : nodes_) {
-      co_await node->allocator.LeaveAll(op);
-      co_await node->membership.Leave(op);
+    const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
+    if (given_up.ok()) {
+      for (auto& node : nodes_) co_await node->membership.Leave(op);
+      co_return Done{};
     }
-    co_return Done{};
+    // Somebody has died since the last look around; that is for the next round, in which this is still a member of
+    // every node.
+    if (given_up.error().code() != ErrorCode::kContended || !walk_) co_return given_up.error();
+    co_await op.Pause(GracePause());
   }
   co_return Error(ErrorCode::kContended,
                   "other clients did not move past what this one has freed; it is not lost: leave "

@@ -106,6 +106,7 @@ class PoolClient {
     Membership membership;
     Allocator allocator;
     std::deque<Waiting> waiting;  // for grace, in the order of the calls
+    uint64_t called = 0;          // how many have waited before them
     std::vector<Owner> fenced;    // as of the last look around
   };
 
@@ -123,6 +124,10 @@ class PoolClient {
   // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);
+  // Of each node, as known.
+  std::vector<uint64_t> CatalogChanges() const;
+  // On all nodes. kContended if somebody has died, and there is something to sweep first.
+  Task<Done> GiveUpMemory(fabric::Op& op);
   Nanos GracePause() const;
 
   fabric::Client& client_;

@@ -181,13 +181,15 @@ void NodeCheck::CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<con
   CheckOwner(chunk, word);
   const SizeClasses::Shape& shape = carving_.classes().shape(word.argument());
   report_.bytes.overhead += geometry_.chunk_bytes - shape.blocks * shape.block_bytes;
-  for (uint32_t i = 0; i < shape.bitmap_words(); ++i) {
+  const Fate owner = FateOf(word.owner());
+  // Who claims a chunk clears its bitmap next; who dies in between leaves what was there, and nobody minds (ClaimFree).
+  const bool may_be_unfinished = owner == Fate::kAlive || owner == Fate::kDead;
+  for (uint32_t i = 0; i < shape.bitmap_words() && !may_be_unfinished; ++i) {
     if ((bitmap[i] & ~shape.word_mask(i)) == 0) continue;
     Damage(carving_.BitmapWordAt(chunk, i),
            fmt::format("the bitmap of chunk {} marks blocks that it does not have", chunk), kRestore);
   }
   const std::vector<bool> reached = PlaceMarks(chunk, word);
-  const Fate owner = FateOf(word.owner());
   uint64_t leaked = 0;
   for (uint32_t block = 0; block < shape.blocks; ++block) {
     const bool free = (bitmap[block / 64] >> (block % 64) & 1) != 0;

@@ -31,6 +31,7 @@ Task<Done> Membership::Leave(Op& op) {
 }
 
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise) {
+  assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   if (raise) {
@@ -38,13 +39,21 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
     auto [written, old, control] = co_await op.InOrder(
         ForMaintenance(WriteObject(pulse_at, pulse)), ForMaintenance(Cas(At(kEpochOffset), known, known + 1)),
         ForMaintenance(Read<Control>(At(kControlOffset))));
-    control_ = control;
+    Learn(control);
   } else {
     auto [written, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at, pulse)),
                                                   ForMaintenance(Read<Control>(At(kControlOffset))));
-    control_ = control;
+    Learn(control);
   }
   co_return Done{};
+}
+
+// Syncs of several operations may be answered in any order, and what was known is not forgotten: an operation that begins
+// later must not know less, because the older one may be all that decides what is published (pool/1).
+void Membership::Learn(const Control& read) {
+  control_.epoch = std::max(control_.epoch, read.epoch);
+  control_.catalog_changes = std::max(control_.catalog_changes, read.catalog_changes);
+  control_.deaths = std::max(control_.deaths, read.deaths);
 }
 
 Task<RegistryView> Membership::LookAround(Op& op) {

@@ -115,6 +115,7 @@ class Membership {
   bool AllHaveBeatenSince(Nanos since) const;
   Error NoSlot(const RegistryView& view) const;
 
+  void Learn(const Control& read);
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -246,6 +247,28 @@ TEST_F(FsckTest, WhatADeadClientOwned_IsAbandoned) {
     EXPECT_GT(report.bytes.abandoned, 0u);
     EXPECT_EQ(report.bytes.held + report.bytes.leaked, 0u);
   }
+}
+
+TEST_F(FsckTest, ClientThatDiedBeforeItClearedABitmap_HasDamagedNothing) {
+  // Given a chunk that was used for something else before, as its first bytes show.
+  // When a client claims it and dies before it has cleared the bitmap.
+  // Expect that this is something to adopt, and no damage: whoever adopts it may believe the bits.
+  Join();
+  for (uint64_t chunk = 0; chunk < geometry_.chunks(); ++chunk) SetWord(geometry_.chunk(chunk), ~uint64_t{0});
+  {
+    Op op(*client_, OpKind::kInsert);
+    auto claim = pool_client_->allocator(kNode).Allocate(op, geometry_.chunk_bytes / 4);
+    claim.Start();
+    const auto is_claimed = [&](uint64_t chunk) { return Word(geometry_.chunk_word(chunk)) != 0; };
+    const auto chunks = std::views::iota(uint64_t{0}, geometry_.chunks());
+    while (std::ranges::none_of(chunks, is_claimed)) ASSERT_TRUE(world_.Step());
+    world_.Crash(client_->id());
+  }
+  FsckOptions options;
+  options.nobody_runs = true;
+  const FsckReport report = Check(Reached(), options);
+  EXPECT_TRUE(report.ok()) << ToString(report);
+  EXPECT_TRUE(Finds(report, Severity::kNote, "which has died"));
 }
 
 TEST_F(FsckTest, TheOneWhoChecks_MayBeRegistered) {
