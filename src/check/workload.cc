@@ -45,6 +45,7 @@ Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape) {
     workload.scripts.push_back(std::move(script));
   }
   workload.drops_a_table = random.Chance(1, 4);
+  if (random.Chance(1, 4)) workload.nodes = 2;
   return workload;
 }
 
