@@ -1,7 +1,8 @@
 // The bytes of a pool: what every node's region holds besides the tables.
 //
 //   offset    what                       size
-//   0         superblock                 one page
+//   0         superblock, control line,  one page
+//             lock of the catalog
 //   4 KiB     client registry            client_slots * 64 B
 //   ...       catalog of tables          table_slots * 512 B       starts on a page
 //   ...       chunk table                chunks * 8 B              starts on a page
