@@ -204,6 +204,8 @@ class ChunkWord {
   constexpr ChunkState state() const { return static_cast<ChunkState>(State::Get(word_)); }
   constexpr uint32_t argument() const { return static_cast<uint32_t>(Argument::Get(word_)); }
   constexpr Owner owner() const { return Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
+  // Further chunks of an extent go with its first one.
+  constexpr bool CanBeOwned() const { return state() == ChunkState::kBlocks || state() == ChunkState::kExtent; }
   constexpr ChunkWord WithOwner(Owner owner) const { return ChunkWord(OwnerBits::Set(word_, owner.bits())); }
 
   friend constexpr bool operator==(ChunkWord, ChunkWord) = default;
