@@ -317,8 +317,8 @@ void ShowNext(const std::string& program, const Paint& paint) {
     std::string_view what;
   };
   constexpr std::array kHints = {
-      Hint{"check --engine reference --seeds 2000 --crash", "a longer search"},
-      Hint{"check --engine reference --replay 3:1:crash-after", "one run of it, verb by verb"},
+      Hint{"check --engine reference --seeds 200 --crash", "a longer search, of a minute or so"},
+      Hint{"check --engine reference --replay 1:50:crash-after", "one run of it, verb by verb"},
       Hint{"doctor", "what this machine can do"},
       Hint{"help", "all commands"},
   };

@@ -12,23 +12,22 @@
 // Retiring a block is a plain function, and so costs no trip.
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
 #include "fabric/embedded/embedded.h"
-#include "fabric/run.h"
 #include "pool/allocator.h"
+#include "tests/unit/pool/allocator_session.h"
 #include "tests/unit/pool/mixed_blocks.h"
 
 namespace farside::pool {
 namespace {
 
 using fabric::FarAddr;
-using fabric::NodeId;
-using fabric::Op;
-using fabric::OpKind;
 using fabric::embedded::EmbeddedFabric;
 
 constexpr uint64_t kLooks = 200;
@@ -43,52 +42,17 @@ double PerThousand(uint64_t trips, uint64_t blocks) {
   return 1000.0 * static_cast<double>(trips) / static_cast<double>(blocks);
 }
 
-Geometry SomeGeometry(uint64_t chunks, uint64_t chunk_bytes = 1024 * 1024) {
-  Geometry geometry{.client_slots = 16, .table_slots = 4, .chunk_bytes = chunk_bytes};
-  geometry.region_bytes = geometry.chunk_table() + RoundUp(chunks * 8, kPage) + chunks * geometry.chunk_bytes;
-  return geometry;
-}
-
-class Session {
- public:
-  Session(EmbeddedFabric& fabric, const Geometry& geometry)
-      : client_(std::move(*fabric.Connect())),
-        membership(*client_, NodeId{0}, geometry, LeaseOptions{}),
-        allocator(membership) {}
-
-  template <class Start>
-  auto Run(Start start) {
-    Op op(*client_, OpKind::kMaintenance);
-    return *fabric::Run(*client_, start(op));
-  }
-  FarAddr Allocate(uint64_t bytes) {
-    if (const std::optional<FarAddr> block = allocator.TryAllocate(bytes)) return *block;
-    return Run([&](Op& op) { return allocator.Allocate(op, bytes); });
-  }
-  void Retire(FarAddr block, uint64_t bytes) { allocator.Retire(block, bytes, membership.known_epoch()); }
-  void Sync() {
-    const uint64_t before = allocator.retired_so_far();
-    const uint64_t known = membership.known_epoch();
-    const uint64_t settled = std::min(known, allocator.OldestUnsettled());
-    Run([&](Op& op) { return membership.Sync(op, known, settled, /*raise=*/true); });
-    allocator.Stamp(before, membership.known_epoch());
-    const uint64_t safe = Run([&](Op& op) { return membership.LookAround(op); }).safe_epoch;
-    Run([&](Op& op) { return allocator.Settle(op, safe); });
-  }
-
- private:
-  std::unique_ptr<fabric::Client> client_;
-
- public:
-  Membership membership;
-  Allocator allocator;
+// 64 chunks of 1 MiB, and one client.
+struct OneClient {
+  const Geometry geometry = GeometryOfChunks(64, 1024 * 1024);
+  const std::unique_ptr<EmbeddedFabric> fabric =
+      std::move(*EmbeddedFabric::Open({.region_bytes = {geometry.region_bytes}}));
+  AllocatorSession session{*fabric, geometry};
 };
 
 void TakeAndFree(benchmark::State& state) {
-  const Geometry geometry = SomeGeometry(64);
-  const auto fabric = std::move(*EmbeddedFabric::Open({.region_bytes = {geometry.region_bytes}}));
-  Session session(*fabric, geometry);
-  session.Run([&](Op& op) { return session.membership.Join(op); });
+  OneClient one;
+  AllocatorSession& session = one.session;
   const auto bytes = static_cast<uint64_t>(state.range(0));
   session.Allocate(bytes);
   for (auto _ : state) {
@@ -102,10 +66,8 @@ BENCHMARK(TakeAndFree)->Arg(64)->Arg(1024)->Arg(100'000);
 
 // A block in use for a while, retired, stamped and given back; a sync every 1000.
 void LiveAndRetire(benchmark::State& state) {
-  const Geometry geometry = SomeGeometry(64);
-  const auto fabric = std::move(*EmbeddedFabric::Open({.region_bytes = {geometry.region_bytes}}));
-  Session session(*fabric, geometry);
-  session.Run([&](Op& op) { return session.membership.Join(op); });
+  OneClient one;
+  AllocatorSession& session = one.session;
   const auto bytes = static_cast<uint64_t>(state.range(0));
   std::vector<FarAddr> live(10'000);
   for (FarAddr& block : live) block = session.Allocate(bytes);
@@ -114,7 +76,8 @@ void LiveAndRetire(benchmark::State& state) {
   for (auto _ : state) {
     FarAddr& block = live[i * 7919 % live.size()];
     session.Retire(block, bytes);
-    block = session.Allocate(bytes);
+    const std::optional<FarAddr> free = session.allocator.TryAllocate(bytes);
+    block = free.has_value() ? *free : session.Allocate(bytes);
     if (++i % 1000 == 0) session.Sync();
   }
   state.SetItemsProcessed(state.iterations());

@@ -26,6 +26,14 @@ class Collected final : public pool::Reach {
   std::vector<std::pair<FarAddr, uint64_t>> blocks;
 };
 
+Status CheckVersion(const TableInfo& info, const Engine& engine) {
+  if (engine.layout_version() == info.engine_layout_version) return OkStatus();
+  return Error(ErrorCode::kVersionMismatch,
+               fmt::format("table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
+                           "that made it, and import it",
+                           info.name, info.engine_layout_version, info.engine, engine.layout_version()));
+}
+
 }  // namespace
 
 std::string ToText(const OptionMap& options) {
@@ -57,31 +65,17 @@ Result<std::shared_ptr<Engine>> Tables::EngineOf(const TableInfo& info) const {
   if (!options.ok()) return options.error();
   Result<std::shared_ptr<Engine>> engine = find_engine_(info.engine, *options);
   if (!engine.ok()) return engine;
-  if ((*engine)->layout_version() != info.engine_layout_version) {
-    return Error(ErrorCode::kVersionMismatch,
-                 fmt::format("table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
-                             "that made it, and import it",
-                             info.name, info.engine_layout_version, info.engine, (*engine)->layout_version()));
-  }
+  if (Status same = CheckVersion(info, **engine); !same.ok()) return same.error();
   return engine;
 }
 
-Task<OpenTable> Tables::OpenFound(TableInfo info, uint64_t validated_at) {
-  Result<std::shared_ptr<Engine>> engine = EngineOf(info);
-  if (!engine.ok()) co_return engine.error();
+OpenTable Tables::OpenWith(std::shared_ptr<Engine> engine, TableInfo info, uint64_t validated_at) {
   OpenTable table;
-  table.engine = std::move(*engine);
+  table.engine = std::move(engine);
   table.index = table.engine->Open(pool_, info.roots);
   table.info = std::move(info);
   table.validated_at = validated_at;
-  co_return std::move(table);
-}
-
-Task<std::vector<FarAddr>> Tables::MakeRoots(Op& op, TableInfo info) {
-  const Result<std::shared_ptr<Engine>> engine = EngineOf(info);
-  if (!engine.ok()) co_return engine.error();
-  std::vector<FarAddr> roots = co_await (*engine)->Create(op, pool_, info.nodes);
-  co_return std::move(roots);
+  return table;
 }
 
 Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engine, OptionMap options) {
@@ -100,9 +94,9 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
   pool::Catalog catalog(home);
   // From here to the end: what is allocated is reachable when the catalog says so.
   std::optional<pool::PoolClient::Pin> pin;
-  pool::Catalog::MakeRoots make_roots = [this, &pin](Op& make_op, TableInfo info) {
+  pool::Catalog::MakeRoots make_roots = [this, &pin, &made](Op& make_op, TableInfo info) {
     pin.emplace(pool_.Begin());
-    return MakeRoots(make_op, std::move(info));
+    return (*made)->Create(make_op, pool_, std::move(info.nodes));
   };
   const pool::CreateOutcome outcome = co_await catalog.Create(op, std::move(spec), std::move(make_roots));
   if (outcome.table.engine != engine || outcome.table.options != wanted) {
@@ -110,7 +104,8 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
                     fmt::format("table '{}' exists with engine {} and options '{}'; drop it first, or open it as it is",
                                 Escape(name), outcome.table.engine, outcome.table.options));
   }
-  OpenTable table = co_await OpenFound(outcome.table, validated_at);
+  if (Status same = CheckVersion(outcome.table, **made); !same.ok()) co_return same.error();
+  OpenTable table = OpenWith(*made, outcome.table, validated_at);
   table.created = outcome.created;
   co_return std::move(table);
 }
@@ -120,8 +115,9 @@ Task<OpenTable> Tables::Open(Op& op, std::string name) {
   const uint64_t validated_at = home.control().catalog_changes;
   pool::Catalog catalog(home);
   TableInfo info = co_await catalog.Open(op, name);
-  OpenTable table = co_await OpenFound(std::move(info), validated_at);
-  co_return std::move(table);
+  Result<std::shared_ptr<Engine>> engine = EngineOf(info);
+  if (!engine.ok()) co_return engine.error();
+  co_return OpenWith(std::move(*engine), std::move(info), validated_at);
 }
 
 Task<Done> Tables::Validate(Op& op, OpenTable& table) {

@@ -20,7 +20,7 @@ namespace farside::index {
 // An engine by its name, with options; kInvalidArgument if there is no such engine or option.
 using FindEngine = std::function<Result<std::shared_ptr<Engine>>(std::string_view name, const OptionMap& options)>;
 
-// "buckets=64 backoff_us=2", as the catalog records it; and back.
+// "buckets=64 width=2", as the catalog records it; and back.
 std::string ToText(const OptionMap& options);
 Result<OptionMap> ParseOptions(std::string_view text);
 
@@ -37,9 +37,10 @@ class Tables {
  public:
   Tables(pool::PoolClient& pool, FindEngine find_engine);
 
-  // Makes an empty table on all nodes of the pool, or opens the one that has this name already: `options` that differ from
-  // those it was made with are an error.
+  // Makes an empty table on all nodes of the pool, or opens the one that has this name already: if those of `options` that
+  // change bytes differ from what it was made with, that is an error. The others count for this client.
   Task<OpenTable> CreateOrOpen(fabric::Op& op, std::string name, std::string engine, OptionMap options);
+  // With the options that it was made with; those that change no bytes have their defaults.
   Task<OpenTable> Open(fabric::Op& op, std::string name);
   // Fails with kNotFound if the table was dropped since it was opened. Costs a trip only if the catalog has changed;
   // to be awaited before an operation begins.
@@ -57,8 +58,7 @@ class Tables {
 
  private:
   pool::Membership& HomeOf(std::string_view name);
-  Task<OpenTable> OpenFound(pool::TableInfo info, uint64_t validated_at);
-  Task<std::vector<fabric::FarAddr>> MakeRoots(fabric::Op& op, pool::TableInfo info);
+  OpenTable OpenWith(std::shared_ptr<Engine> engine, pool::TableInfo info, uint64_t validated_at);
   Task<Done> WaitForGrace(fabric::Op& op, size_t nodes);
   Task<Done> FreeTable(fabric::Op& op, pool::TableInfo info);
 

@@ -37,10 +37,6 @@ namespace {
 
 constexpr size_t kAtomicsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
 
-bool IsOwnable(ChunkWord word) {
-  return word.state() == ChunkState::kBlocks || word.state() == ChunkState::kExtent;
-}
-
 bool IsAnybodyFenced(std::span<const ClientSlot> registry) {
   return std::any_of(registry.begin(), registry.end(),
                      [](const ClientSlot& slot) { return slot.state.state() == ClientState::kFenced; });
@@ -66,7 +62,7 @@ Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
     co_await table_.ReadWords(op, first, words);
     std::vector<ChunkTable::Found> found;
     for (size_t i = 0; i < words.size(); ++i) {
-      if (!IsOwnable(words[i]) || (words[i].owner() != dead && !words[i].owner().nobody())) continue;
+      if (!words[i].CanBeOwned() || (words[i].owner() != dead && !words[i].owner().nobody())) continue;
       found.push_back({static_cast<uint32_t>(first + i), words[i]});
     }
     const uint64_t some = co_await TakeOver(op, std::move(found), /*may_leak=*/true);
@@ -186,15 +182,11 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> fo
 Task<Done> Allocator::LeaveAll(Op& op) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; settle first");
-  std::vector<Chunk*> all;
-  for (const auto& [index, chunk] : chunks_) all.push_back(chunk.get());
-  std::sort(all.begin(), all.end(), [](const Chunk* a, const Chunk* b) { return a->index < b->index; });
-  co_await Harvest(op, all, /*thorough=*/true);
+  co_await Harvest(op, OwnChunks(), /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
   co_await ReclaimOwnerless(op, Place::kExtentClass);
   std::vector<uint32_t> rest;
-  for (const auto& [index, chunk] : chunks_) rest.push_back(index);
-  std::sort(rest.begin(), rest.end());
+  for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
   for (uint32_t index : rest) {
     const bool left = co_await LeaveChunk(op, index);
     if (!left) co_return NotYet("somebody has died; sweep first");

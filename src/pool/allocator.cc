@@ -10,6 +10,7 @@
 
 #include "pool/in_doubt.h"
 #include "pool/mutants.h"
+#include "pool/scoped_flag.h"
 
 namespace farside::pool {
 
@@ -34,18 +35,6 @@ constexpr Nanos kNoRoomPause = std::chrono::milliseconds(1);
 constexpr Nanos kPause = std::chrono::microseconds(2);
 constexpr uint32_t kWordsHarvestedByRefill = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr uint32_t kMostHarvestMisses = 4;
-
-// True until the end of the scope, also if the coroutine is destroyed.
-class ScopedFlag {
- public:
-  explicit ScopedFlag(bool& flag) : flag_(flag) { flag_ = true; }
-  ScopedFlag(const ScopedFlag&) = delete;
-  ScopedFlag& operator=(const ScopedFlag&) = delete;
-  ~ScopedFlag() { flag_ = false; }
-
- private:
-  bool& flag_;
-};
 
 size_t LargestBitmap(const SizeClasses& classes) {
   return classes.count() == 0 ? 0 : static_cast<size_t>(classes.shape(0).bitmap_bytes());
@@ -83,6 +72,13 @@ std::optional<FarAddr> Allocator::Take(uint32_t size_class) {
 Chunk* Allocator::FindChunk(uint32_t index) {
   const auto found = chunks_.find(index);
   return found == chunks_.end() ? nullptr : found->second.get();
+}
+
+std::vector<Chunk*> Allocator::OwnChunks() const {
+  std::vector<Chunk*> all;
+  for (const auto& [index, chunk] : chunks_) all.push_back(chunk.get());
+  std::sort(all.begin(), all.end(), [](const Chunk* a, const Chunk* b) { return a->index < b->index; });
+  return all;
 }
 
 void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
@@ -345,10 +341,7 @@ Task<Done> Allocator::MakeRoom(Op& op, uint32_t wanted_class) {
   const Nanos now = membership_.client().Now();
   if (no_room_since_.has_value() && now - *no_room_since_ < kNoRoomPause) co_return Done{};
   no_room_since_ = now;
-  std::vector<Chunk*> all;
-  for (const auto& [index, chunk] : chunks_) all.push_back(chunk.get());
-  std::sort(all.begin(), all.end(), [](const Chunk* a, const Chunk* b) { return a->index < b->index; });
-  co_await Harvest(op, std::move(all), /*thorough=*/true);
+  co_await Harvest(op, OwnChunks(), /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
   co_await ReclaimOwnerless(op, wanted_class);
   co_return Done{};

@@ -164,6 +164,7 @@ class Allocator {
   // ---- blocks of own chunks
   std::optional<fabric::FarAddr> Take(uint32_t size_class);
   Chunk* FindChunk(uint32_t index);
+  std::vector<Chunk*> OwnChunks() const;  // by index
   void AddChunk(uint32_t index, uint32_t size_class, bool all_free);
   void ForgetChunk(Chunk& chunk);  // destroys it
   // True if this client owns the chunk, although a search found it to be free or without owner: another

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "pool/mutants.h"
+#include "pool/scoped_flag.h"
 
 namespace farside::pool {
 
@@ -23,18 +24,6 @@ constexpr int kMostGraceRounds = 1000;
 constexpr int kRoundsForBurials = 4;
 // Attempts to see all detached verbs completed; if it fails, the epoch waits for the next sync.
 constexpr int kMostDrainPauses = 64;
-
-// A flag that is up while this exists, also if an error ends the coroutine.
-class Raised {
- public:
-  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
-  ~Raised() { flag_ = false; }
-  Raised(const Raised&) = delete;
-  Raised& operator=(const Raised&) = delete;
-
- private:
-  bool& flag_;
-};
 
 }  // namespace
 
@@ -166,7 +155,7 @@ Task<Done> PoolClient::MoveOn(Op& op) {
 
 Task<Done> PoolClient::Maintain(Op& op) {
   if (maintaining_) co_return Done{};  // another operation of this client is at it
-  const Raised busy(maintaining_);
+  const ScopedFlag busy(maintaining_);
   co_await MoveOn(op);
   co_await RepairAfterDeaths(op);
   co_return Done{};
@@ -174,7 +163,7 @@ Task<Done> PoolClient::Maintain(Op& op) {
 
 Task<Done> PoolClient::AskForGrace(Op& op) {
   if (maintaining_) co_return Done{};
-  const Raised busy(maintaining_);
+  const ScopedFlag busy(maintaining_);
   co_await MoveOn(op);
   co_return Done{};
 }

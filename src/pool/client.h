@@ -75,7 +75,7 @@ class PoolClient {
   Pin Begin();
   uint64_t operations_in_flight() const { return in_flight_; }
 
-  // Publishes, reads the control lines: one trip to each node, at once.
+  // Publishes, and reads the control lines: one trip to each node, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
   // Whether enough has happened, or enough time passed, for Maintain.
   bool MaintenanceDue() const;

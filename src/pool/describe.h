@@ -8,7 +8,7 @@
 
 namespace farside::pool {
 
-// "epoch", "client 3 pulse", "table entry 0", "chunk word 7", "chunk 7+0x40".
+// "epoch", "client slot 3 pulse", "table entry 0", "chunk word 7", "chunk 7+0x40".
 std::string Describe(fabric::FarAddr at, const Geometry& geometry);
 
 }  // namespace farside::pool

@@ -49,10 +49,6 @@ uint32_t NextGeneration(uint32_t generation) {
   return generation == ClientWord::Generation::kMax ? 1 : generation + 1;
 }
 
-bool IsOwnable(ChunkWord word) {
-  return word.state() == ChunkState::kBlocks || word.state() == ChunkState::kExtent;
-}
-
 }  // namespace
 
 Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
@@ -157,7 +153,7 @@ Task<Membership::Estate> Membership::LookAtEstate(Op& op, Owner dead, bool disow
     co_await op.InOrder(
         ForMaintenance(Read(At(geometry_.chunk_word(first)), std::as_writable_bytes(std::span(words)))));
     for (size_t i = 0; i < words.size(); ++i) {
-      if (!IsOwnable(words[i])) continue;
+      if (!words[i].CanBeOwned()) continue;
       estate.ownerless |= words[i].owner().nobody();
       if (words[i].owner() != dead) continue;
       estate.owns = true;

@@ -1,7 +1,8 @@
 // The bytes of a pool: what every node's region holds besides the tables.
 //
 //   offset    what                       size
-//   0         superblock                 one page
+//   0         superblock, control line,  one page
+//             lock of the catalog
 //   4 KiB     client registry            client_slots * 64 B
 //   ...       catalog of tables          table_slots * 512 B       starts on a page
 //   ...       chunk table                chunks * 8 B              starts on a page
@@ -203,6 +204,8 @@ class ChunkWord {
   constexpr ChunkState state() const { return static_cast<ChunkState>(State::Get(word_)); }
   constexpr uint32_t argument() const { return static_cast<uint32_t>(Argument::Get(word_)); }
   constexpr Owner owner() const { return Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
+  // Further chunks of an extent go with its first one.
+  constexpr bool CanBeOwned() const { return state() == ChunkState::kBlocks || state() == ChunkState::kExtent; }
   constexpr ChunkWord WithOwner(Owner owner) const { return ChunkWord(OwnerBits::Set(word_, owner.bits())); }
 
   friend constexpr bool operator==(ChunkWord, ChunkWord) = default;

@@ -1,12 +1,14 @@
 // Size classes: which sizes blocks come in, and how a chunk of each is cut.
 //
-//   | bitmap, one bit per block, whole lines | padding | block 0 | block 1 | ... | rest |
+//   | bitmap, one bit per block, whole words | padding | block 0 | block 1 | ... | rest |
 //
 // Sizes are whole lines. Small ones grow by a line, larger ones in four steps per doubling (so at most a
 // fifth of a block is unused), and those of which fewer than 16 fit into a chunk are as large as they can
 // be for their number. The classes follow from the size of a chunk alone, so every client has the same.
 //
-//   chunk of 1 MiB: 64 128 ... 512, 640 768 896 1024, 1280 ... 65536, 87360 (12 blocks) ... 524224 (2)
+//   chunk of 1 MiB: 64 128 ... 512, 640 768 896 1024, 1280 ... 65536, 74880 (14 blocks) ... 524224 (2)
+//
+// A chunk word names a class by its number: a change of this list is a change of the layout.
 #pragma once
 
 #include <algorithm>

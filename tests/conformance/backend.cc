@@ -13,8 +13,6 @@
 namespace farside::fabric::conformance {
 namespace {
 
-constexpr uint64_t kFewerWhenSanitized = kSanitized ? 8 : 1;
-
 // ---- sim ---------------------------------------------------------------------------------------------
 
 sim::SimOptions SimOptionsFor(const WorldOptions& options) {
@@ -151,8 +149,8 @@ std::vector<BackendUnderTest> AllBackends() {
   };
 }
 
-uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 10000 / kFewerWhenSanitized; }
-uint64_t FabricTest::Worlds() { return GetParam().simulated ? 1000 / kFewerWhenSanitized : 2; }
+uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 10000 / kFewer; }
+uint64_t FabricTest::Worlds() { return GetParam().simulated ? 1000 / kFewer : 2; }
 
 std::unique_ptr<Client> World::Connect() {
   Result<std::unique_ptr<Client>> client = fabric().Connect();

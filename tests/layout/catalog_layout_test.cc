@@ -1,4 +1,4 @@
-// The bytes of the catalog, as src/pool/catalog_layout.h draws them.
+// The bytes of the catalog, as docs/layouts/catalog.md shows them.
 #include "pool/catalog_layout.h"
 
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "pool/layout.h"
+#include "pool/size_class.h"
 #include "pool/superblock.h"
 
 namespace farside::pool {
@@ -105,6 +106,26 @@ TEST(PoolLayout, ChunkWord) {
   EXPECT_EQ(ChunkWord(0x00000003'00500091).state(), ChunkState::kBlocks);
   EXPECT_EQ(ChunkWord(0x00000003'00500091).argument(), 9u);
   EXPECT_EQ(ChunkWord(0x00000003'00500091).owner(), Owner(5, 3));
+}
+
+TEST(PoolLayout, SizeClassesOfChunksOf4KiB) {
+  // Chunk words name classes by their number, so the list is part of the layout.
+  struct Row {
+    uint64_t bytes;
+    uint32_t blocks;
+    uint64_t first;
+  };
+  constexpr std::array kRows = {Row{64, 63, 0x40},   Row{128, 31, 0x80}, Row{192, 21, 0x40},   Row{256, 15, 0x100},
+                                Row{320, 12, 0x40},  Row{384, 10, 0x40}, Row{448, 9, 0x40},    Row{512, 7, 0x200},
+                                Row{640, 6, 0x40},   Row{768, 5, 0x40},  Row{960, 4, 0x40},    Row{1024, 3, 0x400},
+                                Row{1984, 2, 0x40}};
+  const SizeClasses classes(4096);
+  ASSERT_EQ(classes.count(), kRows.size());
+  for (uint32_t i = 0; i < kRows.size(); ++i) {
+    EXPECT_EQ(classes.shape(i).block_bytes, kRows[i].bytes);
+    EXPECT_EQ(classes.shape(i).blocks, kRows[i].blocks);
+    EXPECT_EQ(classes.shape(i).first_block, kRows[i].first);
+  }
 }
 
 }  // namespace

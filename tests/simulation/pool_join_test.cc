@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tests/simulation/pool_client_scenes.h"
 #include "tests/simulation/pool_hand.h"
 
@@ -17,12 +18,6 @@ namespace {
 using fabric::Op;
 using fabric::OpKind;
 using testing::HasSubstr;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFewer = 8;
-#else
-constexpr uint64_t kFewer = 1;
-#endif
 
 // Until the task has ended, others live on.
 Result<Done> RunBesides(PoolRun& run, std::deque<PoolHand>& alive, Task<Done> task) {

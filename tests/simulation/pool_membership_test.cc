@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/run.h"
+#include "tests/sanitized.h"
 #include "tests/simulation/pool_client_run.h"
 #include "tests/simulation/pool_epoch_run.h"
 #include "tests/simulation/pool_run.h"
@@ -18,12 +19,6 @@ using fabric::ClientId;
 using fabric::Op;
 using fabric::OpKind;
 using testing::HasSubstr;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFewer = 8;
-#else
-constexpr uint64_t kFewer = 1;
-#endif
 
 // A client that the test drives step by step.
 class Hand {

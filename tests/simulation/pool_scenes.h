@@ -46,6 +46,12 @@ class Scene {
   uint64_t Adopt(Member& member, Owner dead) {
     return member.Now([&](fabric::Op& op) { return member.allocator().Adopt(op, dead); });
   }
+  // False if there is still something to take, or to sweep.
+  bool Bury(Member& member, Owner dead) {
+    if (Adopt(member, dead) != 0 || !member.allocator().MayBury(dead)) return false;
+    member.Now([&](fabric::Op& op) { return member.membership().Bury(op, dead); });
+    return true;
+  }
   // Time passes for those who beat, until the others are fenced.
   void WaitForFence(std::vector<Member*> alive) {
     for (int i = 0; i < 24; ++i) {
@@ -74,6 +80,13 @@ class Scene {
   }
   Result<Done> TryLeaveAll(Member& member) {
     return member.Try([&](fabric::Op& op) { return member.LeaveAll(op); });
+  }
+  // Without waiting for anybody; false if it may not.
+  bool LeaveAlone(Member& member) {
+    if (!TryLeaveAll(member).ok()) return false;
+    member.Now([&](fabric::Op& op) { return member.membership().Leave(op); });
+    member.Vanish();
+    return true;
   }
   // At once, because each waits for the others to move on.
   void Leave(std::vector<Member*> leaving) {
@@ -117,23 +130,33 @@ class Scene {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
+// Somebody who is going to die has unlinked a block of a chunk that somebody else, who is going to leave, owns; a
+// second block of that chunk stays.
+class LeakScene : public Scene {
+ public:
+  LeakScene() : cast{Enter(), Enter(), Enter(), Owner()} {
+    cast.grave = cast.dead.membership().self();
+    Replace(cast.leaver, 0, 64);
+    Replace(cast.leaver, 1, 64);
+    Delete(cast.dead, 0);
+  }
+  struct Cast {
+    Member& dead;
+    Member& leaver;
+    Member& adopter;
+    Owner grave;
+  } cast;
+};
+
 // The dead one had unlinked a block of the leaver's, who knows of the death when it wants to leave.
 inline std::string LeaverHasHeardOfADeath() {
-  Scene scene;
-  Member& dead = scene.Enter();
-  Member& leaver = scene.Enter();
-  Member& adopter = scene.Enter();
-  const Owner grave = dead.membership().self();
-  scene.Replace(leaver, 0, 64);
-  scene.Replace(leaver, 1, 64);
-  scene.Delete(dead, 0);
+  LeakScene scene;
+  auto& [dead, leaver, adopter, grave] = scene.cast;
   scene.Kill(dead);
   scene.WaitForFence({&adopter, &leaver});
   scene.Adopt(adopter, grave);
   scene.SweepAll(adopter, {&leaver});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
-    return "the dead cannot be buried";
-  adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
+  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
 
   const Result<Done> left = scene.TryLeaveAll(leaver);
   if (left.ok() || left.error().code() != ErrorCode::kContended) return "the leaver leaves a leak behind";
@@ -144,17 +167,9 @@ inline std::string LeaverHasHeardOfADeath() {
 
 // The leaver has left without knowing; a newcomer takes its chunk before the adopter looks.
 inline std::string NewcomerTakesAChunkWithALeak() {
-  Scene scene;
-  Member& dead = scene.Enter();
-  Member& leaver = scene.Enter();
-  Member& adopter = scene.Enter();
-  const Owner grave = dead.membership().self();
-  scene.Replace(leaver, 0, 64);
-  scene.Replace(leaver, 1, 64);
-  scene.Delete(dead, 0);
-  if (!scene.TryLeaveAll(leaver).ok()) return "the leaver knows nothing, so it may leave";
-  leaver.Now([&](fabric::Op& op) { return leaver.membership().Leave(op); });
-  leaver.Vanish();
+  LeakScene scene;
+  auto& [dead, leaver, adopter, grave] = scene.cast;
+  if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scene.Kill(dead);
   scene.WaitForFence({&adopter});
   Member& newcomer = scene.Enter();
@@ -163,9 +178,7 @@ inline std::string NewcomerTakesAChunkWithALeak() {
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
   scene.Adopt(adopter, grave);
   scene.SweepAll(adopter, {&newcomer});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
-    return "the dead cannot be buried";
-  adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
+  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
   scene.Delete(adopter, 1);
   scene.Delete(adopter, 2);
   scene.Leave({&adopter, &newcomer});
@@ -174,14 +187,8 @@ inline std::string NewcomerTakesAChunkWithALeak() {
 
 // The leaver is about to leave when the adopter looks for the first time.
 inline std::string ChunkLosesItsOwnerAfterTheFirstLook() {
-  Scene scene;
-  Member& dead = scene.Enter();
-  Member& leaver = scene.Enter();
-  Member& adopter = scene.Enter();
-  const Owner grave = dead.membership().self();
-  scene.Replace(leaver, 0, 64);
-  scene.Replace(leaver, 1, 64);
-  scene.Delete(dead, 0);
+  LeakScene scene;
+  auto& [dead, leaver, adopter, grave] = scene.cast;
   scene.Kill(dead);
   // The leaver syncs for the last time before the dead one is fenced.
   for (int i = 0; i < 7; ++i) {
@@ -193,16 +200,12 @@ inline std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   scene.Maintain(adopter);
   if (adopter.view().fenced.size() != 1) return "nobody was fenced";
   if (scene.Adopt(adopter, grave) != 0) return "there was nothing to take yet";
-  if (!scene.TryLeaveAll(leaver).ok()) return "the leaver knows nothing, so it may leave";
-  leaver.Now([&](fabric::Op& op) { return leaver.membership().Leave(op); });
-  leaver.Vanish();
+  if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scene.SweepAll(adopter, {});
   if (adopter.allocator().MayBury(grave)) return "the adopter has not looked again";
   if (scene.Adopt(adopter, grave) != 1) return "the second look finds nothing";
   scene.SweepAll(adopter, {});
-  if (scene.Adopt(adopter, grave) != 0 || !adopter.allocator().MayBury(grave))
-    return "the dead cannot be buried";
-  adopter.Now([&](fabric::Op& op) { return adopter.membership().Bury(op, grave); });
+  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
   scene.Delete(adopter, 1);
   scene.Leave({&adopter});
   return scene.Problem();

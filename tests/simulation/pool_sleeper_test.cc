@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tests/simulation/pool_tables_run.h"
 
 namespace farside::pool {
@@ -16,12 +17,6 @@ using fabric::Op;
 using fabric::OpKind;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFewer = 8;
-#else
-constexpr uint64_t kFewer = 1;
-#endif
 
 // What those who were cut off have been told: first, and then when they tried to do harm.
 struct Told {

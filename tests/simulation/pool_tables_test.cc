@@ -3,14 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/sanitized.h"
+
 namespace farside::pool {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFewer = 8;
-#else
-constexpr uint64_t kFewer = 1;
-#endif
 
 TEST(PoolTables, WithoutFaults_FsckFindsEveryByte) {
   // Given clients that create and drop tables of blocks, some of them the same ones.

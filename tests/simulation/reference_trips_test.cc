@@ -45,7 +45,7 @@ class ReferenceTrips : public testing::Test {
 
 TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
   // Given an empty table and one client.
-  // When a key is put, put again, read, deleted, deleted again and read again.
+  // When a key is put, put again, inserted, read, deleted, deleted again and read again.
   // Expect one index trip per search and two per change (also one that is refused), a further trip where a block is
   // read, and each operation counted as what it became.
   const auto run = [&](OpKind kind, auto make_task) {
@@ -55,6 +55,7 @@ TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
   std::string value;
   EXPECT_TRUE(run(OpKind::kUpdate, [&](Op& op) { return table_->index->Put(op, "k", "v1"); }));
   EXPECT_FALSE(run(OpKind::kUpdate, [&](Op& op) { return table_->index->Put(op, "k", "v2"); }));
+  EXPECT_FALSE(run(OpKind::kInsert, [&](Op& op) { return table_->index->Insert(op, "k", "v3"); }));
   EXPECT_TRUE(run(OpKind::kSearch, [&](Op& op) { return table_->index->Get(op, "k", value); }));
   EXPECT_EQ(value, "v2");
   EXPECT_TRUE(run(OpKind::kDelete, [&](Op& op) { return table_->index->Delete(op, "k"); }));
@@ -70,6 +71,7 @@ TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
   for (const Expected& expected : {Expected{OpKind::kInsert, OpOutcome::kDone, 2, 2}, Expected{OpKind::kUpdate, OpOutcome::kDone, 2, 3},
                                    Expected{OpKind::kSearch, OpOutcome::kDone, 1, 2}, Expected{OpKind::kDelete, OpOutcome::kDone, 2, 3},
                                    Expected{OpKind::kDelete, OpOutcome::kRefused, 2, 2},
+                                   Expected{OpKind::kInsert, OpOutcome::kRefused, 2, 3},
                                    Expected{OpKind::kSearch, OpOutcome::kRefused, 1, 1}}) {
     const OpTally& tally = Tally(expected.kind, expected.outcome);
     const std::string what = fmt::format("{} {}", Name(expected.kind), Name(expected.outcome));

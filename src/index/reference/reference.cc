@@ -438,7 +438,7 @@ std::string ReferenceEngine::Describe(FarAddr at, std::span<const FarAddr> roots
     const uint64_t inside = (at.offset - first.offset) % sizeof(Bucket);
     if (bucket >= options_.buckets) continue;
     if (inside < sizeof(Head)) return fmt::format("bucket {} head", bucket);
-    if (inside < kImagesOffset) return fmt::format("bucket {}", bucket);
+    if (inside < kImagesOffset || inside >= kImagesOffset + sizeof(Bucket::images)) return fmt::format("bucket {}", bucket);
     return fmt::format("bucket {} image {}+{}", bucket, (inside - kImagesOffset) / sizeof(Image),
                        (inside - kImagesOffset) % sizeof(Image));
   }

@@ -15,9 +15,9 @@
 
 #include "base/random.h"
 #include "fabric/embedded/embedded.h"
-#include "fabric/run.h"
 #include "pool/sweep.h"
 #include "tests/unit/base/heap_count.h"
+#include "tests/unit/pool/allocator_session.h"
 
 namespace farside::pool {
 namespace {
@@ -25,77 +25,19 @@ namespace {
 using fabric::FarAddr;
 using fabric::NodeId;
 using fabric::Op;
-using fabric::OpKind;
 using fabric::embedded::EmbeddedFabric;
 
-Geometry GeometryOf(uint64_t chunks, uint64_t chunk_bytes) {
-  Geometry geometry{.client_slots = 16, .table_slots = 4, .chunk_bytes = chunk_bytes};
-  geometry.region_bytes = geometry.chunk_table() + RoundUp(chunks * 8, kPage) + chunks * chunk_bytes;
-  return geometry;
-}
-
-// A client with one operation at a time.
-class Session {
- public:
-  Session(EmbeddedFabric& fabric, const Geometry& geometry)
-      : client_(std::move(*fabric.Connect())),
-        membership(*client_, NodeId{0}, geometry, LeaseOptions{}),
-        allocator(membership) {}
-
-  template <class Start>
-  auto Try(Start start) {
-    Op op(*client_, OpKind::kMaintenance);
-    return fabric::Run(*client_, start(op));
-  }
-  template <class Start>
-  auto Run(Start start) {
-    auto result = Try(start);
-    EXPECT_TRUE(result.ok()) << result.error().ToString();
-    return *result;
-  }
-
-  FarAddr Allocate(uint64_t bytes) {
-    return Run([&](Op& op) { return allocator.Allocate(op, bytes); });
-  }
-  Result<FarAddr> TryToAllocate(uint64_t bytes) {
-    return Try([&](Op& op) { return allocator.Allocate(op, bytes); });
-  }
-  void Retire(FarAddr block, uint64_t bytes) { allocator.Retire(block, bytes, membership.known_epoch()); }
-  void Sync() {
-    const uint64_t before = allocator.retired_so_far();
-    const uint64_t known = membership.known_epoch();
-    const uint64_t settled = std::min(known, allocator.OldestUnsettled());
-    Run([&](Op& op) { return membership.Sync(op, known, settled, /*raise=*/true); });
-    allocator.Stamp(before, membership.known_epoch());
-    view = Run([&](Op& op) { return membership.LookAround(op); });
-    Run([&](Op& op) { return allocator.Settle(op, view.safe_epoch); });
-  }
-  uint64_t VerbsPosted() { return client_->counters().Total().Verbs(); }  // by operations that have ended
-  bool HasUnawaited() const { return client_->HasUnawaited(); }
-  Result<Done> LeaveAll() {
-    return Try([&](Op& op) { return allocator.LeaveAll(op); });
-  }
-
- private:
-  std::unique_ptr<fabric::Client> client_;
-
- public:
-  Membership membership;
-  Allocator allocator;
-  RegistryView view;
-};
+using Session = AllocatorSession;
 
 class AllocatorTest : public testing::Test {
  protected:
   void Open(uint64_t chunks, uint64_t chunk_bytes) {
-    geometry_ = GeometryOf(chunks, chunk_bytes);
+    geometry_ = GeometryOfChunks(chunks, chunk_bytes);
     ASSERT_EQ(geometry_.chunks(), chunks);
     fabric_ = std::move(*EmbeddedFabric::Open({.region_bytes = {geometry_.region_bytes}}));
   }
   std::unique_ptr<Session> Enter() {
-    auto session = std::make_unique<Session>(*fabric_, geometry_);
-    session->Run([&](Op& op) { return session->membership.Join(op); });
-    return session;
+    return std::make_unique<Session>(*fabric_, geometry_);
   }
   uint64_t Word(uint64_t offset) { return fabric_->memory(NodeId{0}).Load(offset); }
   void SetWord(uint64_t offset, uint64_t word) { fabric_->memory(NodeId{0}).Store(offset, word); }
@@ -174,11 +116,11 @@ TEST_F(AllocatorTest, FreeingCostsTheCallerNoTrip) {
     for (const uint64_t bytes : {64, 1000, 30'000, 200'000}) {
       const FarAddr retired = owner->Allocate(bytes);
       const FarAddr unpublished = session->Allocate(bytes);
-      const uint64_t posted = session->VerbsPosted();
+      const uint64_t posted = session->client().counters().Total().Verbs();
       session->Retire(retired, bytes);
       session->allocator.FreeUnpublished(unpublished, bytes);
-      EXPECT_EQ(session->VerbsPosted(), posted) << bytes;
-      EXPECT_FALSE(session->HasUnawaited()) << bytes;
+      EXPECT_EQ(session->client().counters().Total().Verbs(), posted) << bytes;
+      EXPECT_FALSE(session->client().HasUnawaited()) << bytes;
     }
   }
   EXPECT_EQ(session->allocator.stats().retired_pending, 2u * 4 + 2) << "extents wait for the next settle";

@@ -22,6 +22,7 @@
 #include "pool/catalog.h"
 #include "pool/client.h"
 #include "pool/superblock.h"
+#include "tests/sanitized.h"
 
 namespace farside::pool {
 namespace {
@@ -556,11 +557,7 @@ TEST_F(FsckTest, RandomDamage_NeverCrashesIt_AndEveryByteIsStillCounted) {
   const std::span<std::byte> memory = world_.memory(kNode);
   const std::vector<std::byte> good(memory.begin(), memory.end());
   const Reached reached = Everything();
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr int kRuns = 3000;
-#else
-  constexpr int kRuns = 6000;
-#endif
+  constexpr int kRuns = kSanitized ? 3000 : 6000;
   Random random(42);
   int found = 0;
   for (int run = 0; run < kRuns; ++run) {
