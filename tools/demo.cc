@@ -269,7 +269,9 @@ Status ShowCrash(const Paint& paint) {
   Guest second;
   for (Guest* guest : {&first, &second}) {
     guest->client = std::move(*world.Connect());
-    if (Status settled = Run(*guest->client, Settle(*guest, {.lease = {.lease = kShortLease}})); !settled.ok()) return settled;
+    if (Status settled = Run(*guest->client, Settle(*guest, {.lease = {.lease = kShortLease}}));
+        !settled.ok())
+      return settled;
   }
   trace.set_describe([&](fabric::FarAddr at) {
     const std::string known = second.table->engine->Describe(at, second.table->info.roots);

@@ -188,8 +188,8 @@ std::string_view Name(Severity severity) {
 }
 
 std::vector<Backend> TryBackends() {
-  return {BuiltBackend("embedded", TryEmbedded()), BuiltBackend("sim", TrySim()),
-          MissingBackend("shm"), MissingBackend("tcp"), MissingBackend("verbs")};
+  return {BuiltBackend("embedded", TryEmbedded()), BuiltBackend("sim", TrySim()), MissingBackend("shm"),
+          MissingBackend("tcp"), MissingBackend("verbs")};
 }
 
 std::vector<Finding> Judge(const Machine& machine) {

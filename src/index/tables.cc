@@ -28,17 +28,20 @@ class Collected final : public pool::Reach {
 
 Status CheckVersion(const TableInfo& info, const Engine& engine) {
   if (engine.layout_version() == info.engine_layout_version) return OkStatus();
-  return Error(ErrorCode::kVersionMismatch,
-               fmt::format("table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
-                           "that made it, and import it",
-                           info.name, info.engine_layout_version, info.engine, engine.layout_version()));
+  return Error(
+      ErrorCode::kVersionMismatch,
+      fmt::format(
+          "table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
+          "that made it, and import it",
+          info.name, info.engine_layout_version, info.engine, engine.layout_version()));
 }
 
 }  // namespace
 
 std::string ToText(const OptionMap& options) {
   std::string text;
-  for (const auto& [key, value] : options) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  for (const auto& [key, value] : options)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
   return text;
 }
 
@@ -49,16 +52,20 @@ Result<OptionMap> ParseOptions(std::string_view text) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      return Error(ErrorCode::kCorrupt, fmt::format("the options of a table have a word that is not k=v: '{}'", Escape(word)));
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("the options of a table have a word that is not k=v: '{}'", Escape(word)));
     }
     options.emplace(word.substr(0, equals), word.substr(equals + 1));
   }
   return options;
 }
 
-Tables::Tables(pool::PoolClient& pool, FindEngine find_engine) : pool_(pool), find_engine_(std::move(find_engine)) {}
+Tables::Tables(pool::PoolClient& pool, FindEngine find_engine)
+    : pool_(pool), find_engine_(std::move(find_engine)) {}
 
-pool::Membership& Tables::HomeOf(std::string_view name) { return pool_.member(pool::HomeOf(name, pool_.nodes())); }
+pool::Membership& Tables::HomeOf(std::string_view name) {
+  return pool_.member(pool::HomeOf(name, pool_.nodes()));
+}
 
 Result<std::shared_ptr<Engine>> Tables::EngineOf(const TableInfo& info) const {
   const Result<OptionMap> options = ParseOptions(info.options);
@@ -100,9 +107,10 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
   };
   const pool::CreateOutcome outcome = co_await catalog.Create(op, std::move(spec), std::move(make_roots));
   if (outcome.table.engine != engine || outcome.table.options != wanted) {
-    co_return Error(ErrorCode::kAlreadyExists,
-                    fmt::format("table '{}' exists with engine {} and options '{}'; drop it first, or open it as it is",
-                                Escape(name), outcome.table.engine, outcome.table.options));
+    co_return Error(
+        ErrorCode::kAlreadyExists,
+        fmt::format("table '{}' exists with engine {} and options '{}'; drop it first, or open it as it is",
+                    Escape(name), outcome.table.engine, outcome.table.options));
   }
   if (Status same = CheckVersion(outcome.table, **made); !same.ok()) co_return same.error();
   OpenTable table = OpenWith(*made, outcome.table, validated_at);
@@ -167,7 +175,8 @@ Task<Done> Tables::WaitForGrace(Op& op, size_t nodes) {
   }
   const Nanos pause = std::max(pool_.member(NodeId{0}).options().lease / 64, Nanos(1));
   for (int round = 0; *waiting > 0; ++round) {
-    if (round == kMostGraceRounds) co_return Error(ErrorCode::kContended, "other clients did not move on; try again later");
+    if (round == kMostGraceRounds)
+      co_return Error(ErrorCode::kContended, "other clients did not move on; try again later");
     co_await pool_.Maintain(op);
     if (*waiting > 0) co_await op.Pause(pause);
   }
@@ -184,7 +193,8 @@ Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
   // A walk may come to a block twice; it is retired once.
   std::sort(collected.blocks.begin(), collected.blocks.end());
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-  collected.blocks.erase(std::unique(collected.blocks.begin(), collected.blocks.end(), same), collected.blocks.end());
+  collected.blocks.erase(std::unique(collected.blocks.begin(), collected.blocks.end(), same),
+                         collected.blocks.end());
   for (const auto& [block, bytes] : collected.blocks) {
     pool_.allocator(block.node).Retire(block, bytes, pin.epoch(block.node));
   }
@@ -193,8 +203,12 @@ Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
 
 Task<Done> Tables::Drop(Op& op, std::string name) {
   pool::Catalog catalog(HomeOf(name));
-  pool::Catalog::WaitForGrace wait_for_grace = [this](Op& wait_op) { return WaitForGrace(wait_op, pool_.nodes()); };
-  pool::Catalog::FreeTable free_table = [this](Op& free_op, TableInfo info) { return FreeTable(free_op, std::move(info)); };
+  pool::Catalog::WaitForGrace wait_for_grace = [this](Op& wait_op) {
+    return WaitForGrace(wait_op, pool_.nodes());
+  };
+  pool::Catalog::FreeTable free_table = [this](Op& free_op, TableInfo info) {
+    return FreeTable(free_op, std::move(info));
+  };
   co_await catalog.Drop(op, std::move(name), std::move(wait_for_grace), std::move(free_table));
   co_return Done{};
 }

@@ -18,7 +18,8 @@
 namespace farside::index {
 
 // An engine by its name, with options; kInvalidArgument if there is no such engine or option.
-using FindEngine = std::function<Result<std::shared_ptr<Engine>>(std::string_view name, const OptionMap& options)>;
+using FindEngine =
+    std::function<Result<std::shared_ptr<Engine>>(std::string_view name, const OptionMap& options)>;
 
 // "buckets=64 width=2", as the catalog records it; and back.
 std::string ToText(const OptionMap& options);

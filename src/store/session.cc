@@ -13,8 +13,8 @@ Session::Session(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_
   pool_->set_walk([this](fabric::Op& op, pool::Reach& reach) { return tables_.Walk(op, reach); });
 }
 
-Task<std::unique_ptr<Session>> Session::Join(fabric::Op& op, fabric::Client& client, index::FindEngine find_engine,
-                                             pool::ClientOptions options) {
+Task<std::unique_ptr<Session>> Session::Join(fabric::Op& op, fabric::Client& client,
+                                             index::FindEngine find_engine, pool::ClientOptions options) {
   std::vector<pool::Geometry> geometries;
   for (size_t node = 0; node < client.region_bytes().size(); ++node) {
     geometries.push_back(co_await pool::ReadGeometry(op, static_cast<fabric::NodeId>(node)));

@@ -14,8 +14,8 @@ namespace farside::store {
 class Session {
  public:
   // Reads what every node of the fabric says about itself, and joins the pool. The client must outlive the session.
-  static Task<std::unique_ptr<Session>> Join(fabric::Op& op, fabric::Client& client, index::FindEngine find_engine,
-                                             pool::ClientOptions options);
+  static Task<std::unique_ptr<Session>> Join(fabric::Op& op, fabric::Client& client,
+                                             index::FindEngine find_engine, pool::ClientOptions options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

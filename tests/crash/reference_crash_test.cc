@@ -27,7 +27,8 @@ RunReport TwoPuts(std::optional<Fault> fault, std::string* trace_text = nullptr)
   const auto engine = MakeReferenceEngine({});
   Workload workload;
   workload.keys = {"k0"};
-  workload.scripts = {{{.kind = Kind::kPut, .key = "k0", .value = "old"}, {.kind = Kind::kPut, .key = "k0", .value = "new"}}};
+  workload.scripts = {
+      {{.kind = Kind::kPut, .key = "k0", .value = "old"}, {.kind = Kind::kPut, .key = "k0", .value = "new"}}};
   SimOptions options;
   options.chaos = Chaos::Calm();
   options.fault = fault;
@@ -47,7 +48,8 @@ uint64_t FindVerb(const std::string& verb, int nth) {
   for (std::string_view line; from < trace.size(); from += line.size() + 1) {
     line = std::string_view(trace).substr(from, trace.find('\n', from) - from);
     std::match_results<std::string_view::const_iterator> match;
-    if (line.find("posts trip") == std::string_view::npos || !std::regex_search(line.begin(), line.end(), match, posted)) {
+    if (line.find("posts trip") == std::string_view::npos ||
+        !std::regex_search(line.begin(), line.end(), match, posted)) {
       continue;
     }
     if (--nth == 0) return std::stoull(match[1].str());
@@ -127,7 +129,8 @@ TEST(ReferenceCrash, EveryVerbOfEveryShortScript_SurvivorsGoOn) {
   options.crash = true;
   const check::CampaignReport report = check::RunCampaign(**engine, options);
   EXPECT_EQ(report.undecided, 0u);
-  EXPECT_EQ(report.violations, 0u) << report.first_violation->run.ToString() << ": " << report.first_violation->problem;
+  EXPECT_EQ(report.violations, 0u) << report.first_violation->run.ToString() << ": "
+                                   << report.first_violation->problem;
   EXPECT_GT(report.crash_points, 8u * 200);
 }
 
@@ -149,11 +152,13 @@ TEST(Replay, SameRunGivesTheSameBytes) {
     EXPECT_EQ(once, trace_of(*run)) << name;
     EXPECT_EQ(run->ToString(), name);
   }
-  EXPECT_NE(trace_of({.seed = 17, .faults = false, .fault = {}}), trace_of({.seed = 18, .faults = false, .fault = {}}));
+  EXPECT_NE(trace_of({.seed = 17, .faults = false, .fault = {}}),
+            trace_of({.seed = 18, .faults = false, .fault = {}}));
 }
 
 TEST(Replay, MalformedNamesAreRefused) {
-  for (const char* name : {"", "xyz", "-1", "5:", "5:x", "5:1", "5:1:", "5:1:nosuch", "5:1:crash-after:", "99999999999999999999"}) {
+  for (const char* name : {"", "xyz", "-1", "5:", "5:x", "5:1", "5:1:", "5:1:nosuch",
+                           "5:1:crash-after:", "99999999999999999999"}) {
     EXPECT_FALSE(check::RunName::Parse(name).ok()) << name;
   }
 }

@@ -115,10 +115,10 @@ TEST(PoolLayout, SizeClassesOfChunksOf4KiB) {
     uint32_t blocks;
     uint64_t first;
   };
-  constexpr std::array kRows = {Row{64, 63, 0x40},   Row{128, 31, 0x80}, Row{192, 21, 0x40},   Row{256, 15, 0x100},
-                                Row{320, 12, 0x40},  Row{384, 10, 0x40}, Row{448, 9, 0x40},    Row{512, 7, 0x200},
-                                Row{640, 6, 0x40},   Row{768, 5, 0x40},  Row{960, 4, 0x40},    Row{1024, 3, 0x400},
-                                Row{1984, 2, 0x40}};
+  constexpr std::array kRows = {
+      Row{64, 63, 0x40},  Row{128, 31, 0x80},  Row{192, 21, 0x40}, Row{256, 15, 0x100}, Row{320, 12, 0x40},
+      Row{384, 10, 0x40}, Row{448, 9, 0x40},   Row{512, 7, 0x200}, Row{640, 6, 0x40},   Row{768, 5, 0x40},
+      Row{960, 4, 0x40},  Row{1024, 3, 0x400}, Row{1984, 2, 0x40}};
   const SizeClasses classes(4096);
   ASSERT_EQ(classes.count(), kRows.size());
   for (uint32_t i = 0; i < kRows.size(); ++i) {

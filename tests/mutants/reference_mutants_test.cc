@@ -59,7 +59,8 @@ TEST(ReferenceMutants, WithoutOneNothingIsCaught) {
   // Expect no violation.
   const check::CampaignReport report = Search(130);
   EXPECT_EQ(report.undecided, 0u);
-  EXPECT_EQ(report.violations, 0u) << report.first_violation->run.ToString() << ": " << report.first_violation->problem;
+  EXPECT_EQ(report.violations, 0u) << report.first_violation->run.ToString() << ": "
+                                   << report.first_violation->problem;
 }
 
 TEST(ReferenceMutants, HaveDistinctNames) {

@@ -34,7 +34,8 @@ TEST(ExhaustiveReference, JoinAndWriteAndDie_ReaderAndSuccessorAreNotMisled) {
   ReferenceEngine engine = Small();
   Scenario scenario = OneBucket(engine);
   scenario.participants = {
-      {.program = Calls(engine, kImpatient, {Call::Put("k", "1"), Call::Delete("k")}), .may_die = true,
+      {.program = Calls(engine, kImpatient, {Call::Put("k", "1"), Call::Delete("k")}),
+       .may_die = true,
        .may_lose_completion = true},
       {.program = Calls(engine, kImpatient, {Call::Get("k"), Call::Get("k")})},
       {.program = Calls(engine, kImpatient, {Call::Put("k", "2"), Call::Get("k")}, kAlone), .phase = 1}};
@@ -50,7 +51,9 @@ TEST(ExhaustiveReference, WritersMayDieAndLoseCompletions_AllInterleavingsAreLin
   Scenario scenario = OneBucket(engine);
   scenario.prepare_in_turn = true;
   scenario.participants = {
-      {.program = Calls(engine, kImpatient, {Call::Put("k", "1")}), .may_die = true, .may_lose_completion = true},
+      {.program = Calls(engine, kImpatient, {Call::Put("k", "1")}),
+       .may_die = true,
+       .may_lose_completion = true},
       {.program = Calls(engine, kImpatient, {Call::Put("k", "2")}), .may_die = true},
       {.program = Calls(engine, kImpatient, {Call::Get("k")})},
       {.program = Calls(engine, kImpatient, {Call::Put("other", "3"), Call::Get("k")}, kAlone), .phase = 1},

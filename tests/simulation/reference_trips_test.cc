@@ -68,11 +68,12 @@ TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
     uint64_t index_trips;
     uint64_t end_to_end_trips;
   };
-  for (const Expected& expected : {Expected{OpKind::kInsert, OpOutcome::kDone, 2, 2}, Expected{OpKind::kUpdate, OpOutcome::kDone, 2, 3},
-                                   Expected{OpKind::kSearch, OpOutcome::kDone, 1, 2}, Expected{OpKind::kDelete, OpOutcome::kDone, 2, 3},
-                                   Expected{OpKind::kDelete, OpOutcome::kRefused, 2, 2},
-                                   Expected{OpKind::kInsert, OpOutcome::kRefused, 2, 3},
-                                   Expected{OpKind::kSearch, OpOutcome::kRefused, 1, 1}}) {
+  for (const Expected& expected :
+       {Expected{OpKind::kInsert, OpOutcome::kDone, 2, 2}, Expected{OpKind::kUpdate, OpOutcome::kDone, 2, 3},
+        Expected{OpKind::kSearch, OpOutcome::kDone, 1, 2}, Expected{OpKind::kDelete, OpOutcome::kDone, 2, 3},
+        Expected{OpKind::kDelete, OpOutcome::kRefused, 2, 2},
+        Expected{OpKind::kInsert, OpOutcome::kRefused, 2, 3},
+        Expected{OpKind::kSearch, OpOutcome::kRefused, 1, 1}}) {
     const OpTally& tally = Tally(expected.kind, expected.outcome);
     const std::string what = fmt::format("{} {}", Name(expected.kind), Name(expected.outcome));
     EXPECT_EQ(tally.operations, 1u) << what;

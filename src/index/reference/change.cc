@@ -13,7 +13,8 @@ Result<Decision> Add(const Change& change, const std::optional<std::string_view>
   uint64_t counter = 0;
   if (found.has_value()) {
     if (found->size() != 8) {
-      return Error(ErrorCode::kInvalidArgument, fmt::format("the value has {} bytes; a counter has 8", found->size()));
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("the value has {} bytes; a counter has 8", found->size()));
     }
     counter = LoadU64(AsBytes(*found).data());
   }

@@ -31,15 +31,18 @@ class Head {
  public:
   using OwnerBits = Field<0, 32>;  // the client that holds the lock
   using Image = Field<32, 1>;      // which image counts
-  using Takeovers = Field<33, 7>;  // owners since the last change that may have written an image and not committed it
-  using Version = Field<40, 24>;   // raised by every change; 0: the bucket was never written and is empty
+  using Takeovers =
+      Field<33, 7>;  // owners since the last change that may have written an image and not committed it
+  using Version = Field<40, 24>;  // raised by every change; 0: the bucket was never written and is empty
   static_assert(TilesWord<OwnerBits, Image, Takeovers, Version>());
 
   constexpr Head() = default;
   explicit constexpr Head(uint64_t word) : word_(word) {}
 
   constexpr uint64_t word() const { return word_; }
-  constexpr pool::Owner owner() const { return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
+  constexpr pool::Owner owner() const {
+    return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
+  }
   constexpr uint32_t version() const { return static_cast<uint32_t>(Version::Get(word_)); }
   constexpr size_t image() const { return Image::Get(word_); }
   constexpr bool locked() const { return !owner().nobody(); }
@@ -79,7 +82,8 @@ class Entry {
   constexpr Entry() = default;
   constexpr Entry(uint64_t offset, uint64_t bytes, uint64_t hash)
       : word_(Offset::Set(0, offset / pool::kLine) |
-              Lines::Set(0, bytes / pool::kLine <= Lines::kMax ? bytes / pool::kLine : 0) | Tag::Set(0, TagOf(hash))) {}
+              Lines::Set(0, bytes / pool::kLine <= Lines::kMax ? bytes / pool::kLine : 0) |
+              Tag::Set(0, TagOf(hash))) {}
 
   static constexpr uint64_t TagOf(uint64_t hash) { return hash >> (64 - 10); }
   constexpr bool empty() const { return word_ == 0; }

@@ -48,9 +48,10 @@ uint64_t RootBytes(uint64_t buckets) { return (buckets + 1) * sizeof(Bucket); }
 FarAddr FirstBucket(FarAddr root) { return FarAddr(root.node, pool::RoundUp(root.offset, sizeof(Bucket))); }
 
 Error Damaged(FarAddr at) {
-  return Error(ErrorCode::kCorrupt, fmt::format("the bucket at {:#x} of node {} names an image that is not complete; run "
-                                                "farside fsck",
-                                                at.offset, fabric::Index(at.node)));
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the bucket at {:#x} of node {} names an image that is not complete; run "
+                           "farside fsck",
+                           at.offset, fabric::Index(at.node)));
 }
 
 Error Contended() {
@@ -123,7 +124,8 @@ Task<std::vector<std::byte>> Table::ReadBlock(Op& op, NodeId node, Entry entry) 
 }
 
 // Reads the blocks of the entries that may be it, one after the other; nearly always one.
-Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Place place, std::string_view key) {
+Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Place place,
+                                                 std::string_view key) {
   for (auto entry = FindCandidate(image, place.hash, 0); entry.has_value();
        entry = FindCandidate(image, place.hash, *entry + 1)) {
     std::vector<std::byte> block = co_await ReadBlock(op, place.bucket.node, image.entries[*entry]);
@@ -161,8 +163,8 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   if (Mutant(kReadBeforeLock)) bucket.images = before.images;
   if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
 
-  Result<Changed> changed =
-      co_await ModifyLocked(op, change, place, bucket, pin.epoch(place.bucket.node)).Outcome();  // trips 2 and 3
+  Result<Changed> changed = co_await ModifyLocked(op, change, place, bucket, pin.epoch(place.bucket.node))
+                                .Outcome();  // trips 2 and 3
   const bool committed = changed.ok() && changed->applied;
   const bool connected = changed.ok() || (changed.error().code() != ErrorCode::kOutcomeUnknown &&
                                           changed.error().code() != ErrorCode::kFenced &&
@@ -182,14 +184,17 @@ Task<Table::Changed> Table::ModifyLocked(Op& op, const Change& change, Place pla
   if (match.has_value()) found = match->value;
   const Result<Decision> decision = Decide(change, found);
   if (!decision.ok()) co_return decision.error();
-  Changed changed{.was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
+  Changed changed{
+      .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
   if (!decision->applied) co_return changed;
 
   pool::Allocator& allocator = pool_.allocator(place.bucket.node);
   const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
   if (!target.has_value()) {
-    co_return Error(ErrorCode::kOutOfMemory,
-                    fmt::format("the bucket of this key is full ({} entries); make the table with more buckets", kEntries));
+    co_return Error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("the bucket of this key is full ({} entries); make the table with more buckets",
+                    kEntries));
   }
   const Entry replaced = image.entries[*target];
   FarAddr block_at(place.bucket.node, 0);
@@ -203,7 +208,8 @@ Task<Table::Changed> Table::ModifyLocked(Op& op, const Change& change, Place pla
   }
   co_await Commit(op, place.bucket, bucket.head, image, block_at, std::move(block));
   // INVARIANT reference/5: this client's CAS took it out of the table.
-  if (match.has_value()) allocator.Retire(FarAddr(place.bucket.node, replaced.offset()), match->block.size(), birth);
+  if (match.has_value())
+    allocator.Retire(FarAddr(place.bucket.node, replaced.offset()), match->block.size(), birth);
   co_return changed;
 }
 
@@ -216,7 +222,8 @@ Task<Bucket> Table::Lock(Op& op, FarAddr at) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     // CAS, READ keep their order, so the bucket is read under the lock if the CAS took it.
     auto [word, bucket] = co_await op.InOrder(
-        MaskedCas(at, Head().word(), 0, Head::OwnerBits::kMask, me.bits(), Head::OwnerBits::kMask), Read<Bucket>(at));
+        MaskedCas(at, Head().word(), 0, Head::OwnerBits::kMask, me.bits(), Head::OwnerBits::kMask),
+        Read<Bucket>(at));
     const Head found(word);
     bucket.head = found.WithOwner(me);
     if (!found.locked()) co_return bucket;
@@ -276,10 +283,12 @@ Task<Done> Table::Unlock(Op& op, FarAddr at, Head held) {
 
 // INVARIANTS reference/1, 3 and 5: WRITE, WRITE, CAS keep their order, so block and image are complete when the head
 // turns to them. If this client dies before the CAS, the image does not count and the next owner overwrites it.
-Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr block_at, std::vector<std::byte> block) {
+Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr block_at,
+                         std::vector<std::byte> block) {
   Head committed = held.Committed();
   size_t target = committed.image();
-  if (Mutant(kVersionNotRaised)) committed = Head(Head::Version::Set(committed.word(), std::max(1u, held.version())));
+  if (Mutant(kVersionNotRaised))
+    committed = Head(Head::Version::Set(committed.word(), std::max(1u, held.version())));
   if (Mutant(kWriteCurrentImage)) {
     target = held.image();
     committed = Head(Head::Image::Set(committed.word(), target));
@@ -295,8 +304,9 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr blo
     co_return outcome.error();
   }
   if (std::get<2>(*outcome) != held.word()) {
-    co_return Error(ErrorCode::kFenced, "the lock was taken from this client, which was taken for dead; nothing was "
-                                        "changed; reconnect");
+    co_return Error(ErrorCode::kFenced,
+                    "the lock was taken from this client, which was taken for dead; nothing was "
+                    "changed; reconnect");
   }
   co_return Done{};
 }
@@ -331,7 +341,8 @@ Task<bool> Table::Delete(Op& op, std::string_view key) {
   co_return changed.applied;
 }
 
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected, std::string_view desired) {
+Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
+                                std::string_view desired) {
   Change change(ChangeKind::kCompareAndSet, key);
   change.expected = expected;
   change.value = desired;
@@ -386,8 +397,9 @@ Task<Done> Table::Verify(Op& op) {
         const Place place = PlaceOf(view->key);
         const std::optional<Match> first = co_await FindKey(op, image, place, view->key);
         if (place.bucket != at || !first.has_value() || first->entry != e) {
-          co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
-                                                           Escape(view->key)));
+          co_return Error(ErrorCode::kCorrupt,
+                          fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
+                                      Escape(view->key)));
         }
       }
     }
@@ -400,9 +412,12 @@ Task<Done> Table::Verify(Op& op) {
 
 uint64_t ReferenceEngine::empty_bytes() const { return RootBytes(options_.buckets); }
 
-OptionMap ReferenceEngine::recorded_options() const { return {{"buckets", std::to_string(options_.buckets)}}; }
+OptionMap ReferenceEngine::recorded_options() const {
+  return {{"buckets", std::to_string(options_.buckets)}};
+}
 
-Task<std::vector<FarAddr>> ReferenceEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
+Task<std::vector<FarAddr>> ReferenceEngine::Create(Op& op, pool::PoolClient& pool,
+                                                   std::vector<NodeId> nodes) {
   std::vector<FarAddr> roots;
   for (const NodeId node : nodes) {
     const Result<FarAddr> root = co_await MakeRoot(op, pool.allocator(node)).Outcome();
@@ -420,7 +435,8 @@ Task<FarAddr> ReferenceEngine::MakeRoot(Op& op, pool::Allocator& allocator) {
   const FarAddr root = co_await allocator.Allocate(op, empty_bytes());
   const std::vector<std::byte> zeros(std::min(empty_bytes(), kZeroedByATrip));
   for (uint64_t done = 0; done < empty_bytes(); done += zeros.size()) {
-    const std::span<const std::byte> part(zeros.data(), std::min<uint64_t>(zeros.size(), empty_bytes() - done));
+    const std::span<const std::byte> part(zeros.data(),
+                                          std::min<uint64_t>(zeros.size(), empty_bytes() - done));
     co_await op.InOrder(Unreachable(Write(root + done, part)));
   }
   co_return root;
@@ -438,7 +454,8 @@ std::string ReferenceEngine::Describe(FarAddr at, std::span<const FarAddr> roots
     const uint64_t inside = (at.offset - first.offset) % sizeof(Bucket);
     if (bucket >= options_.buckets) continue;
     if (inside < sizeof(Head)) return fmt::format("bucket {} head", bucket);
-    if (inside < kImagesOffset || inside >= kImagesOffset + sizeof(Bucket::images)) return fmt::format("bucket {}", bucket);
+    if (inside < kImagesOffset || inside >= kImagesOffset + sizeof(Bucket::images))
+      return fmt::format("bucket {}", bucket);
     return fmt::format("bucket {} image {}+{}", bucket, (inside - kImagesOffset) / sizeof(Image),
                        (inside - kImagesOffset) % sizeof(Image));
   }
@@ -451,16 +468,18 @@ Result<Options> Options::Parse(const OptionMap& options) {
     uint64_t number = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failure != std::errc() || end != text.data() + text.size() || number == 0 || number > 1'000'000) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("option {}={}: expected a number from 1 to 1000000", Escape(key), Escape(text)));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("option {}={}: expected a number from 1 to 1000000", Escape(key), Escape(text)));
     }
     if (key == "buckets") {
       parsed.buckets = number;
     } else if (key == "backoff_us") {
       parsed.backoff = std::chrono::microseconds(number);
     } else {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("the reference table has no option '{}'; it has buckets, backoff_us", Escape(key)));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the reference table has no option '{}'; it has buckets, backoff_us", Escape(key)));
     }
   }
   return parsed;

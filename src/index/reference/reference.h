@@ -31,8 +31,9 @@
 namespace farside::index::reference {
 
 struct Options {
-  uint64_t buckets = 4;                          // on each node
-  Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
+  uint64_t buckets = 4;  // on each node
+  Nanos backoff =
+      std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);
@@ -74,7 +75,8 @@ class Table final : public Index {
   fabric::FarAddr BucketAt(size_t part, uint64_t bucket) const;
 
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, Place place, const Bucket& bucket, uint64_t birth);
+  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, Place place, const Bucket& bucket,
+                             uint64_t birth);
   Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, Place place, std::string_view key);
   Task<std::vector<std::byte>> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry);

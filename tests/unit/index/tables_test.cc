@@ -33,7 +33,8 @@ class TablesTest : public testing::Test {
 
   TablesTest() : world_({.region_bytes = {512 * 1024, 512 * 1024}, .chaos = fabric::sim::Chaos::Calm()}) {
     for (const NodeId node : {NodeId{0}, NodeId{1}}) {
-      EXPECT_TRUE(pool::FormatVolatile(world_.memory(node), {.chunk_bytes = 4096}, {1, fabric::Index(node)}).ok());
+      EXPECT_TRUE(
+          pool::FormatVolatile(world_.memory(node), {.chunk_bytes = 4096}, {1, fabric::Index(node)}).ok());
     }
     client_ = std::move(*world_.Connect());
     const FindEngine find = [this](std::string_view, const OptionMap& options) {

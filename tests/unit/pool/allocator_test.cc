@@ -36,9 +36,7 @@ class AllocatorTest : public testing::Test {
     ASSERT_EQ(geometry_.chunks(), chunks);
     fabric_ = std::move(*EmbeddedFabric::Open({.region_bytes = {geometry_.region_bytes}}));
   }
-  std::unique_ptr<Session> Enter() {
-    return std::make_unique<Session>(*fabric_, geometry_);
-  }
+  std::unique_ptr<Session> Enter() { return std::make_unique<Session>(*fabric_, geometry_); }
   uint64_t Word(uint64_t offset) { return fabric_->memory(NodeId{0}).Load(offset); }
   void SetWord(uint64_t offset, uint64_t word) { fabric_->memory(NodeId{0}).Store(offset, word); }
   uint64_t ChunksInUse() {
