@@ -203,6 +203,10 @@ Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
 
 Task<Done> Tables::Drop(Op& op, std::string name) {
   pool::Catalog catalog(HomeOf(name));
+  // Only its engine can tell what belongs to the table.
+  const TableInfo found = co_await catalog.Open(op, name);
+  const Result<std::shared_ptr<Engine>> engine = EngineOf(found);
+  if (!engine.ok()) co_return engine.error();
   pool::Catalog::WaitForGrace wait_for_grace = [this](Op& wait_op) {
     return WaitForGrace(wait_op, pool_.nodes());
   };

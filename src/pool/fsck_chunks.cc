@@ -65,9 +65,12 @@ void NodeCheck::ComplainOfMarks(std::span<const Mark* const> marks, std::string_
 }
 
 void NodeCheck::NoteReachedAgain(const Mark& first, const Mark& again) {
-  if (first.table == again.table) {
+  if (first.table == again.table && !options_.nobody_runs) {
+    // Somebody may have moved it while the table was walked.
     Note(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset),
          "check the table");
+  } else if (first.table == again.table) {
+    Damage(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset), kDropTable);
   } else {
     Damage(again.at,
            fmt::format("{} and {} both reach {:#x}", reached_.TableOf(first), reached_.TableOf(again),

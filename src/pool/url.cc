@@ -10,13 +10,14 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "pool/catalog_layout.h"
 
 namespace farside::pool {
 namespace {
 
 constexpr std::string_view kForms = "embedded:?size=1GiB or file:PATH?size=1GiB";
 constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
-constexpr uint32_t kMostNodes = uint32_t{1} << 16;
+constexpr uint32_t kMostNodes = kMaxTableNodes;  // every table lives on all nodes of its pool
 constexpr std::array<std::string_view, 4> kFormsOfOtherVersions = {"pmem", "shm", "tcp", "verbs"};
 
 // "a", "b=c" of "a:b=c"; nothing behind if the separator is missing.
