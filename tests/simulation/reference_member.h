@@ -22,8 +22,9 @@ namespace farside::index::reference {
 // A world with one node, and a pool on it.
 class World {
  public:
-  explicit World(uint64_t seed)
-      : fabric_({.seed = seed, .region_bytes = {512 * 1024}, .chaos = fabric::sim::Chaos::ForSeed(seed, false)}) {
+  explicit World(uint64_t seed) : World(seed, fabric::sim::Chaos::ForSeed(seed, false)) {}
+  World(uint64_t seed, const fabric::sim::Chaos& chaos)
+      : fabric_({.seed = seed, .region_bytes = {512 * 1024}, .chaos = chaos}) {
     EXPECT_TRUE(pool::FormatVolatile(fabric_.memory(fabric::NodeId{0}), {.chunk_bytes = 4096}, {1, 2}).ok());
   }
   fabric::sim::SimFabric* operator->() { return &fabric_; }
