@@ -78,8 +78,8 @@ struct Stage {
   SimFabric& world;
   index::Engine& engine;
   RunReport& report;
-  bool may_fill;                           // there are so many keys that a table of fixed size may run out of room
-  bool auditing = false;                   // the faults are over
+  bool may_fill;          // there are so many keys that a table of fixed size may run out of room
+  bool auditing = false;  // the faults are over
   std::vector<pool::Geometry> geometries = {};
   std::vector<fabric::FarAddr> roots = {};  // of the table, once somebody has opened it; for traces
 
@@ -90,7 +90,8 @@ struct Stage {
   }
   // All tables are of the engine that is checked.
   index::FindEngine FindEngine() const {
-    return [checked = &engine](std::string_view, const index::OptionMap&) -> Result<std::shared_ptr<index::Engine>> {
+    return [checked = &engine](std::string_view,
+                               const index::OptionMap&) -> Result<std::shared_ptr<index::Engine>> {
       return std::shared_ptr<index::Engine>(std::shared_ptr<void>(), checked);
     };
   }
@@ -107,7 +108,10 @@ enum class Role : uint8_t {
 class Actor {
  public:
   Actor(int number, Role role, Script script, bool drops)
-      : number_(number), role_(role), script_(std::move(script)), drops_at_(drops ? script_.size() / 2 : kNever) {}
+      : number_(number),
+        role_(role),
+        script_(std::move(script)),
+        drops_at_(drops ? script_.size() / 2 : kNever) {}
 
   bool running() const { return client_ != nullptr; }
 
@@ -153,7 +157,8 @@ class Actor {
     if (role_ == Role::kDropper) {
       co_await session_->tables().Drop(op, kTable);
     } else {
-      table_.emplace(co_await session_->tables().CreateOrOpen(op, kTable, std::string(stage.engine.name()), {}));
+      table_.emplace(
+          co_await session_->tables().CreateOrOpen(op, kTable, std::string(stage.engine.name()), {}));
       stage.roots = table_->info.roots;
       co_await RunScript(stage, op);
     }
@@ -210,7 +215,8 @@ class Actor {
     const Result<Done> done = co_await MakeUseAndDrop(stage, op).Outcome();
     if (done.ok()) co_return Done{};
     const bool dropped_by_another = done.error().code() == ErrorCode::kNotFound;
-    const bool slots_taken = done.error().code() == ErrorCode::kOutOfMemory;  // by those that others are dropping
+    const bool slots_taken =
+        done.error().code() == ErrorCode::kOutOfMemory;  // by those that others are dropping
     if (!dropped_by_another && !slots_taken) co_return done.error();
     co_return Done{};
   }
@@ -218,7 +224,8 @@ class Actor {
     index::Tables& tables = session_->tables();
     const std::string value = fmt::format("of client {}", number_);
     {
-      index::OpenTable table = co_await tables.CreateOrOpen(op, kPassingTable, std::string(stage.engine.name()), {});
+      index::OpenTable table =
+          co_await tables.CreateOrOpen(op, kPassingTable, std::string(stage.engine.name()), {});
       for (const char* key : {"a", "b"}) {
         co_await tables.Validate(op, table);
         co_await table.index->Put(op, key, value);
@@ -237,7 +244,8 @@ class Actor {
       co_await pool.Maintain(op);
       bool alone = true;
       for (size_t node = 0; node < pool.nodes(); ++node) {
-        const pool::RegistryView view = co_await pool.member(static_cast<fabric::NodeId>(node)).LookAround(op);
+        const pool::RegistryView view =
+            co_await pool.member(static_cast<fabric::NodeId>(node)).LookAround(op);
         alone &= view.others == 0;
       }
       if (alone) co_return Done{};
@@ -253,12 +261,13 @@ class Actor {
       pool::FsckOptions options;
       options.nobody_runs = true;
       options.read_blocks = false;  // the auditor has verified them
-      const pool::FsckReport report =
-          co_await pool::Fsck(op, static_cast<fabric::NodeId>(node), stage.geometries[node], reached, options);
-      const uint64_t lost = report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;
+      const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
+                                                          stage.geometries[node], reached, options);
+      const uint64_t lost =
+          report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;
       if (report.ok() && lost == 0) continue;
-      stage.NoteProblem(fmt::format("fsck of node {}: {} bytes are neither free nor reachable{}{}", node, lost,
-                                    report.findings.empty() ? "" : "; ",
+      stage.NoteProblem(fmt::format("fsck of node {}: {} bytes are neither free nor reachable{}{}", node,
+                                    lost, report.findings.empty() ? "" : "; ",
                                     report.findings.empty() ? "" : report.findings[0].what));
     }
     co_return Done{};
@@ -324,10 +333,14 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   options.region_bytes.assign(workload.nodes, RegionBytesFor(workload, engine));
   fabric::sim::Trace* trace = options.trace;
   SimFabric world(std::move(options));
-  Stage stage{.world = world, .engine = engine, .report = report, .may_fill = workload.keys.size() > kKeysThatAlwaysFit};
+  Stage stage{.world = world,
+              .engine = engine,
+              .report = report,
+              .may_fill = workload.keys.size() > kKeysThatAlwaysFit};
   for (int node = 0; node < workload.nodes; ++node) {
     const std::span<std::byte> memory = world.memory(static_cast<fabric::NodeId>(node));
-    stage.geometries.push_back(*pool::FormatVolatile(memory, FormatFor(workload), {1, static_cast<uint64_t>(node)}));
+    stage.geometries.push_back(
+        *pool::FormatVolatile(memory, FormatFor(workload), {1, static_cast<uint64_t>(node)}));
   }
   if (trace != nullptr) {
     trace->set_describe([&stage](fabric::FarAddr at) {

@@ -48,11 +48,13 @@ void EncodeBlock(std::span<std::byte> out, std::string_view key, std::string_vie
 
 Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line) {
   BlockHeader header;
-  if (first_line.size() < sizeof(header)) return Error(ErrorCode::kCorrupt, "a block is shorter than its header");
+  if (first_line.size() < sizeof(header))
+    return Error(ErrorCode::kCorrupt, "a block is shorter than its header");
   std::memcpy(&header, first_line.data(), sizeof(header));
   if (header.key_bytes > kMaxKeyBytes || header.value_bytes > kMaxValueBytes) {
-    return Error(ErrorCode::kCorrupt, fmt::format("a block claims a key of {} and a value of {} bytes; it is damaged",
-                                                  header.key_bytes, header.value_bytes));
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a block claims a key of {} and a value of {} bytes; it is damaged",
+                             header.key_bytes, header.value_bytes));
   }
   return BlockBytes(header.key_bytes, header.value_bytes);
 }
@@ -61,7 +63,8 @@ Result<BlockView> DecodeBlock(std::span<const std::byte> bytes) {
   const Result<uint64_t> size = BlockBytesFromHeader(bytes);
   if (!size.ok()) return size.error();
   if (*size > bytes.size()) {
-    return Error(ErrorCode::kCorrupt, fmt::format("a block of {} bytes was cut off at {}", *size, bytes.size()));
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a block of {} bytes was cut off at {}", *size, bytes.size()));
   }
   BlockHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -71,7 +74,8 @@ Result<BlockView> DecodeBlock(std::span<const std::byte> bytes) {
     return Error(ErrorCode::kCorrupt, "the checksum of a block does not match its bytes");
   }
   const std::string_view text = AsText(payload);
-  return BlockView{.key = text.substr(0, header.key_bytes), .value = text.substr(header.key_bytes), .hash = header.hash};
+  return BlockView{
+      .key = text.substr(0, header.key_bytes), .value = text.substr(header.key_bytes), .hash = header.hash};
 }
 
 }  // namespace farside::pool

@@ -214,7 +214,8 @@ Task<Done> PoolClient::SweepAll(Op& op) {
   {
     const Pin pin = Begin();
     const Result<Done> walked = co_await walk_(op, all).Outcome();
-    if (!walked.ok() && walked.error().code() == ErrorCode::kContended) co_return Done{};  // not now; it is still due
+    if (!walked.ok() && walked.error().code() == ErrorCode::kContended)
+      co_return Done{};  // not now; it is still due
     if (!walked.ok()) co_return walked.error();
   }
   co_await Sync(op, /*raise=*/true);
@@ -257,8 +258,9 @@ Task<Done> PoolClient::Leave(Op& op) {
                                                 [](const auto& node) { return node->allocator.SweepDue(); });
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
-    const bool burying = walk_ && round < kRoundsForBurials &&
-                         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
+    const bool burying =
+        walk_ && round < kRoundsForBurials &&
+        std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
     if (NeedsGrace() || sweep_due || burying) {
       co_await op.Pause(GracePause());
       continue;

@@ -15,7 +15,10 @@ std::string Describe(fabric::FarAddr at, const Geometry& geometry) {
   if (offset < geometry.client_slot(geometry.client_slots)) {
     const uint64_t inside = (offset - geometry.registry()) % kLine;
     const uint64_t slot = (offset - geometry.registry()) / kLine;
-    return fmt::format("client slot {}{}", slot, inside == 0 ? "" : inside == kPulseOffset ? " pulse" : " heartbeat");
+    return fmt::format("client slot {}{}", slot,
+                       inside == 0              ? ""
+                       : inside == kPulseOffset ? " pulse"
+                                                : " heartbeat");
   }
   if (offset >= geometry.catalog() && offset < geometry.table_entry(geometry.table_slots)) {
     return fmt::format("table entry {}", (offset - geometry.catalog()) / kTableEntryBytes);

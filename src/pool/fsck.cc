@@ -30,7 +30,8 @@ bool SameShape(const Geometry& a, const Geometry& b) {
 }  // namespace
 
 uint64_t FsckBytes::Total() const {
-  return metadata + free_chunks + overhead + reachable + free_blocks + held + abandoned + leaked + unknown + damaged;
+  return metadata + free_chunks + overhead + reachable + free_blocks + held + abandoned + leaked + unknown +
+         damaged;
 }
 
 void FsckReport::Add(Severity severity, FarAddr where, std::string what, std::string advice) {

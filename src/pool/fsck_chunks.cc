@@ -70,7 +70,8 @@ void NodeCheck::NoteReachedAgain(const Mark& first, const Mark& again) {
     Note(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset),
          "check the table");
   } else if (first.table == again.table) {
-    Damage(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset), kDropTable);
+    Damage(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset),
+           kDropTable);
   } else {
     Damage(again.at,
            fmt::format("{} and {} both reach {:#x}", reached_.TableOf(first), reached_.TableOf(again),

@@ -97,7 +97,7 @@ enum class ClientState : uint8_t {
   kFree = 0,     // nobody; the generation is that of the last registration
   kJoining = 1,  // holds nothing yet
   kLive = 2,
-  kFenced = 3,   // cut off from every node; what it held waits for adoption
+  kFenced = 3,  // cut off from every node; what it held waits for adoption
 };
 
 // State word of a client slot. Changed by CAS only.
@@ -205,7 +205,9 @@ class ChunkWord {
   constexpr uint32_t argument() const { return static_cast<uint32_t>(Argument::Get(word_)); }
   constexpr Owner owner() const { return Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
   // Further chunks of an extent go with its first one.
-  constexpr bool CanBeOwned() const { return state() == ChunkState::kBlocks || state() == ChunkState::kExtent; }
+  constexpr bool CanBeOwned() const {
+    return state() == ChunkState::kBlocks || state() == ChunkState::kExtent;
+  }
   constexpr ChunkWord WithOwner(Owner owner) const { return ChunkWord(OwnerBits::Set(word_, owner.bits())); }
 
   friend constexpr bool operator==(ChunkWord, ChunkWord) = default;
@@ -230,7 +232,9 @@ struct Geometry {
 
   constexpr uint64_t registry() const { return kPage; }
   constexpr uint64_t catalog() const { return RoundUp(registry() + client_slots * kLine, kPage); }
-  constexpr uint64_t chunk_table() const { return RoundUp(catalog() + table_slots * kTableEntryBytes, kPage); }
+  constexpr uint64_t chunk_table() const {
+    return RoundUp(catalog() + table_slots * kTableEntryBytes, kPage);
+  }
   // As many chunks as fit behind their table.
   constexpr uint64_t chunks() const {
     if (region_bytes <= chunk_table() + kPage || chunk_bytes == 0) return 0;

@@ -36,16 +36,18 @@ Task<Acquired> AcquireLock(Op& op, Membership& member, uint64_t offset) {
     co_await op.Pause(pause);
     pause = std::min(pause * 2, longest_pause);
   }
-  co_return Error(ErrorCode::kContended, fmt::format("the lock at {:#x} of node {} was held by others for {} attempts; "
-                                                     "retry later",
-                                                     offset, Index(member.node()), kMostAttempts));
+  co_return Error(ErrorCode::kContended,
+                  fmt::format("the lock at {:#x} of node {} was held by others for {} attempts; "
+                              "retry later",
+                              offset, Index(member.node()), kMostAttempts));
 }
 
 Task<Done> ReleaseLock(Op& op, Membership& member, uint64_t offset) {
   const uint64_t mine = LockWord::HeldBy(member.self()).word();
   const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(member.At(offset), mine, 0)));
   if (old != mine) {
-    co_return Error(ErrorCode::kFenced, "the lock was taken from this client, which was taken for dead; reconnect");
+    co_return Error(ErrorCode::kFenced,
+                    "the lock was taken from this client, which was taken for dead; reconnect");
   }
   co_return Done{};
 }

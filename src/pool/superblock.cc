@@ -121,7 +121,8 @@ Status Format(const fabric::memory::Region& region, const Geometry& geometry, co
   return Format(region.bytes(), persist, geometry, region_id);
 }
 
-Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options, const RegionId& region_id) {
+Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options,
+                                const RegionId& region_id) {
   const Result<Geometry> geometry = PlanGeometry(region.size(), options);
   if (!geometry.ok()) return geometry;
   const Status formatted = Format(

@@ -51,7 +51,8 @@ Status Format(std::span<std::byte> region, const Persist& persist, const Geometr
               const RegionId& region_id);
 Status Format(const fabric::memory::Region& region, const Geometry& geometry, const RegionId& region_id);
 // The same of memory that is gone with the process; planned and made in one go. For the simulator.
-Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options, const RegionId& region_id);
+Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options,
+                                const RegionId& region_id);
 
 // The superblock at the start of `head`, if it is one that this build can work with; `actual_bytes` is the size
 // of the region. Changes nothing, and takes any bytes. The message has no subject: put the file or the node in

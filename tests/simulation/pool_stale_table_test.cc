@@ -35,15 +35,17 @@ struct User {
   }
 
   explicit User(fabric::sim::SimFabric& world)
-      : engine(*index::reference::MakeReferenceEngine({{"buckets", "1"}})), client(std::move(*world.Connect())) {
+      : engine(*index::reference::MakeReferenceEngine({{"buckets", "1"}})),
+        client(std::move(*world.Connect())) {
     ClientOptions options;
     options.lease.lease = kTestLease;
     const index::FindEngine find = [made = engine](std::string_view, const index::OptionMap&) {
       return Result<std::shared_ptr<index::Engine>>(made);
     };
     session = std::move(*Try([&](Op& op) { return store::Session::Join(op, *client, find, options); }));
-    table.emplace(std::move(*Try(
-        [&](Op& op) { return session->tables().CreateOrOpen(op, kTable, std::string(engine->name()), {}); })));
+    table.emplace(std::move(*Try([&](Op& op) {
+      return session->tables().CreateOrOpen(op, kTable, std::string(engine->name()), {});
+    })));
   }
 
   Task<Done> Put(Op& op, std::string key) {
@@ -83,8 +85,11 @@ TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
   fabric::sim::SimOptions sim = PoolCalm();
   sim.region_bytes = {256 * 1024};
   fabric::sim::SimFabric world(std::move(sim));
-  const Geometry geometry = *FormatVolatile(world.memory(kNode), {.client_slots = 4, .chunk_bytes = 4096}, {1, 1});
-  const auto table_state = [&] { return TableWord(LoadU64(world.memory(kNode).data() + geometry.table_entry(0))).state(); };
+  const Geometry geometry =
+      *FormatVolatile(world.memory(kNode), {.client_slots = 4, .chunk_bytes = 4096}, {1, 1});
+  const auto table_state = [&] {
+    return TableWord(LoadU64(world.memory(kNode).data() + geometry.table_entry(0))).state();
+  };
 
   User writer(world);
   User witness(world);
@@ -114,7 +119,8 @@ TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
   Op op(*writer.client, OpKind::kMaintenance);
   Task<Done> live = writer.Live(op, enough);
   live.Start();
-  while (table_state() != TableState::kFree) ASSERT_TRUE(world.Step());  // the walk of its sweep has come to it
+  while (table_state() != TableState::kFree)
+    ASSERT_TRUE(world.Step());  // the walk of its sweep has come to it
   Op putting(*writer.client, OpKind::kUpdate);
   Task<Done> put = writer.Put(putting, "b");
   put.Start();

@@ -28,14 +28,15 @@ index::FindEngine Only(index::Engine& engine) {
 
 constexpr std::string_view kTable = "t";
 
-Task<Done> PerformAll(Actor& self, index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls,
-                      CallsOptions options) {
+Task<Done> PerformAll(Actor& self, index::Engine& engine, pool::ClientOptions pool_options,
+                      std::vector<Call> calls, CallsOptions options) {
   Op op(self.client(), OpKind::kMaintenance);
   const std::unique_ptr<store::Session> session =
       co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
   const index::OpenTable table = co_await session->tables().Open(op, std::string(kTable));
   for (const Call& call : calls) {
-    Result<Done> done = co_await Recorded(self, call, PerformAsOperation(self.client(), *table.index, call)).Outcome();
+    Result<Done> done =
+        co_await Recorded(self, call, PerformAsOperation(self.client(), *table.index, call)).Outcome();
     if (!done.ok() && options.must_succeed) co_return done.error();
   }
   co_return Done{};
@@ -72,7 +73,8 @@ Program Format(index::Engine& engine, pool::ClientOptions options) {
   return [&engine, options](Actor& self) { return FormatTable(self, engine, options); };
 }
 
-Program Calls(index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls, CallsOptions options) {
+Program Calls(index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls,
+              CallsOptions options) {
   return [&engine, pool_options, calls = std::move(calls), options](Actor& self) {
     return PerformAll(self, engine, pool_options, calls, options);
   };

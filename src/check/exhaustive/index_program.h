@@ -20,7 +20,8 @@ struct CallsOptions {
 };
 
 // The pool that is explored: as small as can be.
-inline constexpr pool::FormatOptions kExploredFormat{.client_slots = 8, .table_slots = 1, .chunk_bytes = 4096};
+inline constexpr pool::FormatOptions kExploredFormat{
+    .client_slots = 8, .table_slots = 1, .chunk_bytes = 4096};
 inline constexpr uint64_t kExploredRegionBytes = 12 * pool::kPage;
 
 // Makes a pool with an empty table.
@@ -28,7 +29,8 @@ Program Format(index::Engine& engine, pool::ClientOptions options);
 
 // Does these calls one after the other, through an index of its own. The bytes that the calls point to and
 // the engine must outlive the program.
-Program Calls(index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls, CallsOptions options = {});
+Program Calls(index::Engine& engine, pool::ClientOptions pool_options, std::vector<Call> calls,
+              CallsOptions options = {});
 
 // Fails if the table is damaged. For a client that runs alone.
 Program Verify(index::Engine& engine, pool::ClientOptions options);

@@ -26,8 +26,9 @@ using Windows = uint64_t;
 struct StateHeader {
   uint32_t history = 0;  // see Monitor
   uint16_t orphans = 0;
-  uint16_t begun = 0;    // 0: these bytes were never a state
-  uint64_t touched = 0;  // parts of the region that were ever written to; the others are as they were at first
+  uint16_t begun = 0;  // 0: these bytes were never a state
+  uint64_t touched =
+      0;  // parts of the region that were ever written to; the others are as they were at first
 };
 
 struct ActorState {
@@ -114,7 +115,8 @@ class State {
 
   // Whoever writes to the region says where.
   void Touch(uint64_t offset, uint64_t bytes) const {
-    for (uint64_t part = offset / layout_->part_bytes(); part * layout_->part_bytes() < offset + bytes; ++part) {
+    for (uint64_t part = offset / layout_->part_bytes(); part * layout_->part_bytes() < offset + bytes;
+         ++part) {
       header().touched |= uint64_t{1} << part;
     }
   }

@@ -29,7 +29,7 @@ struct Chaos {
   uint32_t lose_completion = 0;  // the connection breaks; what was in flight may or may not take effect
   uint32_t crash = 0;            // the client is gone; what was in flight may or may not take effect
 
-  uint32_t most_faults = 8;      // in all; then no more happen by chance
+  uint32_t most_faults = 8;  // in all; then no more happen by chance
 
   bool has_faults() const { return sleep + lose_completion + crash > 0; }
 

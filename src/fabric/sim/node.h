@@ -19,7 +19,8 @@ namespace farside::fabric::sim {
 class SimNode {
  public:
   explicit SimNode(uint64_t bytes)
-      : lines_((bytes + kLineBytes - 1) / kLineBytes), memory_(reinterpret_cast<std::byte*>(lines_.data()), bytes) {}
+      : lines_((bytes + kLineBytes - 1) / kLineBytes),
+        memory_(reinterpret_cast<std::byte*>(lines_.data()), bytes) {}
   SimNode(SimNode&&) = default;  // the lines stay where they are
 
   // Aligned like the real thing: to a line at least.
