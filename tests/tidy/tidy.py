@@ -79,6 +79,27 @@ def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: call Mutant() in .cc files only"
 
 
+def mutant_findings(top: Path) -> Iterator[str]:
+    """Planted bugs that no test switches on, by their name or through the list of their header."""
+    tests = [read(top, path) for path in code_files(top) if path.parts[:2] == ("tests", "mutants")]
+    for path in code_files(top):
+        if path.name != "mutants.h":
+            continue
+        text = read(top, path)
+        listed = re.search(r"kAllMutants = \{([^}]*)\}", text)
+        header = "/".join(path.parts[1:])
+        goes_through = any(f'"{header}"' in test and "kAllMutants" in test for test in tests)
+        for number, line in enumerate(text.splitlines(), 1):
+            declared = re.search(r"\bMutantName (k\w+)\{", line)
+            if not declared:
+                continue
+            name = re.compile(rf"\b{declared[1]}\b")
+            if goes_through and listed and name.search(listed[1]):
+                continue
+            if not any(name.search(test) for test in tests):
+                yield f"{path}:{number}: tests/mutants does not catch {declared[1]}"
+
+
 def text_files(top: Path) -> Iterator[PurePosixPath]:
     for path in sorted(top.rglob("*")):
         relative = path.relative_to(top)
@@ -100,6 +121,7 @@ def findings(top: Path) -> Iterator[str]:
         text = read(top, path)
         yield from header_findings(path, text)
         yield from include_findings(top, path, text)
+    yield from mutant_findings(top)
     yield from word_findings(top)
 
 

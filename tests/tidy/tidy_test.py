@@ -141,6 +141,21 @@ class TextRules(Tree):
         self.write("src/base/mutant.h", "#pragma once\nconstexpr bool Mutant(int) { return false; }\n")
         self.assertEqual(list(findings(self.top)), [])
 
+    def test_a_planted_bug_that_no_test_knows_is_found(self):
+        self.write("src/pool/mutants.h", '#pragma once\ninline constexpr MutantName kLost{"pool/lost"};\n')
+        self.assertEqual(list(findings(self.top)), ["src/pool/mutants.h:2: tests/mutants does not catch kLost"])
+        self.write("tests/mutants/a_test.cc", "const ScopedMutant mutant(kLostToo);\n")
+        self.assertEqual(len(list(findings(self.top))), 1)
+        self.write("tests/mutants/b_test.cc", "const ScopedMutant mutant(kLost);\n")
+        self.assertEqual(list(findings(self.top)), [])
+
+    def test_planted_bugs_in_a_list_that_a_test_goes_through_are_fine(self):
+        self.write("src/index/shard/mutants.h", '#pragma once\ninline constexpr MutantName kA{"shard/a"};\n'
+                   "inline constexpr std::array kAllMutants = {\n    kA,\n};\n")
+        self.assertEqual(len(list(findings(self.top))), 1)
+        self.write("tests/mutants/shard_test.cc", '#include "index/shard/mutants.h"\nvoid F() { Use(kAllMutants); }\n')
+        self.assertEqual(list(findings(self.top)), [])
+
     def test_absolute_paths_are_found_in_any_text(self):
         for folder in ("home", "work"):
             for file in ("docs/guide.md", "dev", "src/base/a.cc", "cmake/x.cmake"):
@@ -149,8 +164,9 @@ class TextRules(Tree):
                 written.unlink()
 
     def test_relative_paths_and_words_are_fine(self):
-        self.write("docs/guide.md", "a/work/b, https://example.org/home/page, $HOME/work/x, at work/home\n")
-        self.assertEqual(list(findings(self.top)), [])
+        for folder in ("home", "work"):
+            self.write("docs/guide.md", f"a/{folder}/b, https://example.org/{folder}/page, $HOME/{folder}/x, {folder}/y\n")
+            self.assertEqual(list(findings(self.top)), [])
 
     def test_markers_without_text_are_found(self):
         for word in ("TO" + "DO", "FIX" + "ME"):
