@@ -79,12 +79,6 @@ Task<std::vector<TableInfo>> ReadTables(Op& op, std::vector<pool::Geometry> geom
   co_return tables;
 }
 
-Task<Done> WalkIndex(Op& op, store::Session& session, index::Index& index, Measure& measure) {
-  const pool::PoolClient::Pin pin = session.pool().Begin();
-  co_await index.Walk(op, measure);
-  co_return Done{};
-}
-
 void NotWalked(const TableInfo& table, Severity severity, const std::string& why, std::string_view advice,
                Walked& walked) {
   walked.complete = false;
@@ -105,8 +99,7 @@ void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool
   walked.reached.BeginTable(table.name);
   Measure measure(&walked.reached, progress);
   const std::unique_ptr<index::Index> index = (*engine)->Open(pool.session().pool(), table.roots);
-  const Status marked =
-      pool.Run([&](Op& op, store::Session& session) { return WalkIndex(op, session, *index, measure); });
+  const Status marked = pool.Walk(*index, measure);
   if (!marked.ok()) {
     return NotWalked(table, Severity::kDamage, marked.error().message(),
                      "export what can still be read of it, then drop the table", walked);

@@ -35,6 +35,11 @@ Result<PoolSession> PoolSession::Join(fabric::Fabric& fabric, index::FindEngine 
   return joined;
 }
 
+Status PoolSession::Walk(index::Index& index, pool::Reach& reach) {
+  const pool::PoolClient::Pin pin = session_->pool().Begin();
+  return Run([&](fabric::Op& op, store::Session&) { return index.Walk(op, reach); });
+}
+
 Status PoolSession::Leave() {
   return Run([](fabric::Op& op, store::Session& session) { return session.Leave(op); });
 }

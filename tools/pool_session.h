@@ -35,6 +35,8 @@ class PoolSession {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     return fabric::Run(*client_, make_task(op, *session_));
   }
+  // Walks a table of this session, as one operation.
+  Status Walk(index::Index& index, pool::Reach& reach);
   Status Leave();
 
   store::Session& session() { return *session_; }

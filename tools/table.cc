@@ -101,12 +101,6 @@ Task<TableInfo> FindTable(Op& op, pool::PoolClient& client, std::string name) {
   co_return std::move(info);
 }
 
-Task<Done> WalkIndex(Op& op, pool::PoolClient& client, index::Index& index, Measure& measure) {
-  const pool::PoolClient::Pin pin = client.Begin();
-  co_await index.Walk(op, measure);
-  co_return Done{};
-}
-
 // What a table occupies; kCorrupt if it is damaged, another error if this build does not know such tables.
 Result<TableSize> SizeOf(PoolSession& session, const TableInfo& info,
                          const std::vector<pool::Geometry>& geometries) {
@@ -114,8 +108,7 @@ Result<TableSize> SizeOf(PoolSession& session, const TableInfo& info,
   if (!engine.ok()) return engine.error();
   const std::unique_ptr<index::Index> index = (*engine)->Open(session.session().pool(), info.roots);
   Measure measure;
-  const Status walked = session.Run(
-      [&](Op& op, store::Session& joined) { return WalkIndex(op, joined.pool(), *index, measure); });
+  const Status walked = session.Walk(*index, measure);
   if (!walked.ok()) return walked.error();
   return measure.Size(geometries);
 }

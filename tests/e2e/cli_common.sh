@@ -122,6 +122,16 @@ poke() {
   python3 -c 'import sys; f = open(sys.argv[1], "r+b"); f.seek(int(sys.argv[2])); f.write(bytes.fromhex(sys.argv[3]))' "$@"
 }
 
+# spoil FILE makes of a pool: version.pool, of another layout version; super.pool, with a damaged superblock; short.pool, cut
+# off. And what never was one: noise.pool, empty.pool.
+spoil() {
+  cp "$1" version.pool && poke version.pool 8 63000000
+  cp "$1" super.pool && poke super.pool 56 0000000000000000
+  head -c 500000 "$1" >short.pool
+  python3 -c 'import random; random.seed(1); open("noise.pool", "wb").write(random.randbytes(100000))'
+  : >empty.pool
+}
+
 # remember FILE... and then expect_unchanged: no byte of them has changed.
 remember() { sha256sum "$@" >"$scratch/remembered"; }
 expect_unchanged() { sha256sum --quiet -c "$scratch/remembered" >/dev/null 2>&1 || fail "a file has changed"; }

@@ -91,11 +91,7 @@ run fsck --json file:dead.pool
 expect_json 'o["ok"] and o["notes"] == 0 and len(o["tables"]) == 3'
 
 # ---- what cannot be opened, or was not meant
-cp good.pool version.pool && poke version.pool 8 63000000
-cp good.pool super.pool && poke super.pool 56 0000000000000000
-head -c 500000 good.pool >short.pool
-head -c 100000 /dev/urandom >noise.pool
-: >empty.pool
+spoil good.pool
 remember ./*.pool
 run fsck file:version.pool
 expect_refusal "has layout version 99, this build reads version"

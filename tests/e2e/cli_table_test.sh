@@ -156,11 +156,7 @@ refused nosuch.pool "nosuch.pool does not exist"
 create file:nosuch.pool t
 expect_refusal "add a size, as in ?size=1GiB"
 refused . "Is a directory"
-cp a.pool version.pool && poke version.pool 8 63000000
-cp a.pool super.pool && poke super.pool 56 0000000000000000
-head -c 500000 a.pool >short.pool
-head -c 100000 /dev/urandom >noise.pool
-: >empty.pool
+spoil a.pool
 remember ./*.pool
 refused version.pool "has layout version 99, this build reads version"
 refused super.pool "superblock is damaged: its checksum is wrong"
