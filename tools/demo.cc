@@ -95,8 +95,9 @@ class Tour {
  private:
   Task<Done> Put(std::string_view key, std::string_view value) {
     Op op(client_, OpKind::kInsert);
-    const bool inserted = co_await table_.Put(op, key, value);
-    Print(Row(fmt::format("put {} = {}", key, value), inserted ? "inserted" : "replaced", op.tally()));
+    const index::PutOutcome put = co_await table_.Put(op, key, value);
+    const bool replaced = put == index::PutOutcome::kReplaced;
+    Print(Row(fmt::format("put {} = {}", key, value), replaced ? "replaced" : "stored", op.tally()));
     co_return Done{};
   }
 
@@ -185,7 +186,7 @@ Status ShowTable(const Paint& paint) {
 void PutAndDie(SimFabric& world, Guest& guest) {
   world.set_fault({world.verbs_posted(), fabric::sim::FaultKind::kCrashAfter});
   Op op(*guest.client, OpKind::kInsert);
-  Task<bool> put = guest.index().Put(op, "moon", "cheese");
+  Task<index::PutOutcome> put = guest.index().Put(op, "moon", "cheese");
   put.Start();
   while (!static_cast<SimClient&>(*guest.client).crashed() && world.Step()) continue;
 }

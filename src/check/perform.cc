@@ -15,8 +15,9 @@ Task<Outcome> Perform(index::Index& index, fabric::Op& op, Call call) {
       co_return Outcome(std::move(answer));
     }
     case Kind::kPut: {
-      const bool inserted = co_await index.Put(op, call.key, call.value);
-      co_return Outcome(Stored{inserted});
+      const index::PutOutcome put = co_await index.Put(op, call.key, call.value);
+      if (put == index::PutOutcome::kNotTold) co_return Outcome(Stored{});
+      co_return Outcome(Stored{put == index::PutOutcome::kInserted});
     }
     case Kind::kInsert: {
       const bool applied = co_await index.Insert(op, call.key, call.value);

@@ -5,12 +5,14 @@
 // never an error. Every operation says through `op.End` what it turned out to be.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fabric/address.h"
@@ -22,14 +24,39 @@
 
 namespace farside::index {
 
+// What an upsert did. An engine that cannot tell without paying for it does not: two puts at once may both have found the
+// key absent.
+enum class PutOutcome : uint8_t { kInserted, kReplaced, kNotTold };
+
+struct Record {
+  std::string key;
+  std::string value;
+};
+
+// How far a walk through all records has come. Starts as {}; what is in it is the engine's business.
+struct Cursor {
+  std::array<uint64_t, 4> position{};
+};
+
+// What a table holds and takes.
+struct TableStats {
+  uint64_t records = 0;
+  uint64_t slots = 0;         // entries that the index has room for
+  uint64_t index_bytes = 0;   // of far memory, without the blocks of keys and values
+  uint64_t block_bytes = 0;   // of far memory: keys and values with their headers, as they were asked for
+  uint64_t client_bytes = 0;  // of this client's memory: caches
+  // What only this engine can tell, by name: "share in level 1" 0.977
+  std::vector<std::pair<std::string, double>> details;
+};
+
 class Index {
  public:
   virtual ~Index() = default;
 
   // True and `value` if the key is present.
   virtual Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) = 0;
-  // Upsert. True: the key was absent before.
-  virtual Task<bool> Put(fabric::Op& op, std::string_view key, std::string_view value) = 0;
+  // Upsert.
+  virtual Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) = 0;
   // Only if absent. False: it was there and is unchanged.
   virtual Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) = 0;
   // Only if present. False: it is not there.
@@ -41,6 +68,12 @@ class Index {
                                    std::string_view desired) = 0;
   // Adds to an 8-byte little-endian counter; absent counts as 0. Returns the new value.
   virtual Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) = 0;
+
+  // Goes on with a walk through all records, in no order: appends some of them to `page`. False: there are no more, and
+  // nothing was appended. A key that is present from the first call to the last is returned at least once.
+  virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
+  // Looks through the whole table. Exact only while nobody changes it.
+  virtual Task<TableStats> Stats(fabric::Op& op) = 0;
 
   // Marks every block that the table owns, its roots included, and keeps the promise of pool/reach.h: others may
   // change the table meanwhile. The caller holds a pin.
@@ -62,6 +95,8 @@ class Engine {
   virtual uint64_t empty_bytes() const = 0;
   // The options that change bytes, as they are recorded in the catalog.
   virtual OptionMap recorded_options() const = 0;
+  // Sets of options under which tables of a few keys pass through everything that large ones do; what `check` runs with.
+  virtual std::vector<OptionMap> stress_options() const { return {OptionMap()}; }
 
   // Makes an empty table in memory of the pool and returns its root on each of the nodes. Nobody can reach it yet.
   virtual Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,

@@ -19,18 +19,18 @@ TEST(ReferenceLock, TwoOperationsOfOneClientMeetADeadOwner_OnlyOneTakesOver) {
     {
       Member dead(world);
       world->set_fault({world->verbs_posted(), FaultKind::kCrashAfter});
-      Task<bool> put = dead.Put("d", "dead");
+      Task<Done> put = dead.Put("d", "dead");
       put.Start();
       while (!dead.crashed() && world->Step()) continue;
       ASSERT_TRUE(dead.crashed());
     }
     Member member(world);
-    std::vector<Task<bool>> puts;
+    std::vector<Task<Done>> puts;
     puts.push_back(member.Put("a", "1"));
     puts.push_back(member.Put("b", "2"));
-    ASSERT_TRUE(fabric::RunAll<bool>(member.client(), puts).ok());
-    for (Task<bool>& put : puts) {
-      const Result<bool> done = put.TakeResult();
+    ASSERT_TRUE(fabric::RunAll<Done>(member.client(), puts).ok());
+    for (Task<Done>& put : puts) {
+      const Result<Done> done = put.TakeResult();
       EXPECT_TRUE(done.ok()) << "seed " << seed << ": " << done.error().ToString();
     }
     EXPECT_EQ(*fabric::Run(member.client(), member.Get("a")), "1") << "seed " << seed;

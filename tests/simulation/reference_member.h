@@ -44,11 +44,11 @@ class Member {
   fabric::Client& client() { return *client_; }
   bool crashed() const { return static_cast<const fabric::sim::SimClient&>(*client_).crashed(); }
 
-  Task<bool> Put(std::string key, std::string value) {
+  Task<Done> Put(std::string key, std::string value) {
     fabric::Op op(*client_, fabric::OpKind::kInsert);
-    const bool inserted = co_await table_->index->Put(op, key, value);
+    co_await table_->index->Put(op, key, value);
     co_await KeepAlive();
-    co_return inserted;
+    co_return Done{};
   }
   Task<bool> Insert(std::string key, std::string value) {
     fabric::Op op(*client_, fabric::OpKind::kInsert);

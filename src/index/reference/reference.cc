@@ -311,12 +311,12 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr blo
   co_return Done{};
 }
 
-Task<bool> Table::Put(Op& op, std::string_view key, std::string_view value) {
+Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
   Change change(ChangeKind::kPut, key);
   change.value = value;
   const Changed changed = co_await Modify(op, change);
   op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return !changed.was_present;
+  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
 }
 
 Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
@@ -357,6 +357,52 @@ Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
   const Changed changed = co_await Modify(op, change);
   op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
   co_return changed.counter;
+}
+
+// A page is a bucket, read as it was at one moment. position: node of the table, bucket.
+Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  auto& [part, number, unused_2, unused_3] = cursor.position;
+  bool appended = false;
+  while (part < roots_.size() && !appended) {
+    const Bucket bucket = co_await ReadBucket(op, BucketAt(part, number));
+    const Image image = *CurrentImage(bucket);
+    for (const Entry& entry : image.entries) {
+      if (entry.empty()) continue;
+      const std::vector<std::byte> block = co_await ReadBlock(op, roots_[part].node, entry);
+      const Result<pool::BlockView> view = pool::DecodeBlock(block);
+      if (!view.ok()) co_return view.error();
+      page.push_back({.key = std::string(view->key), .value = std::string(view->value)});
+      appended = true;
+    }
+    if (++number == options_.buckets) {
+      number = 0;
+      ++part;
+    }
+  }
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return appended;
+}
+
+Task<TableStats> Table::Stats(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  TableStats stats;
+  stats.slots = roots_.size() * options_.buckets * kEntries;
+  stats.index_bytes = roots_.size() * RootBytes(options_.buckets);
+  for (size_t part = 0; part < roots_.size(); ++part) {
+    for (uint64_t i = 0; i < options_.buckets; ++i) {
+      const Bucket bucket = co_await ReadBucket(op, BucketAt(part, i));
+      const Image image = *CurrentImage(bucket);
+      for (const Entry& entry : image.entries) {
+        if (entry.empty()) continue;
+        ++stats.records;
+        const std::vector<std::byte> block = co_await ReadBlock(op, roots_[part].node, entry);
+        stats.block_bytes += block.size();
+      }
+    }
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return stats;
 }
 
 // Entries never move to another bucket, and a bucket is read as it was at one moment: whatever is in the table

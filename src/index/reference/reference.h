@@ -44,13 +44,15 @@ class Table final : public Index {
   Table(const Options& options, pool::PoolClient& pool, std::vector<fabric::FarAddr> roots);
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
-  Task<bool> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
   Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
   Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
   Task<bool> Delete(fabric::Op& op, std::string_view key) override;
   Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
                            std::string_view desired) override;
   Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
+  Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
+  Task<TableStats> Stats(fabric::Op& op) override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
 
