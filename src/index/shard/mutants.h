@@ -45,6 +45,8 @@ inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
 inline constexpr MutantName kOverflowNotPassedOn{"shard/overflow-bit-not-passed-on"};
 // The tags are not refreshed by every eighth resize.
 inline constexpr MutantName kStaleWindow{"shard/window-not-refreshed"};
+// The insert that goes along with a split does not look whether the key was inserted meanwhile (shard/1).
+inline constexpr MutantName kBlindFold{"shard/insert-folded-blindly"};
 // Level 2 is split by the number of level 1.
 inline constexpr MutantName kWrongNumber{"shard/level-2-split-by-wrong-number"};
 // The old unit is written before the new one (shard/7).
@@ -61,7 +63,7 @@ inline constexpr std::array kAllMutants = {
     kOverflowSetLate,  kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode, kSplitBeforeGrace,
     kTornAccepted,     kNotRefreshed,     kChildNotRead, kUnsplitIsEmpty, kOverflowNotPassedOn,
     kStaleWindow,      kWrongNumber,      kParentFirst,  kNotFinished,  kRedoneFromScratch,
-    kLockBroken,
+    kLockBroken,       kBlindFold,
 };
 
 }  // namespace farside::index::shard

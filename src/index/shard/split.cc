@@ -130,8 +130,15 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
   split.old_bucket.version = split.old_overflow.version = split.version;
   Entry added;
   bool added_moves = false;
-  // The key was not in the table when the bucket was read, and nobody can have inserted it since: they would have had to
-  // split the unit first.
+  if (draft != nullptr) {
+    const uint64_t number = hash->number(Place::kLevel1);
+    // INVARIANT shard/1. The key was not in the table when the bucket was read. Those who only know the announcement may
+    // have inserted since, under the lock: then its tag is in the bucket, or the bucket is full and the key elsewhere.
+    const uint64_t tag = TagOf(shape(), number, split.version);
+    const bool perhaps_inserted = FindTag(split.old_bucket, shape(), tag, 0).has_value() ||
+                                  !FindUnused(split.old_bucket, shape()).has_value();
+    if (perhaps_inserted && !Mutant(kBlindFold)) draft = nullptr;
+  }
   if (draft != nullptr) {
     const uint64_t number = hash->number(Place::kLevel1);
     added = draft->EntryFor(TagOf(shape(), number, split.version + 1));
