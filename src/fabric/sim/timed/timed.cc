@@ -221,10 +221,12 @@ void TimedFabric::ArriveAtNode(Leg& leg) {
   Node& node = nodes_[Index(leg.node)];
   Nic& nic = nics_[Index(leg.node)];
   Picos ready = nic.Receive(leg.at, times_.OnWire(leg.request_bytes));
-  ready = std::max(ready, nic.Process(leg.at, leg.packets, times_.memory_verb));
+  // The whole round is here; its first verb came as much earlier as the client's card took for the others.
+  const Picos first = leg.at - (static_cast<Picos>(leg.packets) - 1) * times_.compute_verb;
+  ready = std::max(ready, nic.Process(first, leg.packets, times_.memory_verb));
   for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
     const Verb& verb = leg.voyage->verbs[i].verb;
-    if (IsAtomic(verb.kind)) ready = std::max(ready, node.atomics.Execute(leg.at, verb.at.offset, times_));
+    if (IsAtomic(verb.kind)) ready = std::max(ready, node.atomics.Execute(first, verb.at.offset, times_));
     if (IsControl(verb.kind)) {
       const Picos work = ToPicos(options_.model.call);
       ready = std::max(ready, node.processor.Serve(ready, work, work));
