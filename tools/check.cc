@@ -66,6 +66,12 @@ std::string TextOf(const CheckCommand& command, const CheckResult& result) {
 ExitCode Check(const CheckCommand& command) {
   const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage("farside check", engine.error().message());
+  if ((*engine)->measures_only()) {
+    return WrongUsage("farside check",
+                      fmt::format("{} only measures the fabric and remembers nothing, so there is "
+                                  "nothing to check; it is for 'farside bench'",
+                                  command.engine));
+  }
   if ((*engine)->empty_bytes() > kMostTableBytes) {
     return WrongUsage(
         "farside check",

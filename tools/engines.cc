@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "index/raw/raw.h"
 #include "index/reference/reference.h"
 
 namespace farside::tools {
@@ -14,6 +15,7 @@ namespace {
 // A new engine is one line here.
 constexpr std::array kEngines = {
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
+    EngineEntry{"raw", index::raw::MakeRawEngine},  // for `farside bench` only
 };
 
 }  // namespace
