@@ -8,6 +8,7 @@
 #include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
+#include "fabric/sim/timed/timed.h"
 #include "tests/sanitized.h"
 
 namespace farside::fabric::conformance {
@@ -27,6 +28,22 @@ sim::SimOptions SimOptionsFor(const WorldOptions& options) {
   return sim;
 }
 
+// For fabrics that are one thread and a clock.
+template <class SteppedFabric>
+std::vector<Result<Done>> PlayInSteps(SteppedFabric& fabric, std::span<const Part> parts) {
+  std::vector<Task<Done>> tasks;
+  for (const Part& part : parts) tasks.push_back(part.program(*part.client));
+  for (Task<Done>& task : tasks) task.Start();
+  const auto done = [](const Task<Done>& task) { return task.done(); };
+  while (!std::all_of(tasks.begin(), tasks.end(), done) && fabric.Step()) continue;
+
+  std::vector<Result<Done>> results;
+  for (Task<Done>& task : tasks) {
+    results.push_back(task.done() ? task.TakeResult() : Error(ErrorCode::kUnavailable, "it waits for ever"));
+  }
+  return results;
+}
+
 class SimWorld final : public World {
  public:
   explicit SimWorld(const WorldOptions& options) : fabric_(SimOptionsFor(options)) {}
@@ -35,26 +52,40 @@ class SimWorld final : public World {
   CallTable& calls() override { return fabric_.calls(); }
   void Restart(NodeId node) override { fabric_.RestartNode(node, /*keep_memory=*/true); }
 
-  std::vector<Result<Done>> Play(std::span<const Part> parts) override {
-    std::vector<Task<Done>> tasks;
-    for (const Part& part : parts) tasks.push_back(part.program(*part.client));
-    for (Task<Done>& task : tasks) task.Start();
-    const auto done = [](const Task<Done>& task) { return task.done(); };
-    while (!std::all_of(tasks.begin(), tasks.end(), done) && fabric_.Step()) continue;
-
-    std::vector<Result<Done>> results;
-    for (Task<Done>& task : tasks) {
-      results.push_back(task.done() ? task.TakeResult()
-                                    : Error(ErrorCode::kUnavailable, "it waits for ever"));
-    }
-    return results;
-  }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayInSteps(fabric_, parts); }
 
  private:
   sim::SimFabric fabric_;
 };
 
 std::unique_ptr<World> OpenSim(const WorldOptions& options) { return std::make_unique<SimWorld>(options); }
+
+// ---- sim, timed --------------------------------------------------------------------------------------
+
+class TimedWorld final : public World {
+ public:
+  explicit TimedWorld(const WorldOptions& options) {
+    sim::TimedOptions timed;
+    timed.seed = options.seed;
+    timed.region_bytes = options.region_bytes;
+    timed.compute_nodes = 1 + options.seed % 3;
+    timed.model.jitter = Nanos(options.seed % 4 * 700);  // none, or enough to mix trips
+    fabric_ = std::move(*sim::TimedFabric::Open(timed));
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return fabric_->calls(); }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override {
+    return PlayInSteps(*fabric_, parts);
+  }
+
+ private:
+  std::unique_ptr<sim::TimedFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenTimed(const WorldOptions& options) {
+  return std::make_unique<TimedWorld>(options);
+}
 
 // ---- backends whose clients have a thread each -------------------------------------------------------
 
@@ -143,6 +174,7 @@ std::unique_ptr<World> OpenEmbeddedQueued(const WorldOptions& options) {
 std::vector<BackendUnderTest> AllBackends() {
   return {
       {.name = "sim", .open = OpenSim, .simulated = true, .can_lose = true, .can_restart = true},
+      {.name = "sim_timed", .open = OpenTimed, .simulated = true},
       {.name = "embedded", .open = OpenEmbedded},
       // Trips wait in a queue until the client is polled, as with several operations at once.
       {.name = "embedded_queued", .open = OpenEmbeddedQueued},

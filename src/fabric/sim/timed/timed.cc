@@ -1,0 +1,347 @@
+// The event loop of the timed fabric, the way of a trip through it, and its clients. How verbs take effect is in
+// timed_effects.cc.
+#include "fabric/sim/timed/timed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <utility>
+
+namespace farside::fabric::sim {
+namespace {
+
+constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
+
+Picos ToPicos(Nanos time) { return time.count() * kPicosPerNano; }
+
+Error Refuse(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+Status CheckShape(const TimedOptions& options) {
+  const size_t nodes = options.region_bytes.size();
+  if (nodes < 1 || nodes > kMostNodes) {
+    return Refuse(fmt::format("{} memory nodes were asked for; 1 to {} are possible", nodes, kMostNodes));
+  }
+  if (options.compute_nodes < 1 || options.compute_nodes > kMostNodes) {
+    return Refuse(fmt::format("{} compute nodes were asked for; 1 to {} are possible", options.compute_nodes,
+                              kMostNodes));
+  }
+  if (options.colocated && options.compute_nodes != nodes) {
+    return Refuse(
+        fmt::format("{} compute nodes cannot stand on the machines of {} memory nodes; ask for as many, or "
+                    "for machines of their own",
+                    options.compute_nodes, nodes));
+  }
+  for (const uint64_t bytes : options.region_bytes) {
+    if (bytes == 0 || bytes % kLineBytes != 0) {
+      return Refuse(fmt::format("a region has {} bytes; choose a multiple of {}", bytes, kLineBytes));
+    }
+  }
+  return Check(options.model);
+}
+
+}  // namespace
+
+// ---- client ------------------------------------------------------------------------------------------
+
+TimedClient::TimedClient(TimedFabric& world, ClientId id, uint32_t compute_node)
+    : Client(id), world_(world), compute_node_(compute_node) {
+  ++world_.clients_;
+}
+
+// What it has in flight still takes effect, unless it is fenced.
+TimedClient::~TimedClient() {
+  for (Voyage* voyage = voyages_; voyage != nullptr; voyage = voyage->next_of_client) {
+    voyage->client = nullptr;
+    voyage->trip = nullptr;
+  }
+  for (TimedFabric::TimerEvent& event : world_.timer_storage_) {
+    if (event.client == this) event.timer = nullptr;
+  }
+  --world_.clients_;
+}
+
+std::span<const uint64_t> TimedClient::region_bytes() const { return world_.region_bytes(); }
+Nanos TimedClient::Now() const { return world_.Now(); }
+
+bool TimedClient::Start(Trip& trip) {
+  std::optional<Error> refused = broken_;
+  if (!refused.has_value()) refused = CheckBounds(trip.verbs, region_bytes());
+  if (refused.has_value()) {
+    trip.Fail(std::move(*refused));
+    return true;
+  }
+  Voyage& voyage = world_.Post(*this, trip.verbs);
+  voyage.trip = &trip;
+  trip.backend_data = &voyage;
+  return false;
+}
+
+void TimedClient::Abandon(Trip& trip) noexcept {
+  auto* voyage = static_cast<Voyage*>(trip.backend_data);
+  if (voyage == nullptr) return;
+  voyage->trip = nullptr;
+  ++unawaited_;
+}
+
+void TimedClient::Detach(Order /*order*/, std::span<const Verb> verbs) {
+  if (broken_.has_value() || CheckBounds(verbs, region_bytes()).has_value()) return;
+  world_.Post(*this, verbs);
+  ++unawaited_;
+}
+
+void TimedClient::Start(Timer& timer) {
+  if (world_.free_timers_.empty()) world_.free_timers_.push_back(&world_.timer_storage_.emplace_back());
+  TimedFabric::TimerEvent& event = *world_.free_timers_.back();
+  world_.free_timers_.pop_back();
+  event.client = this;
+  event.timer = &timer;
+  timer.backend_data = &event;
+  world_.Schedule(event, Happening::kTimer, ToPicos(timer.due));
+}
+
+void TimedClient::Abandon(Timer& timer) noexcept {
+  auto* event = static_cast<TimedFabric::TimerEvent*>(timer.backend_data);
+  if (event != nullptr) event->timer = nullptr;
+}
+
+bool TimedClient::Poll() { return world_.Step(); }
+
+// ---- world -------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<TimedFabric>> TimedFabric::Open(TimedOptions options) {
+  if (Status good = CheckShape(options); !good.ok()) return good.error();
+  std::unique_ptr<TimedFabric> fabric(new TimedFabric(std::move(options)));
+  for (const uint64_t bytes : fabric->options_.region_bytes) {
+    Result<memory::Region> region = memory::Region::Anonymous(bytes);
+    if (!region.ok()) return region.error();
+    fabric->nodes_.emplace_back(std::move(*region));
+  }
+  const size_t own_cards = fabric->options_.colocated ? 0 : fabric->options_.compute_nodes;
+  fabric->nics_.resize(fabric->nodes_.size() + own_cards);
+  return fabric;
+}
+
+TimedFabric::TimedFabric(TimedOptions options)
+    : options_(std::move(options)), times_(options_.model), random_(options_.seed) {}
+
+TimedFabric::~TimedFabric() { assert(clients_ == 0 && "clients must not outlive the fabric"); }
+
+Result<std::unique_ptr<Client>> TimedFabric::Connect() {
+  return Connect(last_client_ % options_.compute_nodes);
+}
+
+Result<std::unique_ptr<Client>> TimedFabric::Connect(uint32_t compute_node) {
+  if (compute_node >= options_.compute_nodes) {
+    return Refuse(fmt::format("there is no compute node {}: there are {}, counted from 0", compute_node,
+                              options_.compute_nodes));
+  }
+  if (last_client_ == std::numeric_limits<uint32_t>::max()) {
+    return Error(ErrorCode::kUnavailable, "all client ids were given out; open the fabric anew");
+  }
+  const auto id = static_cast<ClientId>(++last_client_);
+  return std::unique_ptr<Client>(std::make_unique<TimedClient>(*this, id, compute_node));
+}
+
+void TimedFabric::Schedule(TimedEvent& event, Happening what, Picos at) {
+  event.what = what;
+  event.at = at;
+  agenda_.Add(event);
+}
+
+bool TimedFabric::Step() {
+  TimedEvent* const event = agenda_.Take();
+  if (event == nullptr) return false;
+  ++events_;
+  now_ = std::max(now_, event->at);
+  switch (event->what) {
+    case Happening::kPosted:
+      for (Leg& leg : static_cast<Voyage*>(event)->legs) SendRound(leg, event->at);
+      break;
+    case Happening::kAtNode: ArriveAtNode(static_cast<Leg&>(*event)); break;
+    case Happening::kTakesEffect: TakeEffect(static_cast<Leg&>(*event)); break;
+    case Happening::kAnswered: TakeAnswer(static_cast<Leg&>(*event)); break;
+    case Happening::kReaped: Reap(static_cast<Voyage&>(*event)); break;
+    case Happening::kTimer: Fire(static_cast<TimerEvent&>(*event)); break;
+  }
+  return true;
+}
+
+void TimedFabric::Fire(TimerEvent& event) {
+  Timer* const timer = event.timer;
+  event.client = nullptr;
+  event.timer = nullptr;
+  free_timers_.push_back(&event);
+  if (timer == nullptr) return;
+  timer->backend_data = nullptr;
+  timer->waiter.resume();
+}
+
+// ---- the way of a trip ---------------------------------------------------------------------------------
+
+Picos TimedFabric::Wire() {
+  const Picos half = ToPicos(options_.model.round_trip) / 2;
+  const Picos jitter = ToPicos(options_.model.jitter);
+  return jitter == 0 ? half : half + static_cast<Picos>(random_.Below(static_cast<uint64_t>(jitter) + 1));
+}
+
+Voyage& TimedFabric::Post(TimedClient& client, std::span<const Verb> verbs) {
+  if (free_voyages_.empty()) free_voyages_.push_back(&voyage_storage_.emplace_back());
+  Voyage& voyage = *free_voyages_.back();
+  free_voyages_.pop_back();
+  voyage.Load(verbs);
+  voyage.trip = nullptr;
+  voyage.client = &client;
+  voyage.owner = client.id();
+  voyage.compute_node = client.compute_node_;
+  voyage.previous_of_client = nullptr;
+  voyage.next_of_client = client.voyages_;
+  if (client.voyages_ != nullptr) client.voyages_->previous_of_client = &voyage;
+  client.voyages_ = &voyage;
+  ++trips_posted_;
+
+  const NicModel& model = options_.model;
+  const Nanos work = static_cast<int64_t>(voyage.legs.size()) * model.post_trip +
+                     static_cast<int64_t>(verbs.size()) * model.post_verb;
+  Schedule(voyage, Happening::kPosted, client.processor_.Serve(now_, ToPicos(work), ToPicos(work)));
+  return voyage;
+}
+
+// By now the client may be gone; its card is not.
+void TimedFabric::SendRound(Leg& leg, Picos at) {
+  leg.voyage->Measure(leg, options_.model.header_bytes, options_.model.packet_bytes);
+  Nic& nic = NicOfCompute(leg.voyage->compute_node);
+  const Picos processed = nic.Process(at, leg.packets, times_.compute_verb);
+  const Picos sent = nic.Send(at, times_.OnWire(leg.request_bytes));
+  Schedule(leg, Happening::kAtNode, std::max(processed, sent) + Wire());
+}
+
+void TimedFabric::ArriveAtNode(Leg& leg) {
+  Node& node = nodes_[Index(leg.node)];
+  Nic& nic = nics_[Index(leg.node)];
+  Picos ready = nic.Receive(leg.at, times_.OnWire(leg.request_bytes));
+  // The whole round is here; its first verb came as much earlier as the client's card took for the others.
+  const Picos first = leg.at - (static_cast<Picos>(leg.packets) - 1) * times_.compute_verb;
+  ready = std::max(ready, nic.Process(first, leg.packets, times_.memory_verb));
+  for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
+    const Verb& verb = leg.voyage->verbs[i].verb;
+    if (IsAtomic(verb.kind)) ready = std::max(ready, node.atomics.Execute(first, verb.at.offset, times_));
+    if (IsControl(verb.kind)) {
+      const Picos work = ToPicos(options_.model.call);
+      ready = std::max(ready, node.processor.Serve(ready, work, work));
+    }
+  }
+  Schedule(leg, Happening::kTakesEffect, ready);
+}
+
+void TimedFabric::TakeEffect(Leg& leg) {
+  Voyage& voyage = *leg.voyage;
+  const Node& node = nodes_[Index(leg.node)];
+  for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
+    // INVARIANT timed/4. Looked at for every verb, since a client may fence itself.
+    if (IsCutOff(node, voyage.owner)) {
+      voyage.refused_by = leg.node;
+      leg.round_end = leg.end;  // what would follow is not sent
+      break;
+    }
+    Execute(voyage, voyage.verbs[i]);
+  }
+  const uint64_t answer = leg.answer_bytes + voyage.reply.size();
+  const Picos sent = nics_[Index(leg.node)].Send(leg.at, times_.OnWire(answer));
+  Schedule(leg, Happening::kAnswered, sent + Wire());
+}
+
+void TimedFabric::TakeAnswer(Leg& leg) {
+  Voyage& voyage = *leg.voyage;
+  const uint64_t answer = leg.answer_bytes + voyage.reply.size();
+  const Picos received = NicOfCompute(voyage.compute_node).Receive(leg.at, times_.OnWire(answer));
+  if (leg.round_end < leg.end) {
+    leg.begin = leg.round_end;
+    return SendRound(leg, received);
+  }
+  if (--voyage.legs_under_way > 0) return;
+  if (voyage.trip == nullptr && !voyage.refused_by.has_value()) return Retire(voyage);
+  // Reaped also if nobody waits but the client has to hear that it was refused.
+  Picos reaped = received;
+  if (voyage.client != nullptr) {
+    const Picos work = ToPicos(options_.model.completion) * static_cast<Picos>(voyage.legs.size());
+    reaped = voyage.client->processor_.Serve(received, work, work);
+  }
+  Schedule(voyage, Happening::kReaped, reaped);
+}
+
+void TimedFabric::Reap(Voyage& voyage) {
+  std::optional<Error> error = std::move(voyage.error);
+  if (voyage.refused_by.has_value() && voyage.client != nullptr) {
+    error = Refusal(voyage);
+    if (!voyage.client->broken_.has_value()) {
+      voyage.client->broken_ =
+          Error(ErrorCode::kFenced,
+                fmt::format("client {} was fenced: it was taken for dead; reconnect as a new client",
+                            Number(voyage.owner)));
+    }
+  }
+  Trip* const trip = voyage.trip;
+  if (trip == nullptr) return Retire(voyage);
+  if (error.has_value()) {
+    trip->Fail(std::move(*error));
+  } else {
+    if (trip->verbs.front().kind == VerbKind::kCall) *trip->verbs.front().reply = std::move(voyage.reply);
+    trip->Succeed();
+  }
+  Retire(voyage);
+  trip->Resume();
+}
+
+void TimedFabric::Retire(Voyage& voyage) {
+  if (TimedClient* const client = voyage.client; client != nullptr) {
+    if (voyage.trip == nullptr) --client->unawaited_;
+    if (voyage.next_of_client != nullptr)
+      voyage.next_of_client->previous_of_client = voyage.previous_of_client;
+    (voyage.previous_of_client != nullptr ? voyage.previous_of_client->next_of_client : client->voyages_) =
+        voyage.next_of_client;
+  }
+  if (voyage.trip != nullptr) voyage.trip->backend_data = nullptr;
+  voyage.trip = nullptr;
+  voyage.client = nullptr;
+  free_voyages_.push_back(&voyage);
+}
+
+// ---- what was busy -------------------------------------------------------------------------------------
+
+std::vector<ResourceUse> TimedFabric::Uses() const {
+  const Picos elapsed = now_ - measured_since_;
+  std::vector<ResourceUse> uses;
+  const auto add = [&](std::string name, const Server& server) {
+    const double share =
+        elapsed == 0 ? 0 : static_cast<double>(server.Busy(now_)) / static_cast<double>(elapsed);
+    uses.push_back({std::move(name), share, server.served()});
+  };
+  for (size_t i = 0; i < nics_.size(); ++i) {
+    const bool of_memory = i < nodes_.size();
+    const std::string name = of_memory ? fmt::format("{} {}", options_.colocated ? "machine" : "memory", i)
+                                       : fmt::format("compute {}", i - nodes_.size());
+    add(name + " verbs", nics_[i].verbs);
+    add(name + " out", nics_[i].out);
+    add(name + " in", nics_[i].in);
+    if (!of_memory) continue;
+    add(name + " atomics", nodes_[i].atomics.unit());
+    add(name + " hottest word", nodes_[i].atomics.HottestWord(now_));
+    add(name + " processor", nodes_[i].processor);
+  }
+  return uses;
+}
+
+void TimedFabric::ResetUses() {
+  measured_since_ = now_;
+  for (Nic& nic : nics_) {
+    for (Server* server : {&nic.verbs, &nic.out, &nic.in}) server->ResetUse(now_);
+  }
+  for (Node& node : nodes_) {
+    node.atomics.ResetUse(now_);
+    node.processor.ResetUse(now_);
+  }
+}
+
+}  // namespace farside::fabric::sim

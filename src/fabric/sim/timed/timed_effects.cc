@@ -1,0 +1,106 @@
+// How verbs take effect on the nodes of the timed fabric.
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstring>
+
+#include "fabric/sim/timed/timed.h"
+
+namespace farside::fabric::sim {
+namespace {
+
+uint64_t LoadWord(std::span<const std::byte> memory, uint64_t offset) {
+  uint64_t word = 0;
+  std::memcpy(&word, memory.data() + offset, sizeof(word));
+  return word;
+}
+void StoreWord(std::span<std::byte> memory, uint64_t offset, uint64_t word) {
+  std::memcpy(memory.data() + offset, &word, sizeof(word));
+}
+
+// The region as a handler sees it: nothing else happens while it runs.
+class HandlerView final : public NodeMemory {
+ public:
+  explicit HandlerView(std::span<std::byte> memory) : memory_(memory) {}
+  uint64_t bytes() const override { return memory_.size(); }
+  uint64_t Load(uint64_t offset) const override {
+    assert(offset % 8 == 0 && offset + 8 <= bytes());
+    return LoadWord(memory_, offset);
+  }
+  void Store(uint64_t offset, uint64_t word) override {
+    assert(offset % 8 == 0 && offset + 8 <= bytes());
+    StoreWord(memory_, offset, word);
+  }
+
+ private:
+  std::span<std::byte> memory_;
+};
+
+}  // namespace
+
+void TimedFabric::Execute(Voyage& voyage, SailingVerb& sailing) {
+  const Verb& verb = sailing.verb;
+  Node& node = nodes_[Index(verb.at.node)];
+  const std::span<std::byte> memory = node.region.bytes();
+  voyage.touched |= Mutates(verb.kind);
+  switch (verb.kind) {
+    case VerbKind::kRead:
+      // Straight to the buffer of the trip, which is there as long as somebody waits.
+      if (voyage.trip != nullptr && verb.size > 0) {
+        std::memcpy(verb.into, memory.data() + verb.at.offset, verb.size);
+      }
+      break;
+    case VerbKind::kWrite:
+      if (verb.size > 0) {
+        std::memcpy(memory.data() + verb.at.offset, voyage.payload.data() + sailing.at_payload, verb.size);
+      }
+      break;
+    case VerbKind::kCas:
+    case VerbKind::kMaskedCas:
+    case VerbKind::kFaa: {
+      const uint64_t old = LoadWord(memory, verb.at.offset);
+      if (Succeeds(verb, old)) StoreWord(memory, verb.at.offset, NewWord(verb, old));
+      if (voyage.trip != nullptr) voyage.trip->verbs[sailing.index].old = old;
+      break;
+    }
+    case VerbKind::kCall: ExecuteCall(node, voyage, sailing); break;
+    case VerbKind::kFence: {
+      const size_t victim = verb.desired;
+      if (victim > last_client_) break;  // nobody has that id, and who gets it is somebody else
+      if (node.cut_off.size() <= victim) node.cut_off.resize(victim + 1);
+      node.cut_off[victim] = true;
+      break;
+    }
+  }
+}
+
+void TimedFabric::ExecuteCall(Node& node, Voyage& voyage, const SailingVerb& sailing) {
+  HandlerView view(node.region.bytes());
+  const std::string_view request(reinterpret_cast<const char*>(voyage.payload.data() + sailing.at_payload),
+                                 sailing.verb.size);
+  Result<std::string> reply = calls_.Handle(sailing.verb.call, view, voyage.owner, request);
+  if (reply.ok()) {
+    voyage.reply = std::move(*reply);
+  } else {
+    voyage.error = reply.error();
+  }
+}
+
+bool TimedFabric::IsCutOff(const Node& node, ClientId client) {
+  return Number(client) < node.cut_off.size() && node.cut_off[Number(client)];
+}
+
+Error TimedFabric::Refusal(const Voyage& voyage) const {
+  if (voyage.touched) {
+    return Error(ErrorCode::kOutcomeUnknown,
+                 "this client was fenced in the middle of a trip; the write may or may not have happened: "
+                 "read it back after reconnecting");
+  }
+  return Error(
+      ErrorCode::kFenced,
+      fmt::format("node {} has cut off client {}: it was taken for dead; nothing was changed; reconnect "
+                  "as a new client",
+                  Index(*voyage.refused_by), Number(voyage.owner)));
+}
+
+}  // namespace farside::fabric::sim
