@@ -42,6 +42,12 @@ void BenchTally::Add(const BenchTally& other) {
 
 // ---- BenchPhase ----------------------------------------------------------------------------------------
 
+uint64_t BenchPhase::Take(uint64_t& first) {
+  if (options_.duration.has_value()) return kLargestPortion;
+  first = taken_.fetch_add(portion_, std::memory_order_relaxed);
+  return first < options_.operations ? std::min(portion_, options_.operations - first) : 0;
+}
+
 void BenchPhase::Fail(const Error& error) {
   const std::scoped_lock lock(mutex_);
   if (!error_.has_value()) error_.emplace(error);
@@ -76,8 +82,7 @@ void BenchClient::Start(BenchPhase& phase, uint32_t depth) {
   generator_.emplace(shape, phase.frontier(), number_);
   tally_ = BenchTally();
   client_->counters() = fabric::Counters();
-  issued_ = 0;
-  share_ = options.duration.has_value() ? ~uint64_t{0} : phase.ShareOf(number_);
+  left_ = 0;
   tally_.began = client_->Now();
   tally_.ended = tally_.began;
   deadline_ = options.duration.has_value() ? tally_.began + *options.duration : Nanos::max();
@@ -127,13 +132,12 @@ Task<Done> BenchClient::Worker() {
 }
 
 std::optional<Request> BenchClient::NextRequest(Nanos now) {
-  if (issued_ == share_ || now >= deadline_ || phase_->failed()) return std::nullopt;
-  const uint64_t issued = issued_++;
-  const BenchPhase::Options& options = phase_->options();
-  // Everybody loads every n-th record.
-  if (options.shape.mix.is_load) {
-    return Request{.action = Action::kInsert, .record = number_ + issued * options.clients};
-  }
+  if (now >= deadline_ || phase_->failed()) return std::nullopt;
+  if (left_ == 0) left_ = phase_->Take(next_);
+  if (left_ == 0) return std::nullopt;
+  --left_;
+  const uint64_t number = next_++;
+  if (phase_->options().shape.mix.is_load) return Request{.action = Action::kInsert, .record = number};
   return generator_->Next();
 }
 

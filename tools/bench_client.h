@@ -4,6 +4,7 @@
 // performs one operation after the other, so `depth` workers keep `depth` operations in flight.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -56,21 +57,23 @@ class BenchPhase {
 
   // The frontier outlives the phase, since records that were inserted stay.
   BenchPhase(const Options& options, workload::Frontier& frontier)
-      : options_(options), frontier_(frontier), busy_(options.clients) {}
+      : options_(options),
+        frontier_(frontier),
+        portion_(
+            std::clamp<uint64_t>(options.operations / (options.clients * kPortions), 1, kLargestPortion)),
+        busy_(options.clients) {}
 
   const Options& options() const { return options_; }
   workload::Frontier& frontier() { return frontier_; }
-  // Of one client: all have the same, give or take one.
-  uint64_t ShareOf(uint64_t client) const {
-    return options_.operations / options_.clients + (client < options_.operations % options_.clients ? 1 : 0);
-  }
-
   // ---- from the threads of the clients
+  // Operations are handed out a few at a time to whoever is ready, so that all clients come to an end together and the
+  // slowest does not decide how fast the others were. Returns how many; `first` is the number of the first.
+  uint64_t Take(uint64_t& first);
   void Count(uint64_t operations) { done_.fetch_add(operations, std::memory_order_relaxed); }
   // Nobody begins another operation.
   void Fail(const Error& error);
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // A client has done its share.
+  // A client has nothing left to do.
   void Leave() { busy_.fetch_sub(1, std::memory_order_acq_rel); }
   bool over() const { return busy_.load(std::memory_order_acquire) == 0; }
 
@@ -80,8 +83,13 @@ class BenchPhase {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  static constexpr uint64_t kPortions = 64;  // of each client, on average
+  static constexpr uint64_t kLargestPortion = 64;
+
   const Options options_;
   workload::Frontier& frontier_;
+  const uint64_t portion_;
+  std::atomic<uint64_t> taken_{0};
   std::atomic<uint64_t> busy_;
   std::atomic<uint64_t> done_{0};
   std::atomic<bool> failed_{false};
@@ -99,7 +107,7 @@ class BenchClient {
   // Joins the pool, and makes the table or opens it.
   Task<Done> Join(index::FindEngine find_engine, std::string engine, index::OptionMap options);
 
-  // Starts the workers of a phase, which last until all clients have done their share. Drive the fabric until they
+  // Starts the workers of a phase, which last until all clients are done. Drive the fabric until they
   // have ended. The phase must outlive them.
   void Start(BenchPhase& phase, uint32_t depth);
   bool done() const;
@@ -140,8 +148,8 @@ class BenchClient {
   BenchPhase* phase_ = nullptr;
   std::optional<workload::Generator> generator_;
   BenchTally tally_;
-  uint64_t issued_ = 0;
-  uint64_t share_ = 0;
+  uint64_t next_ = 0;  // number of the operation that it issues next, if any are left
+  uint64_t left_ = 0;
   Nanos deadline_{0};
   uint32_t working_ = 0;  // workers that have not done their part
   bool maintaining_ = false;

@@ -134,7 +134,7 @@ std::string ModelText(const BenchRun& run) {
   if (run.model.empty()) return "";
   std::string text = "\nmodel        ";
   for (const BenchFigure& figure : run.model) {
-    if (text.size() - text.rfind('\n') > 90) text += "\n             ";
+    if (text.size() - text.rfind('\n') > 70) text += "\n             ";
     text += fmt::format(" {} {}{}{};", figure.name, Grouped(figure.value), figure.unit.empty() ? "" : " ",
                         figure.unit);
   }
@@ -144,7 +144,8 @@ std::string ModelText(const BenchRun& run) {
     text += fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", run.uses[i].name, 100 * run.uses[i].share);
   }
   const bool bound = !run.uses.empty() && run.uses.front().share >= kBusy;
-  text += bound ? fmt::format("; {} binds\n", run.uses.front().name) : "; none of them binds\n";
+  text +=
+      bound ? fmt::format("; {} binds\n", run.uses.front().name) : "; none of them binds: the clients do\n";
   return text;
 }
 
