@@ -42,7 +42,8 @@ share of that say how much of the fabric's limit an engine reaches.
 
 Examples:
   farside bench --engine reference --option buckets=20000 --workload a
-  farside bench --engine reference --option buckets=20000 --workload c --clients 2 --depth 8 --seconds 0.5
+  farside bench --engine reference --option buckets=20000 --clients 2 --depth 8 --seconds 0.2
+  farside bench --engine reference --option buckets=20000 --fabric sim --clients 64 --compute-nodes 4 --ops 50000
   farside bench --engine raw --option records=100000 --workload b --json)";
 
 constexpr const char* kCheckFooter =
