@@ -99,7 +99,7 @@ class BenchPhase {
 
 class BenchClient {
  public:
-  BenchClient(uint64_t number, std::unique_ptr<fabric::Client> client);
+  BenchClient(uint64_t number, std::unique_ptr<fabric::Client> client, pool::ClientOptions options = {});
   BenchClient(const BenchClient&) = delete;
   BenchClient& operator=(const BenchClient&) = delete;
   ~BenchClient();
@@ -129,6 +129,7 @@ class BenchClient {
   Task<Done> Perform(workload::Request request, Buffers& buffers);
   Task<Done> Read(Buffers& buffers);
   Task<Done> Insert(uint64_t record, Buffers& buffers);
+  Task<bool> InsertUncontended(Buffers& buffers);
   Task<Done> Update(Buffers& buffers);
   Task<Done> Maintain();
   // Keeps the client alive, and out of the way of the others, until all of them are done.
@@ -141,6 +142,8 @@ class BenchClient {
 
   const uint64_t number_;
   const std::unique_ptr<fabric::Client> client_;
+  const pool::ClientOptions options_;
+  const uint64_t operations_per_look_;
   std::unique_ptr<store::Session> session_;
   std::optional<index::OpenTable> table_;
 

@@ -9,7 +9,10 @@
 #include "base/size.h"
 #include "index/raw/raw.h"
 #include "pool/block.h"
+#include "pool/client.h"
 #include "pool/layout.h"
+#include "pool/size_class.h"
+#include "pool/superblock.h"
 #include "tools/engines.h"
 
 namespace farside::tools {
@@ -20,13 +23,15 @@ constexpr uint64_t kMostWarmup = 100'000;
 constexpr uint32_t kMostThreads = 256;
 constexpr uint64_t kMostRegionBytes = uint64_t{1} << 40;
 
-// A region is address space until it is touched, so there is no harm in room for an index that is not the smallest, for
-// memory that waits to be used again, and for a chunk of each size at every client.
+// A region is address space until it is touched, so there is no harm in room for an index that is not the smallest, and
+// for a chunk of each size at every client.
 constexpr uint64_t kIndexBytesPerRecord = 192;
 constexpr uint64_t kFewestRegionBytes = 64 << 20;
 constexpr uint64_t kBytesPerClient = 8 << 20;
-constexpr uint64_t kRetiredPerClient = 4000;  // blocks; more, and the allocator waits for others to move on
-constexpr uint64_t kMostRetiredBytes = 128 << 20;
+// What a client has retired waits until all others have synced twice, and perhaps begun a third time.
+constexpr uint64_t kSyncsUntilFree = 4;
+constexpr uint64_t kBytesRetiredPerSync = 32 << 20;
+constexpr uint64_t kFewestOperationsPerSync = 8;
 // For runs that are as long as a time, and insert: records that a client may add in a second, at the very best.
 constexpr double kMostInsertsPerSecond = 200'000;
 
@@ -48,14 +53,27 @@ uint64_t Inserts(const BenchPlan& plan) {
   return static_cast<uint64_t>(seconds * kMostInsertsPerSecond * plan.clients) + plan.warmup;
 }
 
+// What a key and its value take when memory is cut into blocks.
+uint64_t BytesAsCut(const BenchPlan& plan) {
+  const uint64_t bytes = pool::BlockBytes(plan.key_size, plan.value_size);
+  const pool::SizeClasses classes{pool::FormatOptions().chunk_bytes};
+  if (bytes > classes.largest()) return classes.ChunksOf(bytes) * classes.chunk_bytes();
+  return classes.chunk_bytes() / classes.shape(classes.ClassOf(bytes)).blocks;
+}
+
+uint64_t OperationsPerSync(const BenchPlan& plan) {
+  return std::clamp(kBytesRetiredPerSync / BytesAsCut(plan), kFewestOperationsPerSync,
+                    pool::ClientOptions().operations_per_sync);
+}
+
 uint64_t RegionBytes(const BenchPlan& plan) {
-  const uint64_t block = pool::BlockBytes(plan.key_size, plan.value_size);
-  const uint64_t per_record = block + block / 4 + kIndexBytesPerRecord;
+  const uint64_t block = BytesAsCut(plan);
   const uint64_t records =
       (plan.records + Inserts(plan)) * 5 / 4 / plan.nodes + 1;  // no node has exactly its share
-  const uint64_t per_client = kBytesPerClient + std::min(kRetiredPerClient * block, kMostRetiredBytes);
-  const uint64_t bytes =
-      kFewestRegionBytes + plan.engine->empty_bytes() + records * per_record + plan.clients * per_client;
+  const uint64_t in_hand = kSyncsUntilFree * plan.operations_per_sync + plan.depth;
+  const uint64_t bytes = kFewestRegionBytes + plan.engine->empty_bytes() +
+                         records * (block + kIndexBytesPerRecord) +
+                         plan.clients * (kBytesPerClient + in_hand * block);
   return pool::RoundUp(bytes, uint64_t{1} << 20);
 }
 
@@ -111,6 +129,7 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
   plan.key_size = command.key_size;
   plan.value_size = command.value_size;
   plan.seed = command.seed;
+  plan.operations_per_sync = OperationsPerSync(plan);
   plan.region_bytes = RegionBytes(plan);
   if (!command.size.empty()) {
     const Result<uint64_t> size = ParseSize(command.size);

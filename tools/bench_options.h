@@ -34,7 +34,8 @@ struct BenchPlan {
   uint64_t key_size = 8;
   uint64_t value_size = 8;
   uint64_t seed = 1;
-  uint64_t region_bytes = 0;  // of each node
+  uint64_t region_bytes = 0;            // of each node
+  uint64_t operations_per_sync = 1000;  // fewer with large values: what was retired must not fill the memory
 
   // What is put in can be read again, so whether it is can be checked.
   bool verifies() const { return !engine->measures_only(); }

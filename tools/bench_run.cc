@@ -74,7 +74,9 @@ class Bencher {
     for (uint32_t number = 0; number < plan_.clients; ++number) {
       Result<std::unique_ptr<fabric::Client>> connected = world_->Connect(number % plan_.compute_nodes);
       if (!connected.ok()) return connected.error();
-      clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected)));
+      pool::ClientOptions options;
+      options.operations_per_sync = plan_.operations_per_sync;
+      clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected), options));
       BenchClient& client = *clients_.back();
       const Result<Done> joined =
           fabric::Run(client.client(), client.Join(MakeEngine, plan_.engine_name, plan_.engine_options));
