@@ -21,13 +21,13 @@ constexpr Nanos kPatience = std::chrono::milliseconds(500);
 // One progress line for each phase.
 class Progress {
  public:
-  void Show(std::string_view what, uint64_t done, uint64_t total) {
+  void Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit) {
     if (what != what_) {
       line_.reset();  // wiped before the next one is drawn
       what_ = what;
-      line_ = std::make_unique<ProgressLine>(what_, "operations", total, kPatience);
+      line_ = std::make_unique<ProgressLine>(what_, std::string(unit), total, kPatience);
     }
-    if (total > 0) line_->Show(done);
+    line_->Show(done);
   }
 
  private:
@@ -38,8 +38,9 @@ class Progress {
 Result<BenchResult> RunBoth(const BenchCommand& command, const BenchPlan& plan) {
   Progress line;
   // A person may look at stderr while stdout goes to a file, but who asks for JSON is a program.
-  const BenchProgress progress = [&](std::string_view what, uint64_t done, uint64_t total) {
-    if (!command.json) line.Show(what, done, total);
+  const BenchProgress progress = [&](std::string_view what, uint64_t done, uint64_t total,
+                                     std::string_view unit) {
+    if (!command.json) line.Show(what, done, total, unit);
   };
   BenchResult result;
   Result<BenchRun> run = RunBench(plan, progress);

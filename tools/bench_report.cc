@@ -115,10 +115,12 @@ std::string TripsText(const BenchTally& tally, const Paint& paint) {
 std::string MemoryText(const BenchRun& run) {
   const double index = Per(static_cast<double>(run.memory.index_bytes), run.records);
   const double blocks = Per(static_cast<double>(run.memory.block_bytes), run.records);
-  return fmt::format(
+  std::string text = fmt::format(
       "far memory    {:.1f} bytes a record: {:.1f} of the index and {:.1f} of blocks\n"
       "client memory {} bytes\n",
       index + blocks, index, blocks, Grouped(run.stats.client_bytes));
+  for (const auto& [name, value] : run.stats.details) text += fmt::format("{:<14}{:.4g}\n", name, value);
+  return text;
 }
 
 std::string LimitText(const BenchResult& result) {

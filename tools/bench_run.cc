@@ -38,6 +38,10 @@ Error Explain(const BenchPlan& plan, std::string_view during, const Error& error
   return Error(error.code(), std::move(text));
 }
 
+uint64_t InMillis(Nanos time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
 // One benchmark under way.
 class Bencher {
  public:
@@ -124,8 +128,11 @@ class Bencher {
   Result<std::unique_ptr<BenchTally>> RunPhase(std::string_view name, const BenchPhase::Options& options) {
     BenchPhase phase(options, frontier_);
     const std::string what = fmt::format("{} of {}", name, plan_.engine_name);
+    const fabric::Client& clock = clients_.front()->client();
+    const Nanos begin = clock.Now();
     const Status driven = world_->Run(clients_, phase, plan_.depth, [&](uint64_t done) {
-      progress_(what, done, options.duration.has_value() ? 0 : options.operations);
+      if (!options.duration.has_value()) return progress_(what, done, options.operations, "operations");
+      progress_(what, InMillis(clock.Now() - begin), InMillis(*options.duration), "ms");
     });
     if (!driven.ok()) return Explain(plan_, name, driven.error());
     if (phase.error().has_value()) return Explain(plan_, name, *phase.error());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "farside/result.h"
@@ -32,8 +33,9 @@ struct BenchRun {
   std::vector<BenchUse> uses;  // in the measured run
 };
 
-// Called now and then: what is going on, and how far it has come.
-using BenchProgress = std::function<void(std::string_view what, uint64_t done, uint64_t total)>;
+// Called now and then: what is going on, and how far it has come, in which unit.
+using BenchProgress =
+    std::function<void(std::string_view what, uint64_t done, uint64_t total, std::string_view unit)>;
 
 // kOutOfMemory and other errors are one line that says where it happened.
 Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress);

@@ -36,7 +36,7 @@ BenchCommand Small(std::string workload, std::string fabric) {
 Result<BenchRun> RunPlan(const BenchCommand& command) {
   Result<BenchPlan> plan = PlanBench(command);
   if (!plan.ok()) return plan.error();
-  return RunBench(*plan, [](std::string_view, uint64_t, uint64_t) {});
+  return RunBench(*plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
 }
 
 uint64_t CountOf(const BenchTally& tally, Action action) {
@@ -113,7 +113,7 @@ TEST(Bench, ASimulatedRunIsTheSameAgain) {
     command.seed = seed;
     const BenchPlan plan = *PlanBench(command);
     BenchResult result;
-    result.run = *RunBench(plan, [](std::string_view, uint64_t, uint64_t) {});
+    result.run = *RunBench(plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
     return ToJson(plan, result);
   };
   const std::string once = json(7);
