@@ -81,6 +81,12 @@ ExitCode Check(const CheckCommand& command) {
   std::vector<index::Engine*> subjects;
   for (const auto& engine : *engines) subjects.push_back(engine.get());
   const std::shared_ptr<index::Engine>* const engine = &engines->front();
+  if ((*engine)->measures_only()) {
+    return WrongUsage("farside check",
+                      fmt::format("{} only measures the fabric and remembers nothing, so there is "
+                                  "nothing to check; it is for 'farside bench'",
+                                  command.engine));
+  }
   if ((*engine)->empty_bytes() > kMostTableBytes) {
     return WrongUsage(
         "farside check",

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -27,6 +28,23 @@ namespace {
 constexpr const char* kFarsideFooter =
     R"(Run 'farside help COMMAND' for the options of a command and for examples.
 Exit codes: 0 success, 1 a check does not hold or was not decided, 2 wrong usage, 3 could not run.)";
+
+constexpr const char* kBenchFooter =
+    R"(Workloads are those of YCSB: load (inserts every record once), a (half reads, half updates), b (5 % updates),
+c (reads only), d (95 % reads of new records, 5 % inserts), f (half reads, half read-modify-writes). A run has three
+phases: the load, a warm-up, and the run that is measured. Every value that is read is verified.
+
+A client is a session. On --fabric embedded it is a thread, and times are real. On --fabric sim all clients live in a
+simulated cluster whose model is printed with the results, and times are virtual: the same on every machine.
+
+The same workload is run on 'raw' too, which does what a perfect index would do and remembers nothing; the results as a
+share of that say how much of the fabric's limit an engine reaches.
+
+Examples:
+  farside bench --engine reference --option buckets=20000 --workload a
+  farside bench --engine reference --option buckets=20000 --clients 2 --depth 8 --seconds 0.2
+  farside bench --engine reference --option buckets=20000 --fabric sim --clients 64 --compute-nodes 4 --ops 50000
+  farside bench --engine raw --option records=100000 --workload b --json)";
 
 constexpr const char* kCheckFooter =
     R"(Each seed is a run of several clients on one table in the simulator, which reorders, tears and
@@ -104,6 +122,9 @@ Example:
   farside table drop file:pool.farside users)";
 
 constexpr uint64_t kMostSeeds = 1'000'000'000;
+constexpr uint64_t kMostRecords = 1'000'000'000;
+constexpr uint64_t kMostOperations = 1'000'000'000'000;
+constexpr double kMostSeconds = 86400;
 constexpr uint64_t kLastFirstSeed = 1'000'000'000'000'000'000;
 
 class HelpFormatter : public CLI::Formatter {
@@ -127,6 +148,23 @@ class HelpFormatter : public CLI::Formatter {
 }
 
 template <class Number>
+std::string DefaultText(const Number& number) {
+  return fmt::format(", by default {}", number);
+}
+template <class Number>
+std::string DefaultText(const std::optional<Number>&) {
+  return "";
+}
+template <class Number>
+void SetNumber(Number& into, uint64_t number) {
+  into = static_cast<Number>(number);
+}
+template <class Number>
+void SetNumber(std::optional<Number>& into, uint64_t number) {
+  into = static_cast<Number>(number);
+}
+
+template <class Number>
 CLI::Option* AddNumber(CLI::App& app, const std::string& name, Number& into, uint64_t low, uint64_t high,
                        const std::string& about) {
   const auto read = [&into, name, low, high](const std::string& text) {
@@ -135,9 +173,9 @@ CLI::Option* AddNumber(CLI::App& app, const std::string& name, Number& into, uin
     if (failure != std::errc() || end != text.data() + text.size() || number < low || number > high) {
       Complain(name, fmt::format("'{}' is not a whole number from {} to {}", Escape(text), low, high));
     }
-    into = static_cast<Number>(number);
+    SetNumber(into, number);
   };
-  const std::string bounds = fmt::format("; {} to {}, by default {}", low, high, into);
+  const std::string bounds = fmt::format("; {} to {}{}", low, high, DefaultText(into));
   return app.add_option_function<std::string>(name, read, about + bounds)->option_text("N")->take_last();
 }
 
@@ -179,6 +217,56 @@ void AddEngineOptions(CLI::App& app, index::OptionMap& into) {
 
 void AddOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about) {
   app.add_option(name, into, about)->option_text(" ")->required();
+}
+
+// A number that may have a fraction, as in 0.5.
+void AddSeconds(CLI::App& app, const std::string& name, std::optional<double>& into, double most,
+                const std::string& about) {
+  const auto read = [&into, name, most](const std::string& text) {
+    double number = 0;
+    const auto [end, failure] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (failure != std::errc() || end != text.data() + text.size() || !(number > 0 && number <= most)) {
+      Complain(name,
+               fmt::format("'{}' is not a number of seconds, more than 0 and up to {}", Escape(text), most));
+    }
+    into = number;
+  };
+  app.add_option_function<std::string>(name, read, about)->option_text("S")->take_last();
+}
+
+void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,
+             const std::string& about) {
+  app.add_option(name, into, about)->option_text(word)->take_last();
+}
+
+CLI::App* AddBench(CLI::App& app, BenchCommand& command) {
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measure an engine: throughput, latency, round trips, memory");
+  bench->footer(kBenchFooter);
+  AddEngine(*bench, command.engine, "The engine to measure");
+  AddEngineOptions(*bench, command.options);
+  AddText(*bench, "--workload", command.workload, "NAME", "load, a, b, c, d or f; by default c");
+  AddText(*bench, "--distribution", command.distribution, "NAME",
+          "Which records are used: uniform, zipfian or latest; by default that of the workload");
+  AddText(*bench, "--fabric", command.fabric, "NAME", "embedded or sim; by default embedded");
+  AddNumber(*bench, "--nodes", command.nodes, 1, 64, "Memory nodes");
+  AddNumber(*bench, "--compute-nodes", command.compute_nodes, 1, 256,
+            "Machines that the clients of sim share");
+  AddNumber(*bench, "--records", command.records, 1, kMostRecords, "Records that are loaded");
+  AddNumber(*bench, "--ops", command.ops, 1, kMostOperations, "Operations of the run, over all clients");
+  AddSeconds(*bench, "--seconds", command.seconds, kMostSeconds, "How long the run is, instead of --ops");
+  AddNumber(*bench, "--warmup", command.warmup, 0, kMostOperations, "Operations before the run");
+  AddNumber(*bench, "--clients", command.clients, 1, 1024, "Clients");
+  AddNumber(*bench, "--depth", command.depth, 1, 1024, "Operations of each client in flight");
+  AddNumber(*bench, "--key-size", command.key_size, 8, 1024, "Bytes of a key");
+  AddNumber(*bench, "--value-size", command.value_size, 0, 1 << 20, "Bytes of a value");
+  AddNumber(*bench, "--seed", command.seed, 0, kLastFirstSeed, "Decides keys and operations");
+  AddText(*bench, "--size", command.size, "SIZE",
+          "The region of each node, such as 4GiB; by default as much as it takes");
+  AddFlag(*bench, "--no-raw", command.no_raw, "Do not run the workload on raw for comparison");
+  AddFlag(*bench, "--json", command.json, "Print one JSON object");
+  return bench;
 }
 
 CLI::App* AddCheck(CLI::App& app, CheckCommand& command, bool with_mutants) {
@@ -270,6 +358,7 @@ class Parser {
     app_.get_formatter()->label("Subcommands", "Commands");
     app_.allow_extras();  // inherited by the commands; Interpret complains about them in one line
 
+    bench_app_ = AddBench(app_, bench_);
     check_app_ = AddCheck(app_, check_, with_mutants);
     demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
     demo_app_->footer(kDemoFooter);
@@ -343,6 +432,7 @@ class Parser {
     const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
     if (!extras.empty()) return Bad(Unexpected(*chosen, extras.front()));
     if (chosen == &app_) return NothingAsked{app_.help()};
+    if (chosen == bench_app_) return InterpretBench();
     if (chosen == check_app_) return InterpretCheck();
     if (chosen == doctor_app_) return doctor_;
     if (chosen == demo_app_) return demo_;
@@ -358,6 +448,11 @@ class Parser {
   CommandLine InterpretCreate() const {
     if (create_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
     return create_;
+  }
+
+  CommandLine InterpretBench() const {
+    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    return bench_;
   }
 
   CommandLine InterpretCheck() const {
@@ -383,6 +478,7 @@ class Parser {
   }
 
   CLI::App app_;
+  CLI::App* bench_app_ = nullptr;
   CLI::App* check_app_ = nullptr;
   CLI::App* demo_app_ = nullptr;
   CLI::App* doctor_app_ = nullptr;
@@ -393,6 +489,7 @@ class Parser {
   CLI::App* list_app_ = nullptr;
   CLI::App* show_app_ = nullptr;
   CLI::App* drop_app_ = nullptr;
+  BenchCommand bench_;
   CheckCommand check_;
   DemoCommand demo_;
   DoctorCommand doctor_;

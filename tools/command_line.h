@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "tools/bench.h"
 #include "tools/check.h"
 #include "tools/demo.h"
 #include "tools/doctor.h"
@@ -27,8 +28,8 @@ struct BadUsage {
   std::string why;
 };
 
-using CommandLine = std::variant<Answer, NothingAsked, BadUsage, CheckCommand, DoctorCommand, DemoCommand,
-                                 FsckCommand, TableCommand>;
+using CommandLine = std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DoctorCommand,
+                                 DemoCommand, FsckCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);

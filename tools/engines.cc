@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "index/raw/raw.h"
 #include "index/reference/reference.h"
 #include "index/shard/shard.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr std::array kEngines = {
     EngineEntry{"shard", index::shard::MakeShardEngine},
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
+    EngineEntry{"raw", index::raw::MakeRawEngine},  // for `farside bench` only
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
     return kWrongUsage;
   }
   if (const auto* bad = std::get_if<BadUsage>(&line)) return WrongUsage(bad->command, bad->why);
+  if (const auto* bench = std::get_if<BenchCommand>(&line)) return Bench(*bench);
   if (const auto* doctor = std::get_if<DoctorCommand>(&line)) return Doctor(*doctor);
   if (const auto* demo = std::get_if<DemoCommand>(&line)) return Demo(*demo);
   if (const auto* fsck = std::get_if<FsckCommand>(&line)) return Fsck(*fsck);

@@ -5,6 +5,8 @@
 
 #include "index/tables.h"
 #include "tools/fsck_report.h"
+#include "tools/version.h"
+#include "workload/mix.h"
 
 namespace farside::tools {
 namespace {
@@ -78,7 +80,121 @@ void AddSize(const std::optional<TableSize>& size, Json& object) {
   object["bytes"] = size.has_value() ? Json(size->bytes) : Json(nullptr);
 }
 
+// Times in microseconds.
+Json ToObject(const Histogram& latency) {
+  const auto micros = [](uint64_t nanos) { return static_cast<double>(nanos) / 1000; };
+  return {{"p50", micros(latency.ValueAtQuantile(0.5))},
+          {"p99", micros(latency.ValueAtQuantile(0.99))},
+          {"p999", micros(latency.ValueAtQuantile(0.999))},
+          {"max", micros(latency.Max())}};
+}
+
+Json TripsObject(const BenchTally& tally, double KindCost::*trips) {
+  Json object = Json::object();
+  for (const fabric::OpKind kind : {fabric::OpKind::kSearch, fabric::OpKind::kInsert, fabric::OpKind::kUpdate,
+                                    fabric::OpKind::kDelete, fabric::OpKind::kScan}) {
+    const std::optional<KindCost> cost = CostOf(tally, kind);
+    object[std::string(Name(kind))] = cost.has_value() ? Json((*cost).*trips) : Json(nullptr);
+  }
+  return object;
+}
+
+// What the load, the run and the run of raw have in common.
+void AddTally(const BenchTally& tally, Json& object) {
+  const OperationCost cost = CostOf(tally);
+  object["ops"] = tally.operations;
+  object["seconds"] = tally.seconds();
+  object["ops_per_second"] = OpsPerSecond(tally);
+  object["latency_us"] = ToObject(AllLatencies(tally));
+  Json by_action = Json::object();
+  for (size_t action = 0; action < workload::kActions; ++action) {
+    const Histogram& latency = tally.latency[action];
+    if (latency.Count() == 0) continue;
+    Json row = ToObject(latency);
+    row["count"] = latency.Count();
+    by_action[std::string(Name(static_cast<workload::Action>(action)))] = std::move(row);
+  }
+  object["latency_us_by_action"] = std::move(by_action);
+  object["trips_per_op"] = {{"index", TripsObject(tally, &KindCost::index_trips)},
+                            {"end_to_end", TripsObject(tally, &KindCost::end_to_end_trips)}};
+  object["maintenance_trips_per_op"] = cost.maintenance_trips;
+  object["bytes_read_per_op"] = cost.bytes_read;
+  object["bytes_written_per_op"] = cost.bytes_written;
+  object["maintenance_bytes_per_op"] = cost.maintenance_bytes;
+  object["cas_failed_per_op"] = cost.cas_failed;
+  object["retries_per_op"] = cost.retries;
+}
+
+Json UsesObject(const std::vector<BenchUse>& uses) {
+  Json object = Json::object();
+  for (const BenchUse& use : uses) object[use.name] = use.share;
+  return object;
+}
+
+Json OptionsObject(const index::OptionMap& options) {
+  Json object = Json::object();
+  for (const auto& [key, value] : options) object[key] = value;
+  return object;
+}
+
+double Per(uint64_t amount, uint64_t count) {
+  return count == 0 ? 0 : static_cast<double>(amount) / static_cast<double>(count);
+}
+
+Json RawObject(const BenchResult& result) {
+  if (!result.raw.has_value()) return nullptr;
+  Json object = {{"options", OptionsObject(result.raw_plan->engine_options)}};
+  AddTally(*result.raw->run, object);
+  object["utilisation"] = UsesObject(result.raw->uses);
+  return object;
+}
+
 }  // namespace
+
+std::string ToJson(const BenchPlan& plan, const BenchResult& result) {
+  const BenchRun& run = result.run;
+  Json object = {{"engine", plan.engine_name},
+                 {"fabric", plan.fabric == BenchFabric::kSim ? "sim" : "embedded"},
+                 {"workload", plan.mix.name},
+                 {"records", plan.records}};
+  object["ops"] = run.run->operations;
+  object["clients"] = plan.clients;
+  object["depth"] = plan.depth;
+  AddTally(*run.run, object);
+  object["errors"] = result.Errors();
+  const std::string& problem =
+      run.load != nullptr && run.load->errors > 0 ? run.load->first_problem : run.run->first_problem;
+  object["first_problem"] = TextOrNull(problem);
+  object["commit"] = Commit();
+  Json model = Json::object();
+  for (const BenchFigure& figure : run.model) model[figure.name] = figure.value;
+  object["model"] = std::move(model);
+  object["utilisation"] = UsesObject(run.uses);
+
+  object["options"] = OptionsObject(plan.engine_options);
+  object["distribution"] = Name(plan.distribution);
+  object["seed"] = plan.seed;
+  object["nodes"] = plan.nodes;
+  object["compute_nodes"] = plan.compute_nodes;
+  object["key_size"] = plan.key_size;
+  object["value_size"] = plan.value_size;
+  object["warmup"] = plan.warmup;
+  object["far_bytes_per_record"] = {{"index", Per(run.memory.index_bytes, run.records)},
+                                    {"blocks", Per(run.memory.block_bytes, run.records)}};
+  object["client_bytes"] = run.stats.client_bytes;
+  Json details = Json::object();
+  for (const auto& [name, value] : run.stats.details) details[name] = value;
+  object["details"] = std::move(details);
+  Json load = nullptr;
+  if (run.load != nullptr) {
+    load = Json::object();
+    AddTally(*run.load, load);
+  }
+  object["load"] = std::move(load);
+  object["raw"] = RawObject(result);
+  object["of_raw"] = result.raw.has_value() ? Json(*result.OfRaw()) : Json(nullptr);
+  return Line(object);
+}
 
 std::string ToJson(const CheckCommand& command, const CheckResult& result) {
   const check::CampaignReport& report = result.report;

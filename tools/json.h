@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tools/bench_report.h"
 #include "tools/check_report.h"
 #include "tools/doctor.h"
 #include "tools/fsck.h"
@@ -10,6 +11,7 @@
 
 namespace farside::tools {
 
+std::string ToJson(const BenchPlan& plan, const BenchResult& result);
 std::string ToJson(const CheckCommand& command, const CheckResult& result);
 std::string ToJson(const DoctorReport& report);
 std::string ToJson(const FsckCommand& command, const PoolReport& report);

@@ -203,6 +203,12 @@ Result<MadeTable> Make(const TableCommand& command) {
 ExitCode Create(const TableCommand& command, const PoolUrl& url) {
   const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage(Called(command.verb), engine.error().message());
+  if ((*engine)->measures_only()) {
+    return WrongUsage(
+        Called(command.verb),
+        fmt::format("{} only measures the fabric and remembers nothing; it is for 'farside bench'",
+                    command.engine));
+  }
   if (url.size.has_value()) {
     const Result<pool::Geometry> shape = pool::PlanGeometry(*url.size, {});
     if (!shape.ok()) return WrongUsage(Called(command.verb), shape.error().message());

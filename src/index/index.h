@@ -90,6 +90,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
+  // Whether it only measures the fabric: nothing that is put in can be relied on to be there.
+  virtual bool measures_only() const { return false; }
   virtual uint32_t layout_version() const = 0;
   // What an empty table takes on each node, in bytes.
   virtual uint64_t empty_bytes() const = 0;

@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Iterator, NamedTuple, Optional
 
 # From the bottom up. A layer includes only itself and what stands left of it.
-LAYERS = ["base", "fabric", "pool", "index", "store", "check", "tools"]
+LAYERS = ["base", "fabric", "pool", "index", "store", "workload", "check", "tools"]
 
 # Public headers that belong to the lowest layer; all others belong to `store`.
 PUBLIC_BASE_HEADERS = {"result.h", "task.h"}

@@ -1,0 +1,71 @@
+#include "tools/bench.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/bench_options.h"
+#include "tools/bench_report.h"
+#include "tools/bench_run.h"
+#include "tools/json.h"
+#include "tools/output.h"
+#include "tools/terminal.h"
+
+namespace farside::tools {
+namespace {
+
+constexpr Nanos kPatience = std::chrono::milliseconds(500);
+
+// One progress line for each phase.
+class Progress {
+ public:
+  void Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit) {
+    if (what != what_) {
+      line_.reset();  // wiped before the next one is drawn
+      what_ = what;
+      line_ = std::make_unique<ProgressLine>(what_, std::string(unit), total, kPatience);
+    }
+    line_->Show(done);
+  }
+
+ private:
+  std::string what_;
+  std::unique_ptr<ProgressLine> line_;
+};
+
+Result<BenchResult> RunBoth(const BenchCommand& command, const BenchPlan& plan) {
+  Progress line;
+  // A person may look at stderr while stdout goes to a file, but who asks for JSON is a program.
+  const BenchProgress progress = [&](std::string_view what, uint64_t done, uint64_t total,
+                                     std::string_view unit) {
+    if (!command.json) line.Show(what, done, total, unit);
+  };
+  BenchResult result;
+  Result<BenchRun> run = RunBench(plan, progress);
+  if (!run.ok()) return run.error();
+  result.run = std::move(*run);
+  if (command.no_raw || plan.engine->measures_only()) return result;
+
+  Result<BenchPlan> raw_plan = PlanRaw(plan, BucketBytes(*result.run.run));
+  if (!raw_plan.ok()) return raw_plan.error();
+  result.raw_plan = std::move(*raw_plan);
+  Result<BenchRun> raw = RunBench(*result.raw_plan, progress);
+  if (!raw.ok()) return raw.error();
+  result.raw = std::move(*raw);
+  return result;
+}
+
+}  // namespace
+
+ExitCode Bench(const BenchCommand& command) {
+  const Result<BenchPlan> plan = PlanBench(command);
+  if (!plan.ok()) return WrongUsage("farside bench", plan.error().message());
+  const Result<BenchResult> result = RunBoth(command, *plan);
+  if (!result.ok()) return CouldNotRun("farside bench", result.error().message());
+  Print(command.json ? ToJson(*plan, *result) : BenchText(*plan, *result, Paint::ForStdout()));
+  return result->Errors() == 0 ? kSuccess : kDoesNotHold;
+}
+
+}  // namespace farside::tools

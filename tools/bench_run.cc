@@ -1,0 +1,174 @@
+#include "tools/bench_run.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "fabric/op.h"
+#include "fabric/run.h"
+#include "pool/reach.h"
+#include "tools/engines.h"
+
+namespace farside::tools {
+namespace {
+
+using fabric::Op;
+using fabric::OpKind;
+using Clients = std::vector<std::unique_ptr<BenchClient>>;
+
+enum Stream : uint64_t { kLoadStream, kWarmupStream, kRunStream };
+
+class MemorySum final : public pool::Reach {
+ public:
+  void Mark(fabric::FarAddr, uint64_t bytes) override { memory_.index_bytes += bytes; }
+  void MarkBlock(fabric::FarAddr, uint64_t bytes) override { memory_.block_bytes += bytes; }
+  const BenchMemory& memory() const { return memory_; }
+
+ private:
+  BenchMemory memory_;
+};
+
+Error Explain(const BenchPlan& plan, std::string_view during, const Error& error) {
+  std::string text = fmt::format("{}, during the {}", error.message(), during);
+  if (error.code() == ErrorCode::kOutOfMemory)
+    text += fmt::format(" (each node has {}; if that is what is full, give it more with --size)",
+                        FormatSize(plan.region_bytes));
+  return Error(error.code(), std::move(text));
+}
+
+uint64_t InMillis(Nanos time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
+// One benchmark under way.
+class Bencher {
+ public:
+  Bencher(const BenchPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
+
+  Result<BenchRun> Run() {
+    if (Status ready = SetUp(); !ready.ok()) return ready.error();
+    BenchRun result;
+    Result<std::unique_ptr<BenchTally>> load = Load();
+    if (!load.ok()) return load.error();
+    result.load = std::move(*load);
+    if (plan_.mix.is_load) {
+      result.run = std::move(result.load);
+    } else {
+      Result<std::unique_ptr<BenchTally>> warmed = RunPhase("warm-up", WarmupOptions());
+      if (!warmed.ok()) return warmed.error();
+      Result<std::unique_ptr<BenchTally>> run = RunPhase("run", MeasuredOptions());
+      if (!run.ok()) return run.error();
+      result.run = std::move(*run);
+    }
+    result.uses = world_->Uses();
+    result.model = world_->Model();
+    result.records = frontier_.known();
+    if (Status counted = CountMemory(result); !counted.ok())
+      return Explain(plan_, "count of memory", counted.error());
+    return result;
+  }
+
+ private:
+  Status SetUp() {
+    Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(plan_);
+    if (!world.ok()) return world.error();
+    world_ = std::move(*world);
+    for (uint32_t number = 0; number < plan_.clients; ++number) {
+      Result<std::unique_ptr<fabric::Client>> connected = world_->Connect(number % plan_.compute_nodes);
+      if (!connected.ok()) return connected.error();
+      pool::ClientOptions options;
+      options.operations_per_sync = plan_.operations_per_sync;
+      clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected), options));
+      BenchClient& client = *clients_.back();
+      const Result<Done> joined =
+          fabric::Run(client.client(), client.Join(MakeEngine, plan_.engine_name, plan_.engine_options));
+      if (!joined.ok()) return Explain(plan_, "set-up", joined.error());
+    }
+    return OkStatus();
+  }
+
+  // Nothing, if there is no need: what only measures has nothing to find.
+  Result<std::unique_ptr<BenchTally>> Load() {
+    if (!plan_.verifies() && !plan_.mix.is_load) return std::unique_ptr<BenchTally>();
+    BenchPhase::Options options = CommonOptions();
+    options.shape.mix = *workload::FindMix("load");
+    options.operations = plan_.records;
+    options.stream = kLoadStream;
+    return RunPhase("load", options);
+  }
+
+  BenchPhase::Options CommonOptions() const {
+    BenchPhase::Options options;
+    options.shape.mix = plan_.mix;
+    options.shape.distribution = plan_.distribution;
+    options.shape.records = plan_.records;
+    options.shape.seed = plan_.seed;
+    options.clients = plan_.clients;
+    options.key_size = plan_.key_size;
+    options.value_size = plan_.value_size;
+    options.verify = plan_.verifies();
+    return options;
+  }
+  BenchPhase::Options WarmupOptions() const {
+    BenchPhase::Options options = CommonOptions();
+    options.operations = plan_.warmup;
+    options.stream = kWarmupStream;
+    return options;
+  }
+  BenchPhase::Options MeasuredOptions() const {
+    BenchPhase::Options options = CommonOptions();
+    options.operations = plan_.operations;
+    options.duration = plan_.duration;
+    options.stream = kRunStream;
+    return options;
+  }
+
+  Result<std::unique_ptr<BenchTally>> RunPhase(std::string_view name, const BenchPhase::Options& options) {
+    BenchPhase phase(options, frontier_);
+    const std::string what = fmt::format("{} of {}", name, plan_.engine_name);
+    const fabric::Client& clock = clients_.front()->client();
+    const Nanos begin = clock.Now();
+    const Status driven = world_->Run(clients_, phase, plan_.depth, [&](uint64_t done) {
+      if (!options.duration.has_value()) return progress_(what, done, options.operations, "operations");
+      progress_(what, InMillis(clock.Now() - begin), InMillis(*options.duration), "ms");
+    });
+    if (!driven.ok()) return Explain(plan_, name, driven.error());
+    if (phase.error().has_value()) return Explain(plan_, name, *phase.error());
+    auto all = std::make_unique<BenchTally>();
+    for (const std::unique_ptr<BenchClient>& client : clients_) all->Add(client->tally());
+    return all;
+  }
+
+  Status CountMemory(BenchRun& result) {
+    BenchClient& client = *clients_.front();
+    client.client().set_concurrency(1);
+    Op op(client.client(), OpKind::kMaintenance);
+    MemorySum sum;
+    {
+      const pool::PoolClient::Pin pin = client.session().pool().Begin();
+      const Result<Done> walked = fabric::Run(client.client(), client.index().Walk(op, sum));
+      if (!walked.ok()) return walked.error();
+    }
+    result.memory = sum.memory();
+    Result<index::TableStats> stats = fabric::Run(client.client(), client.index().Stats(op));
+    if (!stats.ok()) return stats.error();
+    result.stats = std::move(*stats);
+    return OkStatus();
+  }
+
+  const BenchPlan& plan_;
+  const BenchProgress& progress_;
+  workload::Frontier frontier_{plan_.records};
+  std::unique_ptr<BenchWorld> world_;
+  Clients clients_;  // ended before the world
+};
+
+}  // namespace
+
+Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress) {
+  return Bencher(plan, progress).Run();
+}
+
+}  // namespace farside::tools
