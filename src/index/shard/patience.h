@@ -25,18 +25,21 @@ class Patience {
     return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
   }
   // The longer it has waited, the longer it pauses: a fraction of that, so that it does not wait much longer than it has to.
-  // No pin may be held.
+  // But not for long, if it is not for somebody who is dead: others may wait for this client to sync. No pin may be held.
   Task<Done> Wait(fabric::Op& op) {
     op.CountRetry();
     const Nanos waited = pool_.client().Now() - began_;
-    co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(lease_ / kPausesPerLease, backoff_)));
-    if (pool_.MaintenanceDue()) co_await pool_.Maintain(op);
+    const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
+    co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(longest, backoff_)));
+    pool_.RequestSync();
+    co_await pool_.Maintain(op);
     co_return Done{};
   }
 
  private:
   static constexpr int kPausesPerWait = 8;
-  static constexpr int kPausesPerLease = 16;
+  static constexpr int kPausesPerLease = 64;
+  static constexpr Nanos kLongestPause = std::chrono::microseconds(50);
   static constexpr int kMostLeases = 16;
 
   pool::PoolClient& pool_;

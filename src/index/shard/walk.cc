@@ -88,7 +88,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
     co_await part->Refresh(op);
     // READ once more: the directory has where the segments begin, the root where they were allocated.
     const Root root = co_await op.InOrder(Read<Root>(part->root()));
-    const size_t segments = shape().segments(part->directory().newest());
+    const size_t segments = shape().segments(part->directory().newest);
     for (size_t segment = 0; segment < segments; ++segment)
       reach.Mark(FarAddr(part->node(), root.segments[segment]), shape().SegmentBytes(segment));
     for (uint64_t unit = 0; unit < shape().units(part->directory().version); ++unit)
