@@ -58,34 +58,94 @@ Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition
 
 Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
                                       Changed& changed) {
+  if (part.directory().announced && !Mutant(kNoCarefulMode)) {
+    const std::optional<Attempt> locked = co_await TryModifyLocked(op, change, part, hash, draft, changed);
+    if (locked.has_value()) co_return *locked;
+  }
   View view;
   BlockBuffer buffer;
   co_await ReadView(op, part, hash, view);  // trip 1
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Result<Decision> decision = Decide(change, value);
-  if (!decision.ok()) co_return decision.error();
-  changed = {.was_present = found.has_value(), .applied = decision->applied, .counter = decision->counter};
-  if (!decision->applied) co_return Attempt::kDone;
+  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  if (!decision.applied) co_return Attempt::kDone;
 
-  if (!decision->removes) {
-    const std::string_view stored = decision->Value(change);
-    co_await draft.Prepare(op, change.key, stored, hash.hash());
-  }
   if (!found.has_value()) {
     const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
-  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer);  // trip 2
-  if (replaced == Attempt::kDone && decision->removes) part.CountRecords(-1);
+  const Attempt replaced =
+      co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/false);  // trip 2
+  if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
   co_return replaced;
 }
 
+Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHash& hash,
+                                       std::optional<std::string_view> value, Draft& draft, Changed& changed) {
+  const Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) co_return decision.error();
+  changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
+  if (decision->applied && !decision->removes) {
+    const std::string_view stored = decision->Value(change);
+    co_await draft.Prepare(op, change.key, stored, hash.hash());
+  }
+  co_return *decision;
+}
+
+Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
+                                                           const KeyHash& hash, Draft& draft, Changed& changed) {
+  View view;
+  co_await LockView(op, part, hash, view);  // trip 1
+  const Result<std::optional<Attempt>> outcome =
+      co_await ModifyUnderLock(op, change, part, hash, view, draft, changed).Outcome();
+  UnlockView(op, part, view);
+  if (!outcome.ok()) co_return outcome.error();
+  co_return *outcome;
+}
+
+Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change& change, Partition& part,
+                                                           const KeyHash& hash, View& view, Draft& draft,
+                                                           Changed& changed) {
+  if (!IsUpToDate(part, view, view.bucket.overflow())) co_return std::nullopt;
+  if (view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
+  BlockBuffer buffer;
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
+  if (found.has_value() && found->slot.place != Place::kLevel1) co_return std::nullopt;  // under another lock
+  const std::optional<size_t> unused = FindUnused(view.bucket, shape());
+  std::optional<std::string_view> value;
+  if (found.has_value()) value = found->value;
+  if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, view, /*with_overflow=*/true))
+    co_return std::nullopt;
+  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  if (!decision.applied) co_return Attempt::kDone;
+  // The directory may have gone on while a block was read: the unit is still locked, and as it was.
+  if (found.has_value()) {
+    const Attempt replaced =
+        co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/true);  // trip 2
+    if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
+    co_return replaced;
+  }
+  Attempt inserted = Attempt::kRetry;
+  if (unused.has_value()) {
+    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
+    slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
+    slot.entry = view.bucket.entry(*unused);
+    const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
+    if (written) inserted = Attempt::kDone;
+  } else {
+    if (!view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
+    inserted = co_await PlaceUnderLock(op, part, hash, view, draft);
+  }
+  if (inserted == Attempt::kDone) part.CountRecords(1);
+  co_return inserted;
+}
+
 Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
-                                    Draft& draft, const BlockBuffer& buffer) {
-  if (slot.version != part.directory().version) {
+                                    Draft& draft, const BlockBuffer& buffer, bool locked) {
+  if (slot.version != part.directory().version && !locked) {
     co_await SplitFor(op, part, slot.place, hash.number(slot.place));
     co_return Attempt::kRetry;
   }
@@ -97,7 +157,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
     desired = Entry::Hole();
   }
   const uint64_t replaced_bytes = buffer.bytes().size();
-  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft);
+  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft, locked);
   if (!written) co_return Attempt::kRetry;
   const FarAddr replaced(part.node(), slot.entry.offset());
   if (Mutant(kReuseAtOnce)) {
@@ -133,14 +193,14 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
   const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
-  const bool written = co_await WriteSlot(op, part, slot, desired, &draft);
+  const bool written = co_await WriteSlot(op, part, slot, desired, &draft, /*locked=*/false);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
 
-Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
+Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locked) {
   // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
-  if (!part.directory().announced || Mutant(kNoCarefulMode)) {
+  if (locked || !part.directory().announced || Mutant(kNoCarefulMode)) {
     const bool written = co_await CasSlot(op, slot, desired, draft);
     co_return written;
   }
