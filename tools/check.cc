@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,14 +25,14 @@ constexpr Nanos kPatience = std::chrono::milliseconds(500);
 constexpr uint64_t kMostTableBytes = 1 << 20;
 
 // Runs the named run once more, to look at it closely.
-void LookAt(index::Engine& engine, const CheckCommand& command, const check::RunName& name, bool traced,
+void LookAt(const check::Subjects& engine, const CheckCommand& command, const check::RunName& name, bool traced,
             CheckResult& result) {
   Trace trace;
   result.shown = check::Replay(engine, command.campaign, name, traced ? &trace : nullptr);
   if (traced) result.trace = trace.lines();
 }
 
-CheckResult RunTheCampaign(index::Engine& engine, const CheckCommand& command) {
+CheckResult RunTheCampaign(const check::Subjects& engine, const CheckCommand& command) {
   CheckResult result;
   const SteadyClock clock;
   const Nanos start = clock.Now();
@@ -49,7 +50,7 @@ CheckResult RunTheCampaign(index::Engine& engine, const CheckCommand& command) {
   return result;
 }
 
-CheckResult ReplayOneRun(index::Engine& engine, const CheckCommand& command) {
+CheckResult ReplayOneRun(const check::Subjects& engine, const CheckCommand& command) {
   CheckResult result;
   LookAt(engine, command, *command.replay, command.trace || !command.json, result);
   result.report = AsCampaign(*command.replay, *result.shown);
@@ -61,11 +62,25 @@ std::string TextOf(const CheckCommand& command, const CheckResult& result) {
   return command.replay.has_value() ? ReplayText(command, result) : CampaignText(command, result);
 }
 
+// With the options that the user gave, or else with those under which small tables show most.
+Result<std::vector<std::shared_ptr<index::Engine>>> EnginesFor(const CheckCommand& command) {
+  Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  if (!engine.ok()) return engine.error();
+  if (!command.options.empty()) return std::vector{*engine};
+  std::vector<std::shared_ptr<index::Engine>> engines;
+  for (const index::OptionMap& options : (*engine)->stress_options())
+    engines.push_back(*MakeEngine(command.engine, options));
+  return engines;
+}
+
 }  // namespace
 
 ExitCode Check(const CheckCommand& command) {
-  const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
-  if (!engine.ok()) return WrongUsage("farside check", engine.error().message());
+  const Result<std::vector<std::shared_ptr<index::Engine>>> engines = EnginesFor(command);
+  if (!engines.ok()) return WrongUsage("farside check", engines.error().message());
+  std::vector<index::Engine*> subjects;
+  for (const auto& engine : *engines) subjects.push_back(engine.get());
+  const std::shared_ptr<index::Engine>* const engine = &engines->front();
   if ((*engine)->measures_only()) {
     return WrongUsage("farside check",
                       fmt::format("{} only measures the fabric and remembers nothing, so there is "
@@ -78,8 +93,9 @@ ExitCode Check(const CheckCommand& command) {
         fmt::format("this table needs {} bytes; choose engine options with which it needs up to {}",
                     (*engine)->empty_bytes(), kMostTableBytes));
   }
+  const check::Subjects checked(subjects);
   const CheckResult result =
-      command.replay.has_value() ? ReplayOneRun(**engine, command) : RunTheCampaign(**engine, command);
+      command.replay.has_value() ? ReplayOneRun(checked, command) : RunTheCampaign(checked, command);
   Print(TextOf(command, result));
   return result.report.ok() ? kSuccess : kDoesNotHold;
 }

@@ -8,12 +8,14 @@
 #include "base/bytes.h"
 #include "index/raw/raw.h"
 #include "index/reference/reference.h"
+#include "index/shard/shard.h"
 
 namespace farside::tools {
 namespace {
 
 // A new engine is one line here.
 constexpr std::array kEngines = {
+    EngineEntry{"shard", index::shard::MakeShardEngine},
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
     EngineEntry{"raw", index::raw::MakeRawEngine},  // for `farside bench` only
 };

@@ -67,17 +67,17 @@ Result<RunName> RunName::Parse(std::string_view text) {
   return run;
 }
 
-RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run, Trace* trace) {
+RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const RunName& run, Trace* trace) {
   SimOptions sim;
   sim.seed = run.seed;
   sim.trace = trace;
   sim.fault = run.fault;
   sim.chaos = Chaos::ForSeed(run.seed, run.faults);
   const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;
-  return Run(engine, MakeWorkload(run.seed, shape), std::move(sim));
+  return Run(subjects.For(run.seed), MakeWorkload(run.seed, shape), std::move(sim));
 }
 
-CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options, const Progress& progress) {
+CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options, const Progress& progress) {
   CampaignReport report;
   const auto enough = [&] { return options.stop_at_first && report.violations > 0; };
   for (uint64_t i = 0; i < options.seeds && !enough(); ++i) {
@@ -85,7 +85,7 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
     for (bool faults : {false, true}) {
       if ((faults && !options.crash) || enough()) continue;
       const RunName name{.seed = seed, .faults = faults, .fault = std::nullopt};
-      report.Add(name, Replay(engine, options, name));
+      report.Add(name, Replay(subjects, options, name));
     }
 
     // Every verb of the short script in turn, until there is no such verb.
@@ -94,7 +94,7 @@ CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options
       fired = false;
       for (FaultKind kind : kAllFaultKinds) {
         const RunName point{.seed = seed, .faults = false, .fault = Fault{verb, kind}};
-        const RunReport run = Replay(engine, options, point);
+        const RunReport run = Replay(subjects, options, point);
         fired |= run.script_verbs > verb;
         // Not every fault can happen at every verb; the run was one without it then.
         if (run.fault_fired || !run.ok()) report.Add(point, run);

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "check/run.h"
 #include "check/workload.h"
@@ -64,11 +66,22 @@ struct CampaignReport {
 // Called after every seed with the report so far.
 using Progress = std::function<void(const CampaignReport&)>;
 
-CampaignReport RunCampaign(index::Engine& engine, const CampaignOptions& options,
+// What is checked: an engine, with one set of options or with several in turn, from seed to seed.
+class Subjects {
+ public:
+  Subjects(index::Engine& engine) : engines_{&engine} {}  // NOLINT(google-explicit-constructor): the usual case
+  explicit Subjects(std::vector<index::Engine*> engines) : engines_(std::move(engines)) {}
+  index::Engine& For(uint64_t seed) const { return *engines_[seed % engines_.size()]; }
+
+ private:
+  std::vector<index::Engine*> engines_;  // at least one
+};
+
+CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options,
                            const Progress& progress = nullptr);
 
 // Runs one of a campaign's runs again, with a trace if asked for.
-RunReport Replay(index::Engine& engine, const CampaignOptions& options, const RunName& run,
+RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const RunName& run,
                  fabric::sim::Trace* trace = nullptr);
 
 }  // namespace farside::check

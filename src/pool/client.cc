@@ -49,10 +49,11 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
       for (size_t j = 0; j < i; ++j) co_await joined->nodes_[j]->membership.Leave(op).Outcome();
       co_return outcome.error();
     }
+    node.published = node.membership.known_epoch();
     node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
   }
   joined->NewGeneration();
-  joined->last_sync_ = client.Now();
+  joined->last_round_ = client.Now();
   co_return std::move(joined);
 }
 
@@ -70,7 +71,7 @@ PoolClient::Pin PoolClient::Begin() {
   Generation& current = generations_.back();
   ++current.in_flight;
   ++in_flight_;
-  ++since_sync_;
+  ++since_round_;
   return Pin(*this, current);
 }
 
@@ -111,7 +112,8 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
     const uint64_t retired_before = node->allocator.retired_so_far();
     const uint64_t waiting_before = node->called + node->waiting.size();
-    co_await node->membership.Sync(op, epoch, settled, raise);
+    node->published = std::max(node->published, epoch);
+    co_await node->membership.Sync(op, epoch, settled, raise, node->riders);
     const uint64_t known = node->membership.known_epoch();
     node->allocator.Stamp(retired_before, known);
     for (size_t i = 0; node->called + i < waiting_before && i < node->waiting.size(); ++i) {
@@ -120,14 +122,14 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     }
   }
   NewGeneration();
-  since_sync_ = 0;
-  last_sync_ = client_.Now();
   co_return Done{};
 }
 
-bool PoolClient::MaintenanceDue() const {
-  return since_sync_ >= options_.operations_per_sync ||
-         client_.Now() - last_sync_ >= options_.lease.lease / kSyncsPerLease;
+bool PoolClient::MaintenanceDue() const { return sync_requested_ || RoundDue(); }
+
+bool PoolClient::RoundDue() const {
+  return since_round_ >= options_.operations_per_sync ||
+         client_.Now() - last_round_ >= options_.lease.lease / kSyncsPerLease;
 }
 
 bool PoolClient::NeedsGrace() const {
@@ -138,9 +140,12 @@ bool PoolClient::NeedsGrace() const {
 }
 
 Task<Done> PoolClient::MoveOn(Op& op) {
+  since_round_ = 0;
+  last_round_ = client_.Now();
   co_await Sync(op, /*raise=*/NeedsGrace());
   for (auto& node : nodes_) {
     RegistryView view = co_await node->membership.LookAround(op);
+    node->live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
     node->fenced = std::move(view.fenced);
     co_await node->allocator.Settle(op, view.safe_epoch);
     while (!node->waiting.empty() && node->waiting.front().stamp < view.safe_epoch) {
@@ -156,6 +161,14 @@ Task<Done> PoolClient::MoveOn(Op& op) {
 Task<Done> PoolClient::Maintain(Op& op) {
   if (maintaining_) co_return Done{};  // another operation of this client is at it
   const ScopedFlag busy(maintaining_);
+  const bool waits_for_grace =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->waiting.empty(); });
+  const bool only_sync = sync_requested_ && !waits_for_grace && !RoundDue();
+  sync_requested_ = false;
+  if (only_sync) {
+    co_await Sync(op, /*raise=*/false);
+    co_return Done{};
+  }
   co_await MoveOn(op);
   co_await RepairAfterDeaths(op);
   co_return Done{};

@@ -86,6 +86,21 @@ class PoolClient {
   // operation that began before this call is in flight any more.
   void AfterGrace(fabric::NodeId node, std::function<void()> callback);
 
+  // Every sync of the node takes `rider` along, until it is removed.
+  void AddRider(fabric::NodeId node, std::shared_ptr<SyncRider> rider) {
+    nodes_[Index(node)]->riders.push_back(std::move(rider));
+  }
+  void RemoveRider(fabric::NodeId node, const SyncRider* rider) {
+    std::erase_if(nodes_[Index(node)]->riders, [rider](const auto& known) { return known.get() == rider; });
+  }
+  // Asks for a sync before the next operation. A rider's wish costs one trip; if somebody waits for grace, Maintain
+  // does all that it takes.
+  void RequestSync() { sync_requested_ = true; }
+  // The largest epoch that this client has published on the node, or is about to.
+  uint64_t published_epoch(fabric::NodeId node) const { return nodes_[Index(node)]->published; }
+  // As of the last look around, this one included.
+  uint32_t live_clients(fabric::NodeId node) const { return nodes_[Index(node)]->live; }
+
   // Without it, what the dead have left waits for somebody who can tell what is reachable.
   void set_walk(Walk walk) { walk_ = std::move(walk); }
 
@@ -108,6 +123,9 @@ class PoolClient {
     std::deque<Waiting> waiting;  // for grace, in the order of the calls
     uint64_t called = 0;          // how many have waited before them
     std::vector<Owner> fenced;    // as of the last look around
+    uint32_t live = 1;            // as of the last look around
+    uint64_t published = 0;
+    Riders riders;
   };
 
   PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);
@@ -116,6 +134,8 @@ class PoolClient {
   void End(Generation& generation);
   void NewGeneration();
   bool NeedsGrace() const;
+  // Whether it is time for more than a sync.
+  bool RoundDue() const;
   Task<Done> DrainDetached(fabric::Op& op);
   // Sync, look around, give back what is past its grace. One at a time.
   Task<Done> MoveOn(fabric::Op& op);
@@ -135,8 +155,9 @@ class PoolClient {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
   uint64_t in_flight_ = 0;
-  uint64_t since_sync_ = 0;
-  Nanos last_sync_{0};
+  uint64_t since_round_ = 0;
+  Nanos last_round_{0};
+  bool sync_requested_ = false;
   bool maintaining_ = false;  // a MoveOn or more is under way
   Walk walk_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 #include <span>
@@ -10,6 +11,12 @@
 #include "pool/mutants.h"
 
 namespace farside::pool {
+
+namespace {
+
+constexpr size_t kRidersPerTrip = 8;  // with control, no more answers than one round trip has room for
+
+}  // namespace
 
 using fabric::Cas;
 using fabric::Faa;
@@ -30,9 +37,13 @@ Task<Done> Membership::Leave(Op& op) {
   co_return Done{};
 }
 
-Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise) {
+Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise, Riders riders) {
   assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
+  if (!riders.empty()) {
+    co_await SyncWithRiders(op, pulse, raise, std::move(riders));
+    co_return Done{};
+  }
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   if (raise) {
     const uint64_t known = control_.epoch;
@@ -44,6 +55,40 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
     auto [written, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at, pulse)),
                                                   ForMaintenance(Read<Control>(At(kControlOffset))));
     Learn(control);
+  }
+  co_return Done{};
+}
+
+// Only the first few go in the trip that publishes; those of a client with many tables READ a little later, which is
+// as good (pool/4).
+Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise, Riders riders) {
+  const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
+  std::vector<std::array<std::byte, kLine>> lines(riders.size());
+  for (size_t first = 0; first < riders.size(); first += kRidersPerTrip) {
+    const size_t end = std::min(riders.size(), first + kRidersPerTrip);
+    Control control{};
+    fabric::Batch trip(op, fabric::Order::kInOrder);
+    if (first == 0) {
+      trip.Add(ForMaintenance(WriteObject(pulse_at, pulse)));
+      if (raise) trip.Add(ForMaintenance(Cas(At(kEpochOffset), control_.epoch, control_.epoch + 1)));
+    }
+    std::vector<Ride> rides;
+    for (size_t i = first; i < end; ++i) rides.push_back(riders[i]->Board());
+    for (const Ride& ride : rides) {
+      if (ride.add_at != 0) trip.Add(ForMaintenance(Faa(At(ride.add_at), ride.delta)));
+    }
+    const auto read_control = [&] {
+      if (first == 0)
+        trip.Add(ForMaintenance(
+            Read(At(kControlOffset), std::as_writable_bytes(std::span<Control, 1>(&control, 1)))));
+    };
+    if (!Mutant(kRootBeforeEpoch)) read_control();
+    for (size_t i = first; i < end; ++i)
+      trip.Add(ForMaintenance(Read(At(rides[i - first].read_at), lines[i])));
+    if (Mutant(kRootBeforeEpoch)) read_control();
+    co_await trip;
+    if (first == 0) Learn(control);
+    for (size_t i = first; i < end; ++i) riders[i]->Arrive(lines[i]);
   }
   co_return Done{};
 }

@@ -17,12 +17,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "pool/layout.h"
+#include "pool/sync_rider.h"
 
 namespace farside::pool {
 
@@ -45,6 +47,9 @@ struct RegistryView {
   uint32_t others = 0;         // slots that others hold, the fenced included
 };
 
+// Shared, because a table may be closed while a sync is under way.
+using Riders = std::vector<std::shared_ptr<SyncRider>>;
+
 class Membership {
  public:
   Membership(fabric::Client& client, fabric::NodeId node, const Geometry& geometry,
@@ -64,7 +69,8 @@ class Membership {
 
   // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
   // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
-  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise);
+  // The riders board before it is posted, and arrive when it has ended.
+  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise, Riders riders = {});
   // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
   Task<RegistryView> LookAround(fabric::Op& op);
 
@@ -116,6 +122,7 @@ class Membership {
   Error NoSlot(const RegistryView& view) const;
 
   void Learn(const Control& read);
+  Task<Done> SyncWithRiders(fabric::Op& op, Pulse pulse, bool raise, Riders riders);
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);

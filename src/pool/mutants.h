@@ -19,6 +19,12 @@ inline constexpr MutantName kSkipAdoption{"pool/lost-adoption"};
 // A catalog race: tables are created and dropped without the lock.
 inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
+// ---- steps of a sync
+
+// What tables want to learn is READ before the epoch: an operation may know the epoch and not what came before it
+// (pool/4).
+inline constexpr MutantName kRootBeforeEpoch{"pool/rider-reads-before-epoch"};
+
 // ---- steps of the allocator
 
 inline constexpr MutantName kStampTooEarly{"pool/retired-block-stamped-too-early"};

@@ -160,6 +160,37 @@ TEST(TimedFabric, NothingOfAFencedClientLandsLater) {
   EXPECT_GT(first_errors[ErrorCode::kOutcomeUnknown], 0);
 }
 
+Task<Done> FenceOnNode(Client& client, NodeId node, ClientId victim) {
+  Op op(client, OpKind::kMaintenance);
+  co_await op.InOrder(FenceVerb(node, victim));
+  co_return Done{};
+}
+Task<Done> AddTo(Client& client, FarAddr at) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(Faa(at, 1));
+  co_return Done{};
+}
+
+// Given a client that was fenced on one node only. Expect that it is broken for the other as well, from the moment at
+// which it has heard of it and not before.
+TEST(TimedFabric, AClientThatWasFencedAnywhereIsBrokenEverywhere) {
+  TimedRun run({.region_bytes = {4096, 4096}});
+  Client& victim = run.Connect();
+  ASSERT_TRUE(run.Do(FenceOnNode(run.Connect(), NodeId{0}, victim.id())).ok());
+  EXPECT_TRUE(run.Do(AddTo(victim, Line(0, 1))).ok());
+  for (const uint16_t node : {0, 1}) {
+    const Result<Done> added = run.Do(AddTo(victim, Line(0, node)));
+    ASSERT_FALSE(added.ok());
+    EXPECT_EQ(added.error().code(), ErrorCode::kFenced);
+  }
+  run.Settle();
+  for (const uint16_t node : {0, 1}) {
+    uint64_t word = 0;
+    std::memcpy(&word, run.world().memory(NodeId{node}).data(), sizeof(word));
+    EXPECT_EQ(word, node);
+  }
+}
+
 Task<Done> DetachOne(Client& client) {
   Op op(client, OpKind::kUpdate);
   op.Detach(Order::kInOrder, Faa(Line(0), 1));

@@ -200,10 +200,11 @@ Task<Table::Changed> Table::ModifyLocked(Op& op, const Change& change, Place pla
   FarAddr block_at(place.bucket.node, 0);
   std::vector<std::byte> block;
   image.entries[*target] = Entry();
-  if (decision->value.has_value()) {
-    block.resize(pool::BlockBytes(change.key.size(), decision->value->size()));
+  if (!decision->removes) {
+    const std::string_view value = decision->Value(change);
+    block.resize(pool::BlockBytes(change.key.size(), value.size()));
     block_at = co_await allocator.Allocate(op, block.size());
-    pool::EncodeBlock(block, change.key, *decision->value, place.hash);
+    pool::EncodeBlock(block, change.key, value, place.hash);
     image.entries[*target] = Entry(block_at.offset, block.size(), place.hash);
   }
   co_await Commit(op, place.bucket, bucket.head, image, block_at, std::move(block));

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "index/common/change.h"
 #include "index/index.h"
-#include "index/reference/change.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
 #include "pool/client.h"

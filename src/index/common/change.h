@@ -1,14 +1,16 @@
 // What an operation makes of the value it found: a plain function, no far memory.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "farside/result.h"
 
-namespace farside::index::reference {
+namespace farside::index {
 
 enum class ChangeKind : uint8_t { kPut, kInsert, kUpdate, kDelete, kCompareAndSet, kIncrement };
 
@@ -22,12 +24,18 @@ struct Change {
 };
 
 struct Decision {
-  bool applied = false;              // false: leave everything as it is
-  std::optional<std::string> value;  // the new value; none: the key is deleted
-  uint64_t counter = 0;              // Increment: the new value as a number
+  bool applied = false;  // false: leave everything as it is
+  bool removes = false;  // if applied: the key is deleted; otherwise it gets Value()
+  uint64_t counter = 0;  // Increment: the new value as a number
+  std::array<std::byte, 8> counter_bytes{};
+
+  // The new value, of an operation that stores one. A view of this decision or of the change.
+  std::string_view Value(const Change& change) const {
+    return change.kind == ChangeKind::kIncrement ? AsText(counter_bytes) : change.value;
+  }
 };
 
 // `found` is the value that the key has, if it is present.
 Result<Decision> Decide(const Change& change, const std::optional<std::string_view>& found);
 
-}  // namespace farside::index::reference
+}  // namespace farside::index

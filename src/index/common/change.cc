@@ -1,12 +1,8 @@
-#include "index/reference/change.h"
+#include "index/common/change.h"
 
 #include <fmt/format.h>
 
-#include <array>
-
-#include "base/bytes.h"
-
-namespace farside::index::reference {
+namespace farside::index {
 namespace {
 
 Result<Decision> Add(const Change& change, const std::optional<std::string_view>& found) {
@@ -19,9 +15,9 @@ Result<Decision> Add(const Change& change, const std::optional<std::string_view>
     counter = LoadU64(AsBytes(*found).data());
   }
   counter += change.delta;
-  std::array<std::byte, 8> bytes;
-  StoreU64(bytes.data(), counter);
-  return Decision{.applied = true, .value = std::string(AsText(bytes)), .counter = counter};
+  Decision added{.applied = true, .counter = counter};
+  StoreU64(added.counter_bytes.data(), counter);
+  return added;
 }
 
 }  // namespace
@@ -32,7 +28,7 @@ Result<Decision> Decide(const Change& change, const std::optional<std::string_vi
   switch (change.kind) {
     case ChangeKind::kPut: break;
     case ChangeKind::kIncrement: return Add(change, found);
-    case ChangeKind::kDelete: return Decision{.applied = present, .value = std::nullopt};
+    case ChangeKind::kDelete: return Decision{.applied = present, .removes = present};
     case ChangeKind::kInsert:
       if (present) return refused;
       break;
@@ -43,7 +39,7 @@ Result<Decision> Decide(const Change& change, const std::optional<std::string_vi
       if (!present || *found != change.expected) return refused;
       break;
   }
-  return Decision{.applied = true, .value = std::string(change.value)};
+  return Decision{.applied = true};
 }
 
-}  // namespace farside::index::reference
+}  // namespace farside::index

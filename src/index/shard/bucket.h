@@ -1,0 +1,91 @@
+// Buckets as they were read: plain bytes and what can be told from them, no far memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fabric/address.h"
+#include "index/shard/layout.h"
+
+namespace farside::index::shard {
+
+// An entry where it stood.
+struct Slot {
+  Place place = Place::kLevel1;
+  uint64_t unit = 0;
+  uint32_t version = 0;  // of its bucket
+  fabric::FarAddr at;
+  Entry entry;
+};
+
+// A bucket of level 1.
+struct Bucket {
+  std::array<Line, kMostLines> lines;  // the first shape.lines() of them
+  uint64_t unit = 0;
+  uint32_t version = 0;
+
+  bool overflow() const { return lines[0].overflow(); }
+  Entry entry(size_t slot) const { return lines[slot / kSlotsPerLine].entries[slot % kSlotsPerLine]; }
+};
+
+// A node of level 3.
+struct Node {
+  fabric::FarAddr at;
+  Line line;
+};
+
+// A line of level 2, with the nodes behind it.
+struct Overflow {
+  Line line;
+  uint64_t unit = 0;
+  uint32_t version = 0;
+  std::vector<Node> nodes;  // nearly always none
+
+  // How many slots of the line hold entries, or may: slot 7 is a link if there are nodes.
+  size_t slots(const Shape& shape) const {
+    return line.has_link() ? std::min<size_t>(shape.overflow_slots, kLinkSlot) : shape.overflow_slots;
+  }
+};
+
+// The first slot from `from` on whose entry may be the key's; nothing if there is none.
+inline std::optional<size_t> FindTag(const Bucket& bucket, const Shape& shape, uint64_t tag, size_t from) {
+  for (size_t slot = from; slot < shape.slots; ++slot) {
+    const Entry entry = bucket.entry(slot);
+    if (entry.tag() == tag && entry.has_block()) return slot;
+  }
+  return std::nullopt;
+}
+
+// The first slot that was never used since the bucket was written; those behind it were not used either (shard/1).
+inline std::optional<size_t> FindUnused(const Bucket& bucket, const Shape& shape) {
+  // From the end: the unused ones are the last.
+  size_t unused = shape.slots;
+  while (unused > 0 && bucket.entry(unused - 1).empty()) --unused;
+  if (unused == shape.slots) return std::nullopt;
+  return unused;
+}
+
+inline std::optional<size_t> FindHole(const Bucket& bucket, const Shape& shape) {
+  for (size_t slot = 0; slot < shape.slots; ++slot) {
+    if (bucket.entry(slot).is_hole()) return slot;
+  }
+  return std::nullopt;
+}
+
+// The first empty slot of a line of level 2.
+inline std::optional<size_t> FindEmpty(const Overflow& overflow, const Shape& shape) {
+  for (size_t slot = 0; slot < overflow.slots(shape); ++slot) {
+    if (overflow.line.entries[slot].empty()) return slot;
+  }
+  return std::nullopt;
+}
+inline size_t CountEmpty(const Overflow& overflow, const Shape& shape) {
+  size_t empty = 0;
+  for (size_t slot = 0; slot < overflow.slots(shape); ++slot) empty += overflow.line.entries[slot].empty() ? 1 : 0;
+  return empty;
+}
+
+}  // namespace farside::index::shard

@@ -1,0 +1,222 @@
+// Changing a key: one trip to read where it may stand, one to change it.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "index/shard/draft.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+#include "pool/block.h"
+
+namespace farside::index::shard {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Read;
+
+namespace {
+
+// Attempts of one operation; each of them met a change by somebody else.
+constexpr int kMostAttempts = 1000;
+// Attempts without a pause between them.
+constexpr int kEagerAttempts = 8;
+constexpr Nanos kLongestPause = std::chrono::microseconds(100);
+
+}  // namespace
+
+Task<Table::Changed> Table::Modify(Op& op, Change change) {
+  const Status fits = pool::CheckBlockSizes(change.key, change.value);
+  if (!fits.ok()) co_return fits.error();
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const KeyHash hash(Hash64(AsBytes(change.key)));
+  Partition& part = PartitionOf(hash);
+  part.CountOperation();
+  Draft draft(pool_.allocator(part.node()));
+  Changed changed;
+  Nanos pause = options_.backoff;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (part.NeedsAttention()) co_await part.Attend(op);
+    const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
+    if (outcome == Attempt::kDone) co_return changed;
+    op.CountRetry();
+    if (attempt < kEagerAttempts) continue;
+    co_await op.Pause(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+  co_return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts; retry later", kMostAttempts));
+}
+
+Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
+                                      Changed& changed) {
+  View view;
+  BlockBuffer buffer;
+  co_await ReadView(op, part, hash, view);  // trip 1
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
+  std::optional<std::string_view> value;
+  if (found.has_value()) value = found->value;
+  const Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) co_return decision.error();
+  changed = {.was_present = found.has_value(), .applied = decision->applied, .counter = decision->counter};
+  if (!decision->applied) co_return Attempt::kDone;
+
+  if (!decision->removes) {
+    const std::string_view stored = decision->Value(change);
+    co_await draft.Prepare(op, change.key, stored, hash.hash());
+  }
+  if (!found.has_value()) {
+    const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
+    if (inserted == Attempt::kDone) part.CountRecords(1);
+    co_return inserted;
+  }
+  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer);  // trip 2
+  if (replaced == Attempt::kDone && decision->removes) part.CountRecords(-1);
+  co_return replaced;
+}
+
+Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
+                                    Draft& draft, const BlockBuffer& buffer) {
+  if (slot.version != part.directory().version) {
+    co_await SplitFor(op, part, slot.place, hash.number(slot.place));
+    co_return Attempt::kRetry;
+  }
+  Entry desired;
+  if (!removes) {
+    desired = draft.EntryFor(TagOf(shape(), hash.number(slot.place), slot.version));
+  } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
+    // INVARIANT shard/1: a slot that was used does not become unused.
+    desired = Entry::Hole();
+  }
+  const uint64_t replaced_bytes = buffer.bytes().size();
+  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft);
+  if (!written) co_return Attempt::kRetry;
+  const FarAddr replaced(part.node(), slot.entry.offset());
+  if (Mutant(kReuseAtOnce)) {
+    pool_.allocator(part.node()).FreeUnpublished(replaced, replaced_bytes);
+  } else {
+    pool_.allocator(part.node()).Retire(replaced, replaced_bytes, pool_.published_epoch(part.node()));
+  }
+  co_return Attempt::kDone;
+}
+
+// The key is not in the view.
+Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
+                                   Draft& draft) {
+  const Bucket& bucket = view.bucket;
+  if (bucket.version != part.directory().version) {
+    const bool inserted = co_await SplitWith(op, part, hash, bucket, draft);
+    co_return inserted ? Attempt::kDone : Attempt::kRetry;
+  }
+  std::optional<size_t> unused = FindUnused(bucket, shape());
+  if (Mutant(kPublishedRefill)) {
+    unused.reset();
+    for (size_t slot = 0; slot < shape().slots && !unused.has_value(); ++slot) {
+      if (bucket.entry(slot).empty()) unused = slot;
+    }
+  }
+  if (!unused.has_value()) {
+    const Attempt locked = co_await InsertLocked(op, part, hash, key, draft);
+    co_return locked;
+  }
+  // INVARIANT shard/1: if the slot is still unused, nobody has inserted anything in this bucket since it was read, and so
+  // nobody has had to go to another level.
+  Slot slot{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+  slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
+  slot.entry = bucket.entry(*unused);
+  const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
+  const bool written = co_await WriteSlot(op, part, slot, desired, &draft);
+  co_return written ? Attempt::kDone : Attempt::kRetry;
+}
+
+Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
+  // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
+  // next, keeps everybody from splitting the unit meanwhile (shard/5).
+  if (!part.directory().announced || Mutant(kNoCarefulMode)) {
+    const bool written = co_await CasSlot(op, slot, desired, draft);
+    co_return written;
+  }
+  // INVARIANT shard/6.
+  Line line;
+  const FarAddr line_at(slot.at.node, slot.at.offset / pool::kLine * pool::kLine);
+  const FarAddr head_at = slot.place == Place::kLevel1 ? line_at : part.OverflowAt(slot.unit);
+  std::vector<fabric::ReadIntoVerb> reads;
+  reads.push_back(Read(head_at, std::as_writable_bytes(std::span(&line, 1))));
+  co_await Lock(op, part, slot.unit, std::move(reads));
+  if (line.version() != slot.version) {
+    Unlock(op, part, slot.unit);
+    co_return false;
+  }
+  const Result<bool> written = co_await CasSlot(op, slot, desired, draft).Outcome();
+  Unlock(op, part, slot.unit);
+  if (!written.ok()) co_return written.error();
+  co_return *written;
+}
+
+Task<bool> Table::CasSlot(Op& op, const Slot& slot, Entry desired, Draft* draft) {
+  const uint64_t expect = slot.entry.word();
+  const uint64_t word = Mutant(kFlagNotKept) ? desired.word() : desired.WithFlagOf(slot.entry).word();
+  uint64_t old = 0;
+  if (draft == nullptr) {
+    old = co_await op.InOrder(Cas(slot.at, expect, word));
+  } else {
+    draft->Publish();
+    // WRITE, CAS keep their order: the block is complete before the entry names it.
+    auto [block, found] = co_await op.InOrder(draft->Write(), Cas(slot.at, expect, word));
+    old = found;
+    if (old != expect) draft->Unpublish();
+  }
+  co_return old == expect || Mutant(kFailedCasIsDone);
+}
+
+// ---- operations --------------------------------------------------------------------------------------
+
+Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kPut, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
+  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
+}
+
+Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kInsert, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kUpdate, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::Delete(Op& op, std::string_view key) {
+  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
+  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected, std::string_view desired) {
+  Change change(ChangeKind::kCompareAndSet, key);
+  change.expected = expected;
+  change.value = desired;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
+  Change change(ChangeKind::kIncrement, key);
+  change.delta = delta;
+  const Changed changed = co_await Modify(op, change);
+  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
+  co_return changed.counter;
+}
+
+}  // namespace farside::index::shard

@@ -1,0 +1,211 @@
+// Finding the bucket that decides about a key, while others split buckets.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "index/shard/draft.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+
+namespace farside::index::shard {
+
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::Read;
+
+namespace {
+
+constexpr int kMostAttempts = 1000;
+// READs in a row that somebody came between. A living writer does that for one trip; a dead one for ever.
+constexpr int kTornUntilHelp = 3;
+constexpr size_t kMostNodes = 1 << 16;
+
+std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
+
+}  // namespace
+
+Table::Verdict Table::Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) const {
+  const std::optional<uint32_t> version = Mutant(kTornAccepted) ? lines[0].version() : VersionOf(lines);
+  if (!version.has_value()) return Verdict::kTorn;
+  if (*version == 0) return Verdict::kAbove;
+  if (*version > part.directory().version) return Verdict::kNewer;
+  if (UnitOf(shape(), number, *version) != unit) return Verdict::kSplitPast;
+  return Verdict::kDecides;
+}
+
+std::optional<uint64_t> Table::NewUnitOf(const Partition& part, uint64_t number) const {
+  const Directory& directory = part.directory();
+  if (!directory.announced) return std::nullopt;
+  const uint64_t moved = UnitOf(shape(), number, directory.version + 1);
+  if (moved == UnitOf(shape(), number, directory.version)) return std::nullopt;
+  return moved;
+}
+
+// Goes up from the unit of the newest version to the one that it will be split from, until one of them decides.
+Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
+                           uint64_t& unit) {
+  const auto at = [&](uint64_t of) { return place == Place::kLevel1 ? part.BucketAt(of) : part.OverflowAt(of); };
+  uint32_t level = part.directory().version;
+  int torn = 0;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    unit = UnitOf(shape(), number, level);
+    const bool newest = level == part.directory().version;
+    const std::optional<uint64_t> moved = newest ? NewUnitOf(part, number) : std::nullopt;
+    if (moved.has_value() && !Mutant(kChildNotRead)) {
+      Line first;
+      co_await op.InOrder(Read(at(unit), BytesOf(lines)), Read(at(*moved), BytesOf(std::span(&first, 1))));
+      // INVARIANT shard/7: the new unit decides as soon as it has a version; then the resize is past its announcement.
+      if (first.version() != 0) {
+        co_await part.Refresh(op);
+        level = part.directory().version;
+        op.CountRetry();
+        continue;
+      }
+    } else {
+      co_await op.InOrder(Read(at(unit), BytesOf(lines)));
+    }
+    switch (Judge(part, number, unit, lines)) {
+      case Verdict::kDecides: co_return Done{};
+      case Verdict::kAbove: {
+        if (Mutant(kUnsplitIsEmpty)) co_return Done{};
+        while (level > 1 && UnitOf(shape(), number, level) == unit) --level;
+        if (UnitOf(shape(), number, level) == unit) {
+          co_return Error(ErrorCode::kCorrupt,
+                          fmt::format("unit {} of the shard table on node {} was never written; run farside fsck", unit,
+                                      fabric::Index(part.node())));
+        }
+        continue;
+      }
+      case Verdict::kNewer:
+        if (Mutant(kNotRefreshed)) co_return Done{};
+        co_await part.Refresh(op);
+        break;
+      case Verdict::kTorn:
+        if (++torn >= kTornUntilHelp) {
+          const bool is_new = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
+          co_await Help(op, part, unit, is_new);
+          torn = 0;
+        }
+        break;
+      case Verdict::kSplitPast: break;
+    }
+    level = part.directory().version;
+    op.CountRetry();
+  }
+  co_return Error(ErrorCode::kContended, fmt::format("a bucket changed {} times while it was read; retry later",
+                                                     kMostAttempts));
+}
+
+// Its lock is held by whoever is splitting it, or (if it is new) by whoever is splitting the unit it comes from. Waiting
+// for the lock is waiting for them, and finishes what the dead have left.
+Task<Done> Table::Help(Op& op, Partition& part, uint64_t unit, bool is_new) {
+  const uint64_t locked = is_new ? unit & ~std::bit_floor(unit) : unit;
+  co_await Lock(op, part, locked, {});
+  Unlock(op, part, locked);
+  co_return Done{};
+}
+
+Task<Done> Table::ReadBucket(Op& op, Partition& part, uint64_t number, Bucket& bucket) {
+  const std::span<Line> lines = std::span(bucket.lines).first(shape().lines());
+  co_await ReadUnit(op, part, Place::kLevel1, number, lines, bucket.unit);
+  bucket.version = bucket.lines[0].version();
+  co_return Done{};
+}
+
+Task<Done> Table::ReadOverflow(Op& op, Partition& part, uint64_t number, Overflow& overflow) {
+  co_await ReadUnit(op, part, Place::kFirstChoice, number, std::span(&overflow.line, 1), overflow.unit);
+  overflow.version = overflow.line.version();
+  co_return Done{};
+}
+
+// What a link names was there when the line was read, and the pin keeps it.
+Task<Done> Table::ReadNodes(Op& op, Partition& part, Overflow& overflow) {
+  overflow.nodes.clear();
+  const Line* last = &overflow.line;
+  while (last->has_link()) {
+    if (overflow.nodes.size() == kMostNodes) {
+      co_return Error(ErrorCode::kCorrupt,
+                      fmt::format("the overflow chain of unit {} does not end; run farside fsck", overflow.unit));
+    }
+    Node node;
+    node.at = FarAddr(part.node(), last->entries[kLinkSlot].offset());
+    co_await op.InOrder(Read(node.at, BytesOf(std::span(&node.line, 1))));
+    overflow.nodes.push_back(node);
+    last = &overflow.nodes.back().line;
+  }
+  co_return Done{};
+}
+
+// Both choices in one trip, as a rule.
+Task<Done> Table::ReadOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
+  const uint64_t first = hash.number(Place::kFirstChoice);
+  const uint64_t second = hash.number(Place::kSecondChoice);
+  if (part.directory().announced) {
+    co_await ReadOverflow(op, part, first, view.first);
+    co_await ReadOverflow(op, part, second, view.second);
+  } else {
+    view.first.unit = UnitOf(shape(), first, part.directory().version);
+    view.second.unit = UnitOf(shape(), second, part.directory().version);
+    co_await op.InOrder(Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
+                        Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
+    co_await JudgeOverflows(op, part, hash, view);
+  }
+  co_await EndOverflows(op, part, hash, view);
+  co_return Done{};
+}
+
+// Reads again, one by one, what does not decide.
+Task<Done> Table::JudgeOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
+  const auto decides = [&](Place place, const Overflow& overflow) {
+    return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) == Verdict::kDecides;
+  };
+  view.first.version = view.first.line.version();
+  view.second.version = view.second.line.version();
+  if (!decides(Place::kFirstChoice, view.first))
+    co_await ReadOverflow(op, part, hash.number(Place::kFirstChoice), view.first);
+  if (!decides(Place::kSecondChoice, view.second))
+    co_await ReadOverflow(op, part, hash.number(Place::kSecondChoice), view.second);
+  co_return Done{};
+}
+
+Task<Done> Table::EndOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
+  const uint32_t version = part.directory().version;
+  view.has_second = UnitOf(shape(), hash.number(Place::kFirstChoice), version) !=
+                    UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  if (view.first.line.has_link()) co_await ReadNodes(op, part, view.first);
+  if (view.has_second && view.second.line.has_link()) co_await ReadNodes(op, part, view.second);
+  co_return Done{};
+}
+
+// For a change: all levels in one trip, level 1 first, because what is not in level 1 has to be looked for in the others.
+Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& view) {
+  const uint64_t number = hash.number(Place::kLevel1);
+  if (part.directory().announced) {
+    co_await ReadBucket(op, part, number, view.bucket);
+    if (view.bucket.overflow()) co_await ReadOverflows(op, part, hash, view);
+    co_return Done{};
+  }
+  const uint32_t version = part.directory().version;
+  view.bucket.unit = UnitOf(shape(), number, version);
+  view.first.unit = UnitOf(shape(), hash.number(Place::kFirstChoice), version);
+  view.second.unit = UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  const std::span<Line> lines = std::span(view.bucket.lines).first(shape().lines());
+  co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)),
+                      Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
+                      Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
+  if (Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides) {
+    view.bucket.version = lines[0].version();
+  } else {
+    co_await ReadBucket(op, part, number, view.bucket);
+    // INVARIANT shard/1 rests on it: what is read of level 2 is not older than the bucket. A key may have gone there
+    // before the bucket was split, and the split has given the bucket unused slots.
+    if (view.bucket.overflow()) co_await ReadOverflows(op, part, hash, view);
+    co_return Done{};
+  }
+  if (!view.bucket.overflow()) co_return Done{};
+  co_await JudgeOverflows(op, part, hash, view);
+  co_await EndOverflows(op, part, hash, view);
+  co_return Done{};
+}
+
+}  // namespace farside::index::shard

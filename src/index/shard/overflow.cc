@@ -1,0 +1,169 @@
+// Inserting a key where its bucket of level 1 has no unused slot: into a hole of the bucket, into level 2, or into level 3.
+// Rare, so it may cost a lock (shard/1).
+#include "index/shard/draft.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+
+namespace farside::index::shard {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::MaskedCas;
+using fabric::Op;
+using fabric::Read;
+using fabric::ReadIntoVerb;
+using fabric::Unreachable;
+using fabric::WriteObject;
+
+// Everything is read again, under the lock.
+Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                         Draft& draft) {
+  View view;
+  const uint32_t version = part.directory().version;
+  view.bucket.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
+  view.first.unit = UnitOf(shape(), hash.number(Place::kFirstChoice), version);
+  view.second.unit = UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  const auto bytes = [](std::span<Line> lines) { return std::as_writable_bytes(lines); };
+  std::vector<ReadIntoVerb> reads;
+  reads.push_back(Read(part.BucketAt(view.bucket.unit), bytes(std::span(view.bucket.lines).first(shape().lines()))));
+  reads.push_back(Read(part.OverflowAt(view.first.unit), bytes(std::span(&view.first.line, 1))));
+  reads.push_back(Read(part.OverflowAt(view.second.unit), bytes(std::span(&view.second.line, 1))));
+  if (Mutant(kOverflowWithoutLock)) {
+    for (const ReadIntoVerb& read : reads) co_await op.InOrder(read);
+    const Attempt outcome = co_await InsertUnderLock(op, part, hash, view, key, draft);
+    co_return outcome;
+  }
+  co_await Lock(op, part, view.bucket.unit, std::move(reads));
+  const Result<Attempt> outcome = co_await InsertUnderLock(op, part, hash, view, key, draft).Outcome();
+  Unlock(op, part, view.bucket.unit);
+  if (!outcome.ok()) co_return outcome.error();
+  if (*outcome == Attempt::kRetry) {
+    // One lock at a time: nobody who holds one waits for another.
+    for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+      const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
+      if (overflow.line.version() != part.directory().version)
+        co_await SplitFor(op, part, place, hash.number(place));
+    }
+  }
+  co_return *outcome;
+}
+
+bool Table::IsUpToDate(const Partition& part, const View& view) const {
+  const uint32_t version = part.directory().version;
+  const std::optional<uint32_t> bucket = VersionOf(std::span(view.bucket.lines).first(shape().lines()));
+  return bucket == version && view.first.line.version() == version && view.second.line.version() == version;
+}
+
+Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
+                                            std::string_view key, Draft& draft) {
+  if (!IsUpToDate(part, view)) co_return Attempt::kRetry;
+  const uint32_t version = part.directory().version;
+  view.bucket.version = view.first.version = view.second.version = version;
+  co_await EndOverflows(op, part, hash, view);
+  BlockBuffer buffer;
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
+  if (found.has_value() || FindUnused(view.bucket, shape()).has_value()) co_return Attempt::kRetry;
+
+  const std::optional<size_t> hole = FindHole(view.bucket, shape());
+  if (hole.has_value()) {
+    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = version};
+    slot.at = part.BucketAt(view.bucket.unit) + *hole * sizeof(Entry);
+    slot.entry = view.bucket.entry(*hole);
+    const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), version));
+    const bool written = co_await CasSlot(op, slot, entry, &draft);
+    co_return written ? Attempt::kDone : Attempt::kRetry;
+  }
+
+  // The emptier of the two lines, as iceberg hashing has it.
+  const bool second = view.has_second && CountEmpty(view.second, shape()) > CountEmpty(view.first, shape());
+  const Place place = second ? Place::kSecondChoice : Place::kFirstChoice;
+  const Overflow& overflow = second ? view.second : view.first;
+  // INVARIANT shard/4: the bit first.
+  const bool announces = !view.bucket.overflow();
+  if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(op, part, view.bucket);
+  const Attempt outcome =
+      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft);
+  if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone) co_await SetOverflow(op, part, view.bucket);
+  co_return outcome;
+}
+
+Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
+  const FarAddr at = part.BucketAt(bucket.unit) + kOverflowSlot * sizeof(Entry);
+  const uint64_t hint = bucket.entry(kOverflowSlot).word();
+  co_await op.InOrder(MaskedCas(at, hint, hint & Entry::Flag::kMask, 0, Entry::Flag::kMask, Entry::Flag::kMask));
+  co_return Done{};
+}
+
+// `locked` is the unit whose lock is held.
+Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
+                                               Place place, uint64_t locked, Draft& draft) {
+  const bool careful = part.directory().announced && part.LockAt(overflow.unit) != part.LockAt(locked);
+  if (!careful) {
+    const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
+    co_return outcome;
+  }
+  // INVARIANT shard/6, without waiting: two who wait for each other's locks would wait for ever.
+  const bool taken = co_await TryLock(op, part, overflow.unit);
+  if (!taken) co_return Attempt::kRetry;
+  Line line;
+  co_await op.InOrder(Read(part.OverflowAt(overflow.unit), std::as_writable_bytes(std::span(&line, 1))));
+  Result<Attempt> outcome = Attempt::kRetry;
+  if (line.version() == overflow.version)
+    outcome = co_await FillOverflow(op, part, hash, overflow, place, draft).Outcome();
+  Unlock(op, part, overflow.unit);
+  if (!outcome.ok()) co_return outcome.error();
+  co_return *outcome;
+}
+
+Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
+                                         Place place, Draft& draft) {
+  const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(place), overflow.version));
+  Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
+  std::optional<size_t> empty = FindEmpty(overflow, shape());
+  if (empty.has_value()) {
+    slot.at = part.OverflowAt(overflow.unit) + *empty * sizeof(Entry);
+    slot.entry = overflow.line.entries[*empty];
+  }
+  for (const Node& node : overflow.nodes) {
+    for (size_t i = 0; i < kNodeEntries && !empty.has_value(); ++i) {
+      if (!node.line.entries[i].empty()) continue;
+      empty = i;
+      slot.at = node.at + i * sizeof(Entry);
+      slot.entry = node.line.entries[i];
+    }
+  }
+  if (!empty.has_value()) {
+    const Attempt appended = co_await AppendNode(op, part, overflow, entry, draft);
+    co_return appended;
+  }
+  const bool written = co_await CasSlot(op, slot, entry, &draft);
+  co_return written ? Attempt::kDone : Attempt::kRetry;
+}
+
+// A new node at the end of the chain. If an entry stands where the link of the line belongs, it moves to the node: one
+// CAS takes it from here to there.
+Task<Table::Attempt> Table::AppendNode(Op& op, Partition& part, const Overflow& overflow, Entry entry, Draft& draft) {
+  const bool first = overflow.nodes.empty();
+  const Line& last = first ? overflow.line : overflow.nodes.back().line;
+  const FarAddr last_at = first ? part.OverflowAt(overflow.unit) : overflow.nodes.back().at;
+  const FarAddr link_at = last_at + kLinkSlot * sizeof(Entry);
+  const Entry replaced = last.entries[kLinkSlot];
+
+  pool::Allocator& allocator = pool_.allocator(part.node());
+  const FarAddr node_at = co_await allocator.Allocate(op, sizeof(Line));
+  Line node;
+  size_t filled = 0;
+  if (replaced.has_block() && !Mutant(kLinkDropsEntry)) node.entries[filled++] = replaced;
+  node.entries[filled] = entry;
+  draft.Publish();
+  // WRITE, WRITE, CAS keep their order.
+  auto [block, written, old] =
+      co_await op.InOrder(draft.Write(), Unreachable(WriteObject(node_at, node)),
+                          Cas(link_at, replaced.word(), Entry::Link(node_at.offset).word()));
+  if (old == replaced.word()) co_return Attempt::kDone;
+  draft.Unpublish();
+  allocator.FreeUnpublished(node_at, sizeof(Line));
+  co_return Attempt::kRetry;
+}
+
+}  // namespace farside::index::shard

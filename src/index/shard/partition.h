@@ -1,0 +1,98 @@
+// The part of a table that lives on one node, as one client knows it: the directory, and how far the table has grown.
+//
+// A resize, from version v to v + 1, passes through three states (docs/engines/shard.md):
+//
+//   steady(v) -> preparing(v) -> announced(v) -> steady(v + 1)
+//                 segment made    careful mode     buckets are split when somebody wants to write to them
+//
+//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced: the root's line
+//            rides with every sync (pool/4), so a grace period says so.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "index/shard/layout.h"
+#include "index/shard/options.h"
+#include "pool/client.h"
+#include "pool/sync_rider.h"
+
+namespace farside::index::shard {
+
+// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a table.
+struct Directory {
+  uint32_t version = 0;    // up to which buckets are split; 0: nothing is known yet
+  bool announced = false;  // the next version; so changes are made under locks
+  std::array<uint64_t, kMostSegments> bases{};  // where the first bucket of each segment is
+
+  // Newest version whose units exist in memory.
+  uint32_t newest() const { return version + (announced ? 1 : 0); }
+};
+
+class Partition final : public pool::SyncRider, public std::enable_shared_from_this<Partition> {
+ public:
+  Partition(const Options& options, pool::PoolClient& pool, fabric::FarAddr root);
+
+  fabric::NodeId node() const { return root_.node; }
+  fabric::FarAddr root() const { return root_; }
+  const Shape& shape() const { return options_.shape; }
+  const Directory& directory() const { return directory_; }
+
+  fabric::FarAddr BucketAt(uint64_t unit) const;
+  fabric::FarAddr OverflowAt(uint64_t unit) const;
+  fabric::FarAddr LockAt(uint64_t unit) const;
+
+  // ---- for every operation, once it has its pin
+  // Whether there is something to do before it: Attend.
+  bool NeedsAttention() const { return stale_ || may_activate_ || wants_resize_; }
+  // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
+  Task<Done> Attend(fabric::Op& op);
+  // Reads the root: something newer than the directory was seen.
+  Task<Done> Refresh(fabric::Op& op);
+  void CountOperation() {
+    if (++since_sync_ >= sync_every_) AskForSync();
+  }
+  // Records that were added, or taken away.
+  void CountRecords(int64_t added) { unreported_ += added; }
+
+  // ---- pool::SyncRider
+  pool::Ride Board() override;
+  void Arrive(std::span<const std::byte, pool::kLine> line) override;
+
+ private:
+  void AskForSync();
+  void Learn(const RootLine& line);
+  double Load(uint64_t records) const;
+  void SetSyncFrequency();
+  void AskForGrace();
+  Task<Done> ReadDirectory(fabric::Op& op);
+  Task<Done> Activate(fabric::Op& op);
+  // Announces the next version: the new segment is made and zeroed first.
+  Task<Done> Resize(fabric::Op& op);
+  Task<bool> TakePreparation(fabric::Op& op);
+  Task<fabric::FarAddr> MakeSegment(fabric::Op& op, size_t segment);
+
+  const Options options_;
+  pool::PoolClient& pool_;
+  const fabric::FarAddr root_;
+
+  Directory directory_;
+  StateWord seen_;      // the latest state that was read
+  bool stale_ = true;   // seen_ is newer than the directory
+  bool resizing_ = false;     // some operation of this client is at it
+  bool wants_resize_ = false;
+  bool may_activate_ = false;  // the grace of the announcement is over
+  uint32_t grace_asked_for_ = 0;  // a version that was announced
+  uint64_t records_ = 0;          // as of the last sync
+  int64_t unreported_ = 0;        // records added by this client since it last boarded
+  uint64_t since_sync_ = 0;
+  uint64_t sync_every_ = 1;
+  uint64_t no_room_below_ = 0;  // records: there was no memory for a resize; not asked for again below this
+};
+
+}  // namespace farside::index::shard

@@ -1,0 +1,152 @@
+// Searching: one trip for the bucket of level 1, one for the block; two more trips for the few keys of levels 2 and 3.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "index/shard/draft.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+#include "pool/block.h"
+
+namespace farside::index::shard {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::NodeId;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Read;
+
+// The operation takes effect when the line with the entry is sampled, or (if it is absent) at some moment between the
+// first and the last sample: a key that is not in the lines that were read was deleted or not yet inserted at one of them.
+// The pin keeps what was found.
+Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const KeyHash hash(Hash64(AsBytes(key)));
+  Partition& part = PartitionOf(hash);
+  part.CountOperation();
+  if (part.NeedsAttention()) co_await part.Attend(op);
+
+  const uint64_t number = hash.number(Place::kLevel1);
+  Bucket bucket;
+  BlockBuffer buffer;
+  std::optional<Entry> guess;
+  if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
+  const std::span<std::byte> lines = std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
+  if (part.directory().announced) {
+    guess.reset();
+    co_await ReadBucket(op, part, number, bucket);
+  } else {
+    bucket.unit = UnitOf(shape(), number, part.directory().version);
+    if (guess.has_value()) {
+      const FarAddr block(part.node(), guess->offset());
+      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines), ForBlock(Read(block, buffer.Resize(guess->bytes()))));
+    } else {
+      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines));
+    }
+    const std::span<const Line> read = std::span(bucket.lines).first(shape().lines());
+    if (Judge(part, number, bucket.unit, read) == Verdict::kDecides) {
+      bucket.version = read[0].version();
+    } else {
+      guess.reset();
+      co_await ReadBucket(op, part, number, bucket);
+    }
+  }
+
+  const uint64_t tag = TagOf(shape(), number, bucket.version);
+  bool found = false;
+  for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value() && !found;
+       slot = FindTag(bucket, shape(), tag, *slot + 1)) {
+    const Entry entry = bucket.entry(*slot).WithFlag(false);
+    // INVARIANT shard/9: the block was not reused since the entry was seen, and the entry is still there.
+    if (!guess.has_value() || entry != *guess) co_await ReadBlock(op, part.node(), entry, buffer);
+    const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+    if (!view.ok()) co_return view.error();
+    guess.reset();  // the buffer is used for the next one
+    if (view->key != key && !Mutant(kTagIsKey)) continue;
+    value.assign(view->value);
+    found = true;
+    if (locations_.enabled()) locations_.Remember(hash.hash(), entry, pin.epoch(part.node()));
+  }
+  // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
+  if (!found && bucket.overflow()) found = co_await SearchOverflow(op, part, hash, key, value);
+  op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return found;
+}
+
+Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                 std::string& value) {
+  View view;
+  co_await ReadOverflows(op, part, hash, view);
+  BlockBuffer buffer;
+  const std::optional<Found> found = co_await FindInOverflows(op, part, hash, view, key, buffer);
+  if (found.has_value()) value.assign(found->value);
+  co_return found.has_value();
+}
+
+// The key's slot and value, from a view with all levels.
+Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                                 std::string_view key, BlockBuffer& buffer) {
+  const Bucket& bucket = view.bucket;
+  const uint64_t tag = TagOf(shape(), hash.number(Place::kLevel1), bucket.version);
+  for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value();
+       slot = FindTag(bucket, shape(), tag, *slot + 1)) {
+    Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+    at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
+    at.entry = bucket.entry(*slot);
+    const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
+    if (value.has_value()) co_return Found{.slot = at, .value = *value};
+  }
+  if (!bucket.overflow()) co_return std::nullopt;
+  const std::optional<Found> found = co_await FindInOverflows(op, part, hash, view, key, buffer);
+  co_return found;
+}
+
+Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                                         std::string_view key, BlockBuffer& buffer) {
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    if (place == Place::kSecondChoice && !view.has_second) continue;
+    const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
+    const uint64_t tag = TagOf(shape(), hash.number(place), overflow.version);
+    Slot at{.place = place, .unit = overflow.unit, .version = overflow.version};
+    for (size_t line = 0; line <= overflow.nodes.size(); ++line) {
+      const bool is_node = line > 0;
+      const Line& entries = is_node ? overflow.nodes[line - 1].line : overflow.line;
+      const size_t slots = is_node ? kNodeEntries : overflow.slots(shape());
+      for (size_t slot = 0; slot < slots; ++slot) {
+        at.entry = entries.entries[slot];
+        if (at.entry.tag() != tag || !at.entry.has_block()) continue;
+        at.at = (is_node ? overflow.nodes[line - 1].at : part.OverflowAt(overflow.unit)) + slot * sizeof(Entry);
+        const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
+        if (value.has_value()) co_return Found{.slot = at, .value = *value};
+      }
+    }
+  }
+  co_return std::nullopt;
+}
+
+// The value in the block that a slot names, if the block is the key's.
+Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::string_view key, BlockBuffer& buffer) {
+  co_await ReadBlock(op, slot.at.node, slot.entry, buffer);
+  const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+  if (!view.ok()) co_return view.error();
+  if (view->key != key && !Mutant(kTagIsKey)) co_return std::nullopt;
+  co_return std::optional<std::string_view>(view->value);
+}
+
+Task<Done> Table::ReadBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
+  const FarAddr at(node, entry.offset());
+  uint64_t bytes = entry.bytes();
+  if (bytes == 0) {
+    // Too large for its size to stand in the entry.
+    co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
+    const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
+    if (!size.ok()) co_return size.error();
+    bytes = *size;
+  }
+  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(bytes))));
+  co_return Done{};
+}
+
+}  // namespace farside::index::shard

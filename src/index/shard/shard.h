@@ -1,0 +1,221 @@
+// The shard table: an iceberg hash table in far memory, after "SHARD: A Scalable and Resize-optimized Hash Index on
+// Disaggregated Memory" (PVLDB 19(4), 2025). Searches take one trip for the index, changes two; it doubles without stopping
+// anybody. See docs/engines/shard.md.
+//
+// Invariants
+//   shard/1  A key stands at most once in the table. Kept by: in a bucket of level 1, unused slots are filled in order, and
+//            used ones never become unused while the bucket has its version; so a CAS that fills the first unused slot
+//            proves that nobody has inserted anything in this bucket since it was read. Every other insert (into a
+//            hole, into level 2 or 3) is made under the lock of the key's unit, when the bucket has no unused slot.
+//   shard/2  Whoever changes an entry keeps its flag.
+//   shard/3  A bucket counts only if all its lines show one version, which is not 0.
+//   shard/4  A key stands in level 2 or 3 only if the bucket that is its place in level 1 has the overflow bit.
+//   shard/5  Buckets are split to a version only when every operation in flight knows that it was announced.
+//   shard/6  Whoever knows of an announcement changes a unit only under its lock. So nobody changes a unit that somebody
+//            splits.
+//   shard/7  A split writes the new unit first, whole, then the old one without what moved. A new unit that has a version
+//            decides what is in it.
+//   shard/8  A lock names the unit that its owner may be splitting. Whoever takes it over from a dead one finishes that
+//            first: lines that have the new version stay as they are, the others follow from the old unit.
+//   shard/9  (location_cache.h)
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "index/common/change.h"
+#include "index/index.h"
+#include "index/shard/bucket.h"
+#include "index/shard/layout.h"
+#include "index/shard/location_cache.h"
+#include "index/shard/options.h"
+#include "index/shard/partition.h"
+#include "pool/client.h"
+
+namespace farside::index::shard {
+
+class Table final : public Index {
+ public:
+  Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
+  ~Table() override;
+
+  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
+  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
+  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
+                           std::string_view desired) override;
+  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
+  Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
+  Task<TableStats> Stats(fabric::Op& op) override;
+  Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
+  Task<Done> Verify(fabric::Op& op) override;
+
+ private:
+  class BlockBuffer;  // draft.h
+  class Draft;
+  // Everywhere a key may stand, as read for a change.
+  struct View {
+    Bucket bucket;
+    Overflow first;
+    Overflow second;
+    bool has_second = false;  // the two choices are different lines
+  };
+  struct Found {
+    Slot slot;
+    std::string_view value;  // inside of the buffer with the block
+  };
+  struct Changed {
+    bool was_present = false;
+    bool applied = false;
+    uint64_t counter = 0;
+  };
+  // What an attempt came to.
+  enum class Attempt : uint8_t { kDone, kRetry };
+
+  Partition& PartitionOf(const KeyHash& hash);
+  const Shape& shape() const { return options_.shape; }
+
+  // ---- search (search.cc)
+  Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                            std::string& value);
+  Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                     std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                             std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
+                                                  BlockBuffer& buffer);
+  Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
+
+  // ---- reading buckets (locate.cc)
+  // READs the bucket of level 1 that decides about a number, wherever its splits have come to.
+  Task<Done> ReadBucket(fabric::Op& op, Partition& part, uint64_t number, Bucket& bucket);
+  // The same for a line of level 2, with its nodes.
+  Task<Done> ReadOverflow(fabric::Op& op, Partition& part, uint64_t number, Overflow& overflow);
+  Task<Done> ReadNodes(fabric::Op& op, Partition& part, Overflow& overflow);
+  // How a READ of a unit is to be taken, by somebody who looks for a number.
+  enum class Verdict : uint8_t {
+    kDecides,    // what is there is what there is
+    kAbove,      // not split yet: the unit it will be split from decides
+    kTorn,       // somebody came between its lines
+    kNewer,      // than the directory
+    kSplitPast,  // split already, and the number went elsewhere
+  };
+  Verdict Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) const;
+  // In careful mode: the first line of the unit that the number will move to; nothing if it stays.
+  std::optional<uint64_t> NewUnitOf(const Partition& part, uint64_t number) const;
+  Task<Done> ReadUnit(fabric::Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
+                      uint64_t& unit);
+  Task<Done> ReadView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  Task<Done> EndOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  // Waits for, or finishes, whatever keeps a unit torn.
+  Task<Done> Help(fabric::Op& op, Partition& part, uint64_t unit, bool is_new);
+
+  // ---- changes (change.cc)
+  Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
+                          Changed& changed);
+  // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
+  Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
+                        Draft& draft, const BlockBuffer& buffer);
+  Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
+                       Draft& draft);
+  // CAS of an entry, in careful mode under the lock of its unit. True if it took effect.
+  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft);
+  Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
+
+  // ---- inserts that are not appends (overflow.cc)
+  Task<Attempt> InsertLocked(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key, Draft& draft);
+  Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view, std::string_view key,
+                                Draft& draft);
+  bool IsUpToDate(const Partition& part, const View& view) const;
+  // Into level 2 or 3; the lock of the key's unit is held.
+  Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
+                                   Place place, uint64_t locked, Draft& draft);
+  Task<Attempt> FillOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
+                             Place place, Draft& draft);
+  Task<Done> SetOverflow(fabric::Op& op, Partition& part, const Bucket& bucket);
+  Task<Attempt> AppendNode(fabric::Op& op, Partition& part, const Overflow& overflow, Entry entry, Draft& draft);
+
+  // ---- splitting (split.cc)
+  struct Split;
+  // Splits what decides about the number, step by step, until it has the version of the directory.
+  Task<Done> SplitFor(fabric::Op& op, Partition& part, Place place, uint64_t number);
+  // The same from a bucket that was found to be behind, with a key that is not in the table as the last entry of it.
+  // False: somebody else was faster, or there was no room; nothing was inserted.
+  Task<bool> SplitWith(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket, Draft& draft);
+  // From `version` to the next one. True if the draft was published with it.
+  Task<bool> SplitStep(fabric::Op& op, Partition& part, uint64_t unit, uint32_t version, const KeyHash* hash,
+                       Draft* draft);
+  Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft);
+  // The lock is held, taken over from somebody who may have been splitting the unit.
+  Task<Done> FinishSplit(fabric::Op& op, Partition& part, uint64_t unit);
+  Task<Done> DivideBucket(fabric::Op& op, Partition& part, Split& split, const Entry* added, bool added_moves);
+  Task<Done> DivideOverflow(fabric::Op& op, Partition& part, Split& split);
+  Task<Done> RefreshTags(fabric::Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
+                         bool level1);
+  Task<Line> LayOut(fabric::Op& op, Partition& part, Split& split, std::span<const Entry> entries);
+  Task<Done> WriteSplit(fabric::Op& op, Partition& part, Split& split, Draft* draft, bool unlock);
+  void FreeUnwritten(Partition& part, Split& split);
+
+  // ---- locks (lock.cc)
+  // Takes the lock of a unit, waiting for it if need be, and READs behind it in the same trip.
+  Task<Done> Lock(fabric::Op& op, Partition& part, uint64_t unit, std::vector<fabric::ReadIntoVerb> reads);
+  // One attempt.
+  Task<bool> TryLock(fabric::Op& op, Partition& part, uint64_t unit);
+  void Unlock(fabric::Op& op, Partition& part, uint64_t unit);
+  uint64_t LockedBySelf(const Partition& part, uint64_t unit) const;
+
+  // ---- looking through everything (walk.cc)
+  // A unit as it is: what was not split yet has version 0, and no entries.
+  struct RawUnit {
+    Bucket bucket;
+    Overflow overflow;
+  };
+  Task<Done> ReadRaw(fabric::Op& op, Partition& part, uint64_t unit, RawUnit& raw);
+  std::vector<Slot> SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const;
+  Task<Done> WalkUnit(fabric::Op& op, Partition& part, uint64_t unit, pool::Reach& reach);
+  Task<Done> VerifyUnit(fabric::Op& op, Partition& part, uint64_t unit);
+  Task<Done> VerifySlot(fabric::Op& op, Partition& part, Slot slot);
+  Task<Done> AddStats(fabric::Op& op, Partition& part, TableStats& stats, std::array<uint64_t, 3>& levels);
+
+  const Options options_;
+  pool::PoolClient& pool_;
+  std::vector<std::shared_ptr<Partition>> partitions_;
+  std::vector<fabric::NodeId> nodes_;
+  LocationCache locations_;
+};
+
+class ShardEngine final : public Engine {
+ public:
+  explicit ShardEngine(const Options& options) : options_(options) {}
+
+  std::string_view name() const override { return "shard"; }
+  uint32_t layout_version() const override { return kLayoutVersion; }
+  uint64_t empty_bytes() const override;
+  OptionMap recorded_options() const override { return options_.Recorded(); }
+  std::vector<OptionMap> stress_options() const override;
+  Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
+                                            std::vector<fabric::NodeId> nodes) override;
+  std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override;
+  std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
+
+ private:
+  Task<fabric::FarAddr> MakeFirstSegment(fabric::Op& op, pool::Allocator& allocator);
+  Task<fabric::FarAddr> MakeRoot(fabric::Op& op, pool::Allocator& allocator, fabric::FarAddr segment);
+
+  const Options options_;
+};
+
+Result<std::shared_ptr<Engine>> MakeShardEngine(const OptionMap& options);
+
+}  // namespace farside::index::shard

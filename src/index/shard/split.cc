@@ -1,0 +1,382 @@
+// Splitting a unit in two, when somebody wants to write to it and the table has grown: [CAS lock, READ], then [WRITE the new
+// unit, WRITE the old one, CAS unlock]. The insert that caused it goes along.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "index/shard/draft.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+#include "pool/block.h"
+
+namespace farside::index::shard {
+
+using fabric::Batch;
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+using fabric::ReadIntoVerb;
+using fabric::Unreachable;
+using fabric::Write;
+using fabric::WriteObject;
+
+namespace {
+
+constexpr int kMostSteps = 1000;
+constexpr size_t kNodesPerTrip = 32;
+constexpr size_t kHeadersPerTrip = 16;
+
+std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
+
+// Entries one behind the other, then unused slots.
+void Fill(std::span<Line> lines, std::span<const Entry> entries, uint32_t version, bool overflow) {
+  for (size_t slot = 0; slot < lines.size() * kSlotsPerLine; ++slot) {
+    const Entry entry = slot < entries.size() ? entries[slot].WithFlag(false) : Entry();
+    lines[slot / kSlotsPerLine].entries[slot % kSlotsPerLine] = entry;
+  }
+  for (Line& line : lines) line.set_version(version);
+  Entry& bit = lines[0].entries[kOverflowSlot];
+  bit = bit.WithFlag(overflow);
+}
+
+}  // namespace
+
+// A split in memory. What is already written, because somebody died in the middle of it, is left alone (shard/8).
+struct Table::Split {
+  uint64_t unit = 0;
+  uint64_t new_unit = 0;
+  uint32_t version = 0;  // before
+
+  Bucket old_bucket;
+  Bucket new_bucket;
+  Overflow old_overflow;
+  Line new_line;
+  std::vector<Node> made_nodes;                // of level 3, for both
+  std::array<bool, kMostLines> keep_old{};     // lines that have the next version
+  std::array<bool, kMostLines> keep_new{};
+  bool keep_old_line = false;
+  bool keep_new_line = false;
+  bool publishes = false;  // the draft goes along
+  bool writing = false;    // something was posted that others may see
+};
+
+Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number) {
+  for (int step = 0; step < kMostSteps; ++step) {
+    uint64_t unit = 0;
+    uint32_t version = 0;
+    if (place == Place::kLevel1) {
+      Bucket bucket;
+      co_await ReadBucket(op, part, number, bucket);
+      unit = bucket.unit;
+      version = bucket.version;
+    } else {
+      Overflow overflow;
+      co_await ReadOverflow(op, part, number, overflow);
+      unit = overflow.unit;
+      version = overflow.version;
+    }
+    if (version >= part.directory().version) co_return Done{};
+    co_await SplitStep(op, part, unit, version, nullptr, nullptr);
+  }
+  co_return Error(ErrorCode::kContended, "others keep splitting what is to be split; retry later");
+}
+
+Task<bool> Table::SplitWith(Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket, Draft& draft) {
+  const uint64_t number = hash.number(Place::kLevel1);
+  if (bucket.version + 1 == part.directory().version) {
+    const bool inserted = co_await SplitStep(op, part, bucket.unit, bucket.version, &hash, &draft);
+    co_return inserted;
+  }
+  // Far behind: step by step, and the insert afterwards.
+  co_await SplitFor(op, part, Place::kLevel1, number);
+  co_return false;
+}
+
+Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t version, const KeyHash* hash,
+                            Draft* draft) {
+  Split split;
+  split.unit = unit;
+  split.version = version;
+  split.new_unit = unit + shape().units(version);
+  split.old_bucket.unit = split.old_overflow.unit = unit;
+  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  std::vector<ReadIntoVerb> reads;
+  reads.push_back(Read(part.BucketAt(unit), BytesOf(lines)));
+  reads.push_back(Read(part.OverflowAt(unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  co_await Lock(op, part, unit, std::move(reads));
+  // Under the lock nobody else splits it, and whoever died over it was followed by somebody who finished.
+  const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version;
+  if (!behind) {
+    Unlock(op, part, unit);
+    co_return false;
+  }
+  const Result<bool> published = co_await SplitUnderLock(op, part, split, hash, draft).Outcome();
+  if (!published.ok()) {
+    FreeUnwritten(part, split);
+    Unlock(op, part, unit);  // of no effect if the client is broken
+    co_return published.error();
+  }
+  co_return *published;
+}
+
+// Returns whether the draft was published.
+Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft) {
+  split.old_bucket.version = split.old_overflow.version = split.version;
+  Entry added;
+  bool added_moves = false;
+  if (draft != nullptr) {
+    const uint64_t number = hash->number(Place::kLevel1);
+    // INVARIANT shard/1. The key was not in the table when the bucket was read. Those who only know the announcement may
+    // have inserted since, under the lock: then its tag is in the bucket, or the bucket is full and the key elsewhere.
+    const uint64_t tag = TagOf(shape(), number, split.version);
+    const bool perhaps_inserted = FindTag(split.old_bucket, shape(), tag, 0).has_value() ||
+                                  !FindUnused(split.old_bucket, shape()).has_value();
+    if (perhaps_inserted && !Mutant(kBlindFold)) draft = nullptr;
+  }
+  if (draft != nullptr) {
+    const uint64_t number = hash->number(Place::kLevel1);
+    added = draft->EntryFor(TagOf(shape(), number, split.version + 1));
+    added_moves = UnitOf(shape(), number, split.version + 1) == split.new_unit;
+  }
+  co_await DivideBucket(op, part, split, draft == nullptr ? nullptr : &added, added_moves);
+  co_await DivideOverflow(op, part, split);
+  co_await WriteSplit(op, part, split, draft, /*unlock=*/true);
+  co_return split.publishes;
+}
+
+// Level 1. Lines that were written before count as they are; the rest follows from what the old unit still has.
+Task<Done> Table::DivideBucket(Op& op, Partition& part, Split& split, const Entry* added, bool added_moves) {
+  const std::span<Line> old_lines = std::span(split.old_bucket.lines).first(shape().lines());
+  const bool overflow = split.old_bucket.overflow();
+  std::vector<Entry> stay;
+  std::vector<Entry> all;
+  for (size_t i = 0; i < old_lines.size(); ++i) {
+    for (const Entry& entry : old_lines[i].entries) {
+      if (!entry.has_block()) continue;
+      (split.keep_old[i] ? stay : all).push_back(entry.WithFlag(false));
+    }
+  }
+  std::vector<Entry> tagged = all;
+  if (EndsWindow(split.version) && !Mutant(kStaleWindow)) co_await RefreshTags(op, part, split, tagged, true);
+  std::vector<Entry> moved;
+  const size_t kept = stay.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (Moves(all[i], split.version)) {
+      moved.push_back(tagged[i]);
+      continue;
+    }
+    // It may have been moved to the front already.
+    const auto same = [&](const Entry& entry) { return entry.offset() == all[i].offset(); };
+    const auto end = stay.begin() + static_cast<ptrdiff_t>(kept);
+    if (std::find_if(stay.begin(), end, same) == end) stay.push_back(tagged[i]);
+  }
+  if (added != nullptr) {
+    std::vector<Entry>& target = added_moves ? moved : stay;
+    if (target.size() < shape().slots) {
+      target.push_back(*added);
+      split.publishes = true;
+    }
+  }
+  const uint32_t next = split.version + 1;
+  Bucket old_bucket = split.old_bucket;
+  Fill(std::span(old_bucket.lines).first(shape().lines()), stay, next, overflow);
+  for (size_t i = 0; i < old_lines.size(); ++i) {
+    if (!split.keep_old[i]) old_lines[i] = old_bucket.lines[i];
+  }
+  // INVARIANT shard/4: the bit follows to the new unit.
+  Bucket new_bucket;
+  Fill(std::span(new_bucket.lines).first(shape().lines()), moved, next, overflow && !Mutant(kOverflowNotPassedOn));
+  for (size_t i = 0; i < old_lines.size(); ++i) {
+    if (!split.keep_new[i]) split.new_bucket.lines[i] = new_bucket.lines[i];
+  }
+  co_return Done{};
+}
+
+// Levels 2 and 3. The line is written whole or not at all.
+Task<Done> Table::DivideOverflow(Op& op, Partition& part, Split& split) {
+  if (split.keep_old_line) co_return Done{};
+  if (split.old_overflow.line.has_link()) co_await ReadNodes(op, part, split.old_overflow);
+  const Overflow& old = split.old_overflow;
+  std::vector<Entry> all;
+  for (size_t slot = 0; slot < old.slots(shape()); ++slot) {
+    if (old.line.entries[slot].has_block()) all.push_back(old.line.entries[slot].WithFlag(false));
+  }
+  for (const Node& node : old.nodes) {
+    for (size_t slot = 0; slot < kNodeEntries; ++slot) {
+      if (node.line.entries[slot].has_block()) all.push_back(node.line.entries[slot].WithFlag(false));
+    }
+  }
+  std::vector<Entry> tagged = all;
+  if (EndsWindow(split.version) && !Mutant(kStaleWindow)) co_await RefreshTags(op, part, split, tagged, false);
+  std::vector<Entry> stay;
+  std::vector<Entry> moved;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool moves = Moves(all[i], split.version);
+    (moves && !Mutant(kWrongNumber) ? moved : stay).push_back(tagged[i]);
+  }
+  if (!split.keep_new_line) split.new_line = co_await LayOut(op, part, split, moved);
+  split.old_overflow.line = co_await LayOut(op, part, split, stay);
+  co_return Done{};
+}
+
+// A line of level 2 with these entries; nodes for those that have no room in it.
+Task<Line> Table::LayOut(Op& op, Partition& part, Split& split, std::span<const Entry> entries) {
+  Line line;
+  const bool fits = entries.size() <= shape().overflow_slots;
+  const size_t in_line = fits ? entries.size() : std::min<size_t>(shape().overflow_slots, kLinkSlot);
+  for (size_t i = 0; i < in_line; ++i) line.entries[i] = entries[i];
+  line.set_version(split.version + 1);
+  // From the last node to the first, so that each knows its successor.
+  const std::span<const Entry> rest = entries.subspan(in_line);
+  Entry link;
+  for (size_t nodes = (rest.size() + kNodeEntries - 1) / kNodeEntries; nodes > 0; --nodes) {
+    Node node;
+    node.at = co_await pool_.allocator(part.node()).Allocate(op, sizeof(Line));
+    const std::span<const Entry> own = rest.subspan((nodes - 1) * kNodeEntries);
+    for (size_t i = 0; i < std::min(own.size(), kNodeEntries); ++i) node.line.entries[i] = own[i];
+    node.line.entries[kLinkSlot] = link;
+    link = Entry::Link(node.at.offset);
+    split.made_nodes.push_back(node);
+  }
+  if (!link.empty()) line.entries[kLinkSlot] = link;
+  co_return line;
+}
+
+// The tags have run out of bits to split by: the blocks have the full hashes.
+Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::vector<Entry>& entries, bool level1) {
+  std::vector<std::array<std::byte, pool::kLine>> headers(entries.size());
+  for (size_t first = 0; first < entries.size(); first += kHeadersPerTrip) {
+    Batch trip(op, Order::kInOrder);
+    for (size_t i = first; i < std::min(entries.size(), first + kHeadersPerTrip); ++i)
+      trip.Add(ForBlock(Read(FarAddr(part.node(), entries[i].offset()), headers[i])));
+    co_await trip;
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    pool::BlockHeader header;
+    std::memcpy(&header, headers[i].data(), sizeof header);
+    const KeyHash hash(header.hash);
+    Place place = Place::kLevel1;
+    if (!level1) {
+      // By which of its two choices it came here.
+      const uint64_t first = hash.number(Place::kFirstChoice);
+      const bool by_first = UnitOf(shape(), first, split.version) == split.unit &&
+                            TagOf(shape(), first, split.version) == entries[i].tag();
+      place = by_first ? Place::kFirstChoice : Place::kSecondChoice;
+    }
+    entries[i] = entries[i].WithTag(TagOf(shape(), hash.number(place), split.version + 1));
+  }
+  co_return Done{};
+}
+
+// INVARIANTS shard/7 and 8: WRITEs keep their order. The new unit is whole before anything leaves the old one; the lines of
+// the old bucket change from the first to the last, and entries only move to the front: so at any moment every entry
+// that stays is in a line that is written, or still in its own.
+Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft, bool unlock) {
+  pool::Allocator& allocator = pool_.allocator(part.node());
+  split.writing = true;
+  for (size_t first = 0; first < split.made_nodes.size(); first += kNodesPerTrip) {
+    Batch trip(op, Order::kInOrder);
+    for (size_t i = first; i < std::min(split.made_nodes.size(), first + kNodesPerTrip); ++i)
+      trip.Add(Unreachable(WriteObject(split.made_nodes[i].at, split.made_nodes[i].line)));
+    co_await trip;
+  }
+  Batch trip(op, Order::kInOrder);
+  if (split.publishes) {
+    draft->Publish();
+    trip.Add(draft->Write());
+  }
+  const size_t lines = shape().lines();
+  const bool any_new_kept = std::find(split.keep_new.begin(), split.keep_new.end(), true) != split.keep_new.end();
+  const auto write_new = [&] {
+    if (!split.keep_new_line) trip.Add(WriteObject(part.OverflowAt(split.new_unit), split.new_line));
+    if (!any_new_kept) {
+      trip.Add(Write(part.BucketAt(split.new_unit), std::as_bytes(std::span(split.new_bucket.lines).first(lines))));
+    } else {
+      for (size_t i = 0; i < lines; ++i) {
+        if (!split.keep_new[i])
+          trip.Add(WriteObject(part.BucketAt(split.new_unit) + i * sizeof(Line), split.new_bucket.lines[i]));
+      }
+    }
+  };
+  if (!Mutant(kParentFirst)) write_new();
+  if (!split.keep_old_line) trip.Add(WriteObject(part.OverflowAt(split.unit), split.old_overflow.line));
+  for (size_t i = 0; i < lines; ++i) {
+    if (!split.keep_old[i])
+      trip.Add(WriteObject(part.BucketAt(split.unit) + i * sizeof(Line), split.old_bucket.lines[i]));
+  }
+  if (Mutant(kParentFirst)) write_new();
+  const uint64_t mine = LockedBySelf(part, split.unit);
+  size_t unlocked = 0;
+  if (unlock) unlocked = trip.Add(Cas(part.LockAt(split.unit), mine, 0));
+  co_await trip;
+  if (unlock && trip.Old(unlocked) != mine) {
+    co_return Error(ErrorCode::kFenced, "a lock was taken from this client, which was taken for dead; reconnect");
+  }
+  for (const Node& node : split.old_overflow.nodes)
+    allocator.Retire(node.at, sizeof(Line), pool_.published_epoch(part.node()));
+  co_return Done{};
+}
+
+// Whoever held the lock is gone. It may have been splitting the unit; then some lines of the new unit, or all of them and
+// some of the old one, have the next version.
+Task<Done> Table::FinishSplit(Op& op, Partition& part, uint64_t unit) {
+  co_await part.Refresh(op);
+  const Directory& directory = part.directory();
+  if (unit >= shape().units(directory.version)) {
+    co_return Error(ErrorCode::kCorrupt, fmt::format("a lock names unit {}, which is not in the table", unit));
+  }
+  Split split;
+  split.unit = unit;
+  split.old_bucket.unit = split.old_overflow.unit = unit;
+  const size_t lines = shape().lines();
+  const std::span<Line> old_lines = std::span(split.old_bucket.lines).first(lines);
+  const std::span<Line> new_lines = std::span(split.new_bucket.lines).first(lines);
+  co_await op.InOrder(Read(part.BucketAt(unit), BytesOf(old_lines)),
+                      Read(part.OverflowAt(unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  uint32_t lowest = split.old_overflow.line.version();
+  uint32_t highest = lowest;
+  for (const Line& line : old_lines) {
+    lowest = std::min(lowest, line.version());
+    highest = std::max(highest, line.version());
+  }
+  // Of the version that all have, or will have.
+  if (lowest == 0 || lowest >= directory.version) co_return Done{};
+  split.version = lowest;
+  split.new_unit = unit + shape().units(lowest);
+  co_await op.InOrder(Read(part.BucketAt(split.new_unit), BytesOf(new_lines)),
+                      Read(part.OverflowAt(split.new_unit), BytesOf(std::span(&split.new_line, 1))));
+  bool begun = highest > lowest || split.new_line.version() != 0;
+  for (size_t i = 0; i < lines; ++i) {
+    const bool redo = Mutant(kRedoneFromScratch);
+    split.keep_old[i] = old_lines[i].version() > lowest;
+    split.keep_new[i] = new_lines[i].version() != 0 && !redo;
+    begun |= new_lines[i].version() != 0;
+  }
+  if (!begun) co_return Done{};
+  split.keep_old_line = split.old_overflow.line.version() > lowest;
+  split.keep_new_line = split.new_line.version() != 0 && !Mutant(kRedoneFromScratch);
+  split.old_bucket.version = split.old_overflow.version = lowest;
+  co_await DivideBucket(op, part, split, nullptr, false);
+  const Result<Done> divided = co_await DivideOverflow(op, part, split).Outcome();
+  if (!divided.ok()) {
+    FreeUnwritten(part, split);
+    co_return divided.error();
+  }
+  co_await WriteSplit(op, part, split, nullptr, /*unlock=*/false);
+  co_return Done{};
+}
+
+// There was no room for all the nodes. If the split failed while it was written, they stay: they may be reachable.
+void Table::FreeUnwritten(Partition& part, Split& split) {
+  if (split.writing) return;
+  for (const Node& node : split.made_nodes) pool_.allocator(part.node()).FreeUnpublished(node.at, sizeof(Line));
+  split.made_nodes.clear();
+}
+
+}  // namespace farside::index::shard

@@ -1,0 +1,268 @@
+// Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
+//
+// All of them go through the units in the order of their numbers, in one level after the other, until there are no more.
+// Entries move to units with higher numbers only, never to another level: so whatever is in the table throughout is met,
+// in its old place or in its new one, also if the table grows meanwhile.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "index/shard/draft.h"
+#include "index/shard/shard.h"
+#include "pool/block.h"
+#include "pool/placement.h"
+
+namespace farside::index::shard {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Read;
+
+namespace {
+
+constexpr int kMostAttempts = 1000;
+constexpr int kTornUntilHelp = 3;
+
+}  // namespace
+
+Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
+  const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    co_await op.InOrder(
+        Read(part.BucketAt(unit), std::as_writable_bytes(lines)),
+        Read(part.OverflowAt(unit), std::as_writable_bytes(std::span(&raw.overflow.line, 1))));
+    const std::optional<uint32_t> version = VersionOf(lines);
+    if (version.has_value()) {
+      raw.bucket.unit = raw.overflow.unit = unit;
+      raw.bucket.version = *version;
+      raw.overflow.version = raw.overflow.line.version();
+      raw.overflow.nodes.clear();
+      if (raw.overflow.line.has_link()) co_await ReadNodes(op, part, raw.overflow);
+      co_return Done{};
+    }
+    if (attempt % kTornUntilHelp == kTornUntilHelp - 1) {
+      const bool is_new = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
+      co_await Help(op, part, unit, is_new);
+    }
+  }
+  co_return Error(ErrorCode::kContended, fmt::format("unit {} changed {} times while it was read", unit, kMostAttempts));
+}
+
+std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const {
+  std::vector<Slot> slots;
+  const auto add = [&](Place place, uint32_t version, FarAddr line_at, const Line& line, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      if (!line.entries[i].has_block()) continue;
+      Slot slot{.place = place, .unit = raw.bucket.unit, .version = version};
+      slot.at = line_at + i * sizeof(Entry);
+      slot.entry = line.entries[i];
+      slots.push_back(slot);
+    }
+  };
+  if (level1) {
+    for (size_t i = 0; i < shape().lines(); ++i) {
+      const size_t count = std::min(kSlotsPerLine, shape().slots - std::min<size_t>(shape().slots, i * kSlotsPerLine));
+      add(Place::kLevel1, raw.bucket.version, part.BucketAt(raw.bucket.unit) + i * sizeof(Line), raw.bucket.lines[i],
+          count);
+    }
+    return slots;
+  }
+  add(Place::kFirstChoice, raw.overflow.version, part.OverflowAt(raw.bucket.unit), raw.overflow.line,
+      raw.overflow.slots(shape()));
+  for (const Node& node : raw.overflow.nodes)
+    add(Place::kFirstChoice, raw.overflow.version, node.at, node.line, kNodeEntries);
+  return slots;
+}
+
+// ---- walking -----------------------------------------------------------------------------------------
+
+Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
+  for (const auto& part : partitions_) {
+    reach.Mark(part->root(), sizeof(Root));
+    co_await part->Refresh(op);
+    // READ once more: the directory has where the segments begin, the root where they were allocated.
+    const Root root = co_await op.InOrder(Read<Root>(part->root()));
+    const size_t segments = shape().segments(part->directory().newest());
+    for (size_t segment = 0; segment < segments; ++segment)
+      reach.Mark(FarAddr(part->node(), root.segments[segment]), shape().SegmentBytes(segment));
+    for (uint64_t unit = 0; unit < shape().units(part->directory().version); ++unit)
+      co_await WalkUnit(op, *part, unit, reach);
+    // If it has grown meanwhile, entries may have moved to units that were not looked at.
+    uint64_t seen = 0;
+    while (seen != shape().units(part->directory().version)) {
+      seen = shape().units(part->directory().version);
+      co_await part->Refresh(op);
+      for (uint64_t unit = seen; unit < shape().units(part->directory().version); ++unit)
+        co_await WalkUnit(op, *part, unit, reach);
+    }
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+Task<Done> Table::WalkUnit(Op& op, Partition& part, uint64_t unit, pool::Reach& reach) {
+  RawUnit raw;
+  co_await ReadRaw(op, part, unit, raw);
+  for (const Node& node : raw.overflow.nodes) reach.Mark(node.at, sizeof(Line));
+  for (const bool level1 : {true, false}) {
+    const std::vector<Slot> slots = SlotsOf(part, raw, level1);
+    for (const Slot& slot : slots) {
+      uint64_t bytes = slot.entry.bytes();
+      if (bytes == 0) {
+        BlockBuffer buffer;
+        co_await ReadBlock(op, part.node(), slot.entry, buffer);
+        bytes = buffer.bytes().size();
+      }
+      reach.MarkBlock(FarAddr(part.node(), slot.entry.offset()), bytes);
+    }
+  }
+  co_return Done{};
+}
+
+// position: partition, level (0: level 1), unit.
+Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  auto& [number, level, unit, unused] = cursor.position;
+  const size_t before = page.size();
+  while (number < partitions_.size() && page.size() == before) {
+    Partition& part = *partitions_[number];
+    if (part.NeedsAttention()) co_await part.Attend(op);
+    if (unit >= shape().units(part.directory().version)) {
+      co_await part.Refresh(op);
+      if (unit < shape().units(part.directory().version)) continue;
+      unit = 0;
+      number += level;
+      level = 1 - level;
+      continue;
+    }
+    RawUnit raw;
+    co_await ReadRaw(op, part, unit, raw);
+    const std::vector<Slot> slots = SlotsOf(part, raw, level == 0);
+    for (const Slot& slot : slots) {
+      BlockBuffer buffer;
+      co_await ReadBlock(op, part.node(), slot.entry, buffer);
+      const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+      if (!view.ok()) co_return view.error();
+      page.push_back({.key = std::string(view->key), .value = std::string(view->value)});
+    }
+    ++unit;
+  }
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return page.size() > before;
+}
+
+// ---- statistics --------------------------------------------------------------------------------------
+
+Task<TableStats> Table::Stats(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  TableStats stats;
+  std::array<uint64_t, 3> levels{};
+  uint64_t resizes = 0;
+  for (const auto& part : partitions_) {
+    co_await part->Refresh(op);
+    resizes = std::max<uint64_t>(resizes, part->directory().version - 1);
+    co_await AddStats(op, *part, stats, levels);
+  }
+  const auto records = static_cast<double>(std::max<uint64_t>(stats.records, 1));
+  stats.client_bytes = partitions_.size() * sizeof(Directory) + locations_.bytes();
+  stats.details = {
+      {"share in level 1", static_cast<double>(levels[0]) / records},
+      {"share in level 2", static_cast<double>(levels[1]) / records},
+      {"share in level 3", static_cast<double>(levels[2]) / records},
+      {"load", static_cast<double>(stats.records) / static_cast<double>(std::max<uint64_t>(stats.slots, 1))},
+      {"resizes", static_cast<double>(resizes)},
+      {"directory bytes", static_cast<double>(partitions_.size() * sizeof(Directory))},
+      {"location cache bytes", static_cast<double>(locations_.bytes())},
+  };
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return stats;
+}
+
+Task<Done> Table::AddStats(Op& op, Partition& part, TableStats& stats, std::array<uint64_t, 3>& levels) {
+  const uint32_t version = part.directory().version;
+  stats.slots += shape().capacity(version);
+  stats.index_bytes += sizeof(Root);
+  for (size_t segment = 0; segment < shape().segments(version); ++segment)
+    stats.index_bytes += shape().SegmentBytes(segment);
+  for (uint64_t unit = 0; unit < shape().units(version); ++unit) {
+    RawUnit raw;
+    co_await ReadRaw(op, part, unit, raw);
+    stats.index_bytes += raw.overflow.nodes.size() * sizeof(Line);
+    stats.slots += raw.overflow.nodes.size() * kNodeEntries;
+    for (const bool level1 : {true, false}) {
+      const std::vector<Slot> slots = SlotsOf(part, raw, level1);
+      stats.records += slots.size();
+      for (const Slot& slot : slots) {
+        const bool in_line = !level1 && slot.at.offset / pool::kLine == part.OverflowAt(unit).offset / pool::kLine;
+        ++levels[level1 ? 0 : in_line ? 1 : 2];
+        uint64_t bytes = slot.entry.bytes();
+        if (bytes == 0) {
+          BlockBuffer buffer;
+          co_await ReadBlock(op, part.node(), slot.entry, buffer);
+          bytes = buffer.bytes().size();
+        }
+        stats.block_bytes += bytes;
+      }
+    }
+  }
+  co_return Done{};
+}
+
+// ---- verifying ---------------------------------------------------------------------------------------
+
+Task<Done> Table::Verify(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  for (const auto& part : partitions_) {
+    co_await part->Refresh(op);
+    for (uint64_t unit = 0; unit < shape().units(part->directory().version); ++unit)
+      co_await VerifyUnit(op, *part, unit);
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+Task<Done> Table::VerifyUnit(Op& op, Partition& part, uint64_t unit) {
+  RawUnit raw;
+  co_await ReadRaw(op, part, unit, raw);
+  const auto broken = [&](std::string_view what) {
+    return Error(ErrorCode::kCorrupt, fmt::format("unit {} of node {} {}", unit, fabric::Index(part.node()), what));
+  };
+  const uint32_t version = part.directory().version;
+  if (raw.bucket.version > version || raw.overflow.version > version) co_return broken("is newer than its table");
+  if (raw.bucket.version != raw.overflow.version) co_return broken("is split in one level and not in the other");
+  if (unit < shape().units(1) && raw.bucket.version == 0) co_return broken("was never written");
+  // INVARIANT shard/1: nothing is used behind an unused slot, nor in slots that are none.
+  bool unused = false;
+  for (size_t slot = 0; slot < shape().lines() * kSlotsPerLine; ++slot) {
+    const Entry entry = raw.bucket.entry(slot);
+    if (!entry.empty() && (unused || slot >= shape().slots)) co_return broken("has an entry behind an unused slot");
+    unused |= entry.empty();
+    if (!entry.empty() && raw.bucket.version == 0) co_return broken("has entries and no version");
+  }
+  for (const bool level1 : {true, false}) {
+    const std::vector<Slot> slots = SlotsOf(part, raw, level1);
+    for (const Slot& slot : slots) co_await VerifySlot(op, part, slot);
+  }
+  co_return Done{};
+}
+
+// The block is whole, and whoever looks for its key finds this very slot (shard/1, shard/4).
+Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
+  BlockBuffer buffer;
+  co_await ReadBlock(op, part.node(), slot.entry, buffer);
+  const Result<pool::BlockView> block = pool::DecodeBlock(buffer.bytes());
+  if (!block.ok()) co_return block.error();
+  const std::string key(block->key);
+  const KeyHash hash(block->hash);
+  const bool placed = &PartitionOf(hash) == &part;
+  View view;
+  co_await ReadView(op, part, hash, view);
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
+  if (placed && found.has_value() && found->slot.at == slot.at) co_return Done{};
+  co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice, or where nobody looks for it (unit {})",
+                                                   Escape(key), slot.unit));
+}
+
+}  // namespace farside::index::shard
