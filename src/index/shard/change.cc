@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "index/shard/draft.h"
 #include "index/shard/mutants.h"
+#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -19,34 +20,40 @@ using fabric::Read;
 
 namespace {
 
-// Attempts of one operation; each of them met a change by somebody else.
-constexpr int kMostAttempts = 1000;
-// Attempts without a pause between them.
+// Attempts without a pause between them; each met a change by somebody else.
 constexpr int kEagerAttempts = 8;
-constexpr Nanos kLongestPause = std::chrono::microseconds(100);
 
 }  // namespace
 
 Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
-  const pool::PoolClient::Pin pin = pool_.Begin();
   const KeyHash hash(Hash64(AsBytes(change.key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   Draft draft(pool_.allocator(part.node()));
   Changed changed;
-  Nanos pause = options_.backoff;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+  if (outcome.ok()) co_return changed;
+  for (Patience patience(pool_, part.node(), options_.backoff); patience.Allows(outcome.error());) {
+    co_await patience.Wait(op);
+    outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+    if (outcome.ok()) co_return changed;
+  }
+  co_return outcome.error();
+}
+
+Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                         Draft& draft, Changed& changed) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  for (int attempt = 0; attempt < kEagerAttempts; ++attempt) {
     if (part.NeedsAttention()) co_await part.Attend(op);
     const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
-    if (outcome == Attempt::kDone) co_return changed;
+    if (outcome == Attempt::kDone) co_return outcome;
     op.CountRetry();
-    if (attempt < kEagerAttempts) continue;
-    co_await op.Pause(pause);
-    pause = std::min(pause * 2, kLongestPause);
   }
-  co_return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts; retry later", kMostAttempts));
+  co_return Error(ErrorCode::kContended, fmt::format("others changed the bucket in {} attempts; retry later",
+                                                     kEagerAttempts));
 }
 
 Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,

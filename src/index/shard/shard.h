@@ -84,10 +84,17 @@ class Table final : public Index {
   const Shape& shape() const { return options_.shape; }
 
   // ---- search (search.cc)
+  // Wherever its bucket has come to, in one or several attempts.
+  Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                             std::string& value);
+  Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                          std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                             std::string& value);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
+                                          std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                              std::string_view key, BlockBuffer& buffer);
   Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
@@ -122,6 +129,9 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
+  // Some attempts under one pin; kContended if there should be more under another.
+  Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
+                             Changed& changed);
   Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
                           Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
@@ -168,7 +178,8 @@ class Table final : public Index {
   void FreeUnwritten(Partition& part, Split& split);
 
   // ---- locks (lock.cc)
-  // Takes the lock of a unit, waiting for it if need be, and READs behind it in the same trip.
+  // Takes the lock of a unit and READs behind it in the same trip. kContended if it is held by somebody for longer than
+  // is worth waiting for with a pin.
   Task<Done> Lock(fabric::Op& op, Partition& part, uint64_t unit, std::vector<fabric::ReadIntoVerb> reads);
   // One attempt.
   Task<bool> TryLock(fabric::Op& op, Partition& part, uint64_t unit);

@@ -1,0 +1,48 @@
+// How long an operation that meets others goes on trying.
+//
+// An operation that has to wait starts anew: without its pin, and with a sync if one is due. Otherwise those who wait for a
+// lock would keep a resize from its grace, while everybody waits for the lock because the table cannot grow.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "fabric/op.h"
+#include "farside/result.h"
+#include "farside/task.h"
+#include "pool/client.h"
+
+namespace farside::index::shard {
+
+class Patience {
+ public:
+  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff)
+      : pool_(pool), lease_(pool.member(node).options().lease), backoff_(backoff), began_(pool.client().Now()) {}
+
+  // Whether an attempt that ended with this error is worth another one. A dead holder of a lock costs a lease, and one
+  // that dies while it finishes what another has left costs one more.
+  bool Allows(const Error& error) const {
+    return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
+  }
+  // The longer it has waited, the longer it pauses: a fraction of that, so that it does not wait much longer than it has to.
+  // No pin may be held.
+  Task<Done> Wait(fabric::Op& op) {
+    op.CountRetry();
+    const Nanos waited = pool_.client().Now() - began_;
+    co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(lease_ / kPausesPerLease, backoff_)));
+    if (pool_.MaintenanceDue()) co_await pool_.Maintain(op);
+    co_return Done{};
+  }
+
+ private:
+  static constexpr int kPausesPerWait = 8;
+  static constexpr int kPausesPerLease = 16;
+  static constexpr int kMostLeases = 16;
+
+  pool::PoolClient& pool_;
+  const Nanos lease_;
+  const Nanos backoff_;
+  const Nanos began_;
+};
+
+}  // namespace farside::index::shard
