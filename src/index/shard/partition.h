@@ -57,11 +57,15 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   Task<Done> Attend(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
+  // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
   void CountOperation() {
-    if (++since_sync_ >= sync_every_) AskForSync();
+    if (directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
   }
-  // Records that were added, or taken away.
-  void CountRecords(int64_t added) { unreported_ += added; }
+  // Records that were added, or taken away. What was added has to be reported before the table is full.
+  void CountRecords(int64_t added) {
+    unreported_ += added;
+    if (added > 0 && !directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
+  }
 
   // ---- pool::SyncRider
   pool::Ride Board() override;
