@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "fabric/sim/trace.h"
 #include "tools/check_report.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -64,7 +64,7 @@ std::string TextOf(const CheckCommand& command, const CheckResult& result) {
 }  // namespace
 
 ExitCode Check(const CheckCommand& command) {
-  const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage("farside check", engine.error().message());
   if ((*engine)->empty_bytes() > kMostTableBytes) {
     return WrongUsage(

@@ -49,7 +49,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
       for (size_t j = 0; j < i; ++j) co_await joined->nodes_[j]->membership.Leave(op).Outcome();
       co_return outcome.error();
     }
-    node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
+    node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->KeepUp(asking); });
   }
   joined->NewGeneration();
   joined->last_sync_ = client.Now();
@@ -83,9 +83,19 @@ void PoolClient::End(Generation& generation) {
 // Operations that begin from now on know the epochs of the last sync.
 void PoolClient::NewGeneration() {
   Generation generation;
+  if (!spare_.empty()) {
+    generation.epochs = std::move(spare_.back());
+    spare_.pop_back();
+    generation.epochs.clear();
+  }
   for (const auto& node : nodes_) generation.epochs.push_back(node->membership.known_epoch());
   generations_.push_back(std::move(generation));
-  while (generations_.size() > 1 && generations_.front().in_flight == 0) generations_.pop_front();
+  while (generations_.size() > 1 && generations_.front().in_flight == 0) DropOldestGeneration();
+}
+
+void PoolClient::DropOldestGeneration() {
+  spare_.push_back(std::move(generations_.front().epochs));
+  generations_.pop_front();
 }
 
 // INVARIANT pool/1: detached verbs belong to operations that have ended; they must have landed before their
@@ -100,10 +110,15 @@ Task<Done> PoolClient::DrainDetached(Op& op) {
 Task<Done> PoolClient::Sync(Op& op, bool raise) {
   co_await DrainDetached(op);
   while (generations_.size() > 1 && generations_.front().in_flight == 0 && !client_.HasUnawaited()) {
-    generations_.pop_front();
+    DropOldestGeneration();
   }
-  const std::vector<uint64_t> oldest =
-      Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
+  // A copy: another sync of this client may drop the generation while this one waits.
+  std::vector<uint64_t> oldest;
+  if (!spare_.empty()) {
+    oldest = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  oldest = Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
   for (auto& node : nodes_) {
     const uint64_t epoch = oldest[Index(node->membership.node())];
     // Operations in flight may have unlinked what they have not retired yet.
@@ -119,6 +134,7 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
       if (waiting.stamp == kUnstamped) waiting.stamp = known;
     }
   }
+  spare_.push_back(std::move(oldest));
   NewGeneration();
   since_sync_ = 0;
   last_sync_ = client_.Now();
@@ -128,6 +144,11 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
 bool PoolClient::MaintenanceDue() const {
   return since_sync_ >= options_.operations_per_sync ||
          client_.Now() - last_sync_ >= options_.lease.lease / kSyncsPerLease;
+}
+
+bool PoolClient::RepairDue() const {
+  return walk_ &&
+         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->allocator.SweepDue(); });
 }
 
 bool PoolClient::NeedsGrace() const {
@@ -161,7 +182,7 @@ Task<Done> PoolClient::Maintain(Op& op) {
   co_return Done{};
 }
 
-Task<Done> PoolClient::AskForGrace(Op& op) {
+Task<Done> PoolClient::KeepUp(Op& op) {
   if (maintaining_) co_return Done{};
   const ScopedFlag busy(maintaining_);
   co_await MoveOn(op);
@@ -254,8 +275,7 @@ Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
   for (int round = 0; round < kMostGraceRounds; ++round) {
     co_await Maintain(op);
-    const bool sweep_due = walk_ && std::any_of(nodes_.begin(), nodes_.end(),
-                                                [](const auto& node) { return node->allocator.SweepDue(); });
+    const bool sweep_due = RepairDue();
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
     const bool burying =

@@ -1,4 +1,4 @@
-#include "tools/engines.h"
+#include "store/engines.h"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,10 @@
 #include "base/bytes.h"
 #include "index/reference/reference.h"
 
-namespace farside::tools {
+namespace farside::store {
 namespace {
 
-// A new engine is one line here.
+// A new engine is one line here. The first one is the default.
 constexpr std::array kEngines = {
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
 };
@@ -19,6 +19,8 @@ constexpr std::array kEngines = {
 }  // namespace
 
 std::span<const EngineEntry> Engines() { return kEngines; }
+
+std::string_view DefaultEngine() { return kEngines.front().name; }
 
 std::string EngineNames() {
   std::string names;
@@ -37,4 +39,4 @@ Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const i
   return known->make(options);
 }
 
-}  // namespace farside::tools
+}  // namespace farside::store
