@@ -182,6 +182,8 @@ Task<Done> SessionState::MakeRoom(Registration& registration) {
     pool_.MoveEveryone(this);
     co_await KeepUp(registration);
   }
+  pool::PoolClient& pool = registration.pool();
+  for (size_t node = 0; node < pool.nodes(); ++node) pool.allocator(static_cast<fabric::NodeId>(node)).ExpectRoom();
   co_return Done{};
 }
 
