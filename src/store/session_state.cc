@@ -48,7 +48,8 @@ Result<std::unique_ptr<SessionState>> SessionState::Join(PoolState& pool) {
 }
 
 SessionState::~SessionState() {
-  if (holder_.load(std::memory_order_relaxed) == Holder::kClosed) return;
+  const bool joined = current_ != nullptr;
+  if (!joined || holder_.load(std::memory_order_relaxed) == Holder::kClosed) return;
   [[maybe_unused]] const Status closed = Close();  // nobody is there to be told
   assert(holder_.load(std::memory_order_relaxed) == Holder::kClosed && "a session must not end while it is in use");
 }
