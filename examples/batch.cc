@@ -65,7 +65,8 @@ Status Batches(Session& session, const Table& table, std::span<const std::string
 
   // The first ten keys are copied at the same time, on this thread.
   std::vector<Task<Done>> copies;
-  for (const std::string& key : keys.first(10)) copies.push_back(Copy(session.Async(), table, key, key + "-copy"));
+  for (const std::string& key : keys.first(10))
+    copies.push_back(Copy(session.Async(), table, key, key + "-copy"));
   if (Status ran = session.RunAll(std::span(copies)); !ran.ok()) return ran;
   for (Task<Done>& copy : copies) {
     if (Result<Done> copied = copy.TakeResult(); !copied.ok()) return copied.error();

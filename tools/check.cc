@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "fabric/sim/trace.h"
-#include "tools/check_report.h"
 #include "store/engines.h"
+#include "tools/check_report.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/terminal.h"

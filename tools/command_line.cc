@@ -356,12 +356,14 @@ class Parser {
   }
 
   CommandLine InterpretCreate() const {
-    if (create_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
+    if (create_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return create_;
   }
 
   CommandLine InterpretCheck() const {
-    if (check_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
+    if (check_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return check_;
   }
 

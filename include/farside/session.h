@@ -47,8 +47,8 @@ inline constexpr size_t kMaxValueBytes = size_t{64} << 20;
 
 struct GetItem {
   std::string_view key;
-  std::string value = {};        // set if the key was found; its memory is used again
-  Result<bool> found = false;    // or the error of this item
+  std::string value = {};      // set if the key was found; its memory is used again
+  Result<bool> found = false;  // or the error of this item
 };
 
 struct PutItem {

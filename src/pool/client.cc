@@ -147,8 +147,8 @@ bool PoolClient::MaintenanceDue() const {
 }
 
 bool PoolClient::RepairDue() const {
-  return walk_ &&
-         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->allocator.SweepDue(); });
+  return walk_ && std::any_of(nodes_.begin(), nodes_.end(),
+                              [](const auto& node) { return node->allocator.SweepDue(); });
 }
 
 bool PoolClient::NeedsGrace() const {

@@ -143,7 +143,7 @@ class PoolClient {
   uint64_t in_flight_ = 0;
   uint64_t since_sync_ = 0;
   Nanos last_sync_{0};
-  bool maintaining_ = false;  // a MoveOn or more is under way
+  bool maintaining_ = false;                  // a MoveOn or more is under way
   std::vector<std::vector<uint64_t>> spare_;  // epochs of generations that are gone, for their memory
   Walk walk_;
 };

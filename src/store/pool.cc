@@ -60,9 +60,8 @@ Result<std::vector<TableInfo>> Pool::ListTables() {
   for (pool::TableInfo& table : *found) {
     Result<index::OptionMap> options = index::ParseOptions(table.options);
     if (!options.ok()) return options.error();
-    tables.push_back({.name = std::move(table.name),
-                      .engine = std::move(table.engine),
-                      .options = std::move(*options)});
+    tables.push_back(
+        {.name = std::move(table.name), .engine = std::move(table.engine), .options = std::move(*options)});
   }
   return tables;
 }

@@ -30,7 +30,12 @@ PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOp
 Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const PoolStateOptions& options) {
   Result<std::unique_ptr<pool::OpenedPool>> opened = pool::OpenPool(url, options.open);
   if (!opened.ok()) return opened.error();
-  std::shared_ptr<PoolState> state(new PoolState(std::move(*opened), options));
+  return Serve(std::move(*opened), options);
+}
+
+Result<std::shared_ptr<PoolState>> PoolState::Serve(std::unique_ptr<pool::OpenedPool> opened,
+                                                    const PoolStateOptions& options) {
+  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options));
   if (Status started = state->Start(); !started.ok()) return started.error();
   return state;
 }
@@ -52,8 +57,8 @@ Status PoolState::Close() {
     const size_t open = sessions_.size() - (own_is_open_ ? 1 : 0);
     if (open > 0) {
       return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} session{} of the pool {} still open; close them first", open, open == 1 ? "" : "s",
-                               open == 1 ? "is" : "are"));
+                   fmt::format("{} session{} of the pool {} still open; close them first", open,
+                               open == 1 ? "" : "s", open == 1 ? "is" : "are"));
     }
     own_is_open_ = false;
   }
@@ -103,13 +108,13 @@ void PoolState::Keep() {
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return;
   // Nobody can be told if it fails, and the next visit tries again.
-  [[maybe_unused]] const Status kept =
-      own_->Administer<Done>([](Op& op, Session& session) { return session.pool().Maintain(op); },
-                             [this] { return closing(); });
+  [[maybe_unused]] const Status kept = own_->Administer<Done>(
+      [](Op& op, Session& session) { return session.pool().Maintain(op); }, [this] { return closing(); });
 }
 
 void PoolState::RunKeeper() {
-  const Nanos pause = std::max<Nanos>(options_.client.lease.lease / kVisitsPerLease, std::chrono::milliseconds(1));
+  const Nanos pause =
+      std::max<Nanos>(options_.client.lease.lease / kVisitsPerLease, std::chrono::milliseconds(1));
   std::unique_lock lock(keeper_mutex_);
   while (!keeper_wakes_.wait_for(lock, pause, [this] { return closing(); })) {
     lock.unlock();

@@ -39,6 +39,9 @@ struct PoolStateOptions {
 class PoolState : public std::enable_shared_from_this<PoolState> {
  public:
   static Result<std::shared_ptr<PoolState>> Open(std::string_view url, const PoolStateOptions& options);
+  // Of a pool that was opened already.
+  static Result<std::shared_ptr<PoolState>> Serve(std::unique_ptr<pool::OpenedPool> opened,
+                                                  const PoolStateOptions& options);
   ~PoolState();
   PoolState(const PoolState&) = delete;
   PoolState& operator=(const PoolState&) = delete;
@@ -49,7 +52,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
     std::shared_ptr<const TableState> table;
     bool created = false;
   };
-  Result<MadeTable> CreateOrOpen(std::string_view name, std::string_view engine, const index::OptionMap& options);
+  Result<MadeTable> CreateOrOpen(std::string_view name, std::string_view engine,
+                                 const index::OptionMap& options);
   Result<std::shared_ptr<const TableState>> OpenTable(std::string_view name);
   Status DropTable(std::string_view name);
   Result<std::vector<pool::TableInfo>> ListTables();
@@ -96,7 +100,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex slots_mutex_;
   std::vector<uint32_t> free_slots_;
-  uint32_t slots_ = 0;     // given out so far
+  uint32_t slots_ = 0;    // given out so far
   uint64_t last_id_ = 0;  // of a table handle
 
   std::atomic<bool> closing_{false};

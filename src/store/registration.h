@@ -31,7 +31,8 @@ class Registration {
  public:
   // Connects, and joins the pool. `while_waiting` is called now and then while that takes long.
   template <class WhileWaiting>
-  static Result<std::unique_ptr<Registration>> Join(fabric::Fabric& fabric, const pool::ClientOptions& options,
+  static Result<std::unique_ptr<Registration>> Join(fabric::Fabric& fabric,
+                                                    const pool::ClientOptions& options,
                                                     WhileWaiting while_waiting);
 
   // Null if it was not opened yet. The table must be of this pool.
@@ -80,7 +81,8 @@ Result<T> RunPatiently(fabric::Client& client, Task<T> task, WhileWaiting while_
 }
 
 template <class WhileWaiting>
-Result<std::unique_ptr<Registration>> Registration::Join(fabric::Fabric& fabric, const pool::ClientOptions& options,
+Result<std::unique_ptr<Registration>> Registration::Join(fabric::Fabric& fabric,
+                                                         const pool::ClientOptions& options,
                                                          WhileWaiting while_waiting) {
   Result<std::unique_ptr<Registration>> made = Connect(fabric);
   if (!made.ok()) return made;

@@ -32,7 +32,9 @@ struct PutRequest {
   std::string_view value;
 
   size_t value_bytes() const { return value.size(); }
-  Task<index::PutOutcome> Start(fabric::Op& op, index::Index& index) const { return index.Put(op, key, value); }
+  Task<index::PutOutcome> Start(fabric::Op& op, index::Index& index) const {
+    return index.Put(op, key, value);
+  }
 };
 
 struct InsertRequest {

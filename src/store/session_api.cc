@@ -107,7 +107,8 @@ Session::Running::~Running() {
 bool Session::Running::Poll() { return state_->Poll(); }
 
 Error Session::Stuck() {
-  return Error(ErrorCode::kInvalidArgument, "a task waits for something that is not an operation of this session");
+  return Error(ErrorCode::kInvalidArgument,
+               "a task waits for something that is not an operation of this session");
 }
 
 Task<bool> AsyncSession::Get(const Table& table, std::string_view key, std::string& value) const {

@@ -22,13 +22,12 @@ constexpr int kPollsUntilOthersMove = 256;
 
 void Add(Traffic& traffic, Registration& registration) {
   const fabric::OpTally all = registration.client().counters().Total();
-  const fabric::OpTally kept =
-      [&] {
-        fabric::OpTally sum;
-        for (const OpOutcome outcome : {OpOutcome::kDone, OpOutcome::kRefused, OpOutcome::kFailed})
-          sum.Add(registration.client().counters().at(OpKind::kMaintenance, outcome));
-        return sum;
-      }();
+  const fabric::OpTally kept = [&] {
+    fabric::OpTally sum;
+    for (const OpOutcome outcome : {OpOutcome::kDone, OpOutcome::kRefused, OpOutcome::kFailed})
+      sum.Add(registration.client().counters().at(OpKind::kMaintenance, outcome));
+    return sum;
+  }();
   traffic.operations += all.operations - kept.operations;
   traffic.trips += all.end_to_end_trips - kept.end_to_end_trips;
   traffic.maintenance_trips += all.maintenance_trips + kept.end_to_end_trips;
@@ -51,7 +50,8 @@ SessionState::~SessionState() {
   const bool joined = current_ != nullptr;
   if (!joined || holder_.load(std::memory_order_relaxed) == Holder::kClosed) return;
   [[maybe_unused]] const Status closed = Close();  // nobody is there to be told
-  assert(holder_.load(std::memory_order_relaxed) == Holder::kClosed && "a session must not end while it is in use");
+  assert(holder_.load(std::memory_order_relaxed) == Holder::kClosed &&
+         "a session must not end while it is in use");
 }
 
 // ---- whose turn it is --------------------------------------------------------------------------------
@@ -71,8 +71,9 @@ bool SessionState::TakeSlowly() {
 Error SessionState::NotNow() const {
   if (holder_.load(std::memory_order_relaxed) == Holder::kClosed)
     return Error(ErrorCode::kInvalidArgument, "the session is closed");
-  return Error(ErrorCode::kInvalidArgument,
-               "the session is in use: inside of a task call its Async() form, and use one session per thread");
+  return Error(
+      ErrorCode::kInvalidArgument,
+      "the session is in use: inside of a task call its Async() form, and use one session per thread");
 }
 
 Error SessionState::NotRunning() {
@@ -184,7 +185,8 @@ Task<Done> SessionState::MakeRoom(Registration& registration) {
     co_await KeepUp(registration);
   }
   pool::PoolClient& pool = registration.pool();
-  for (size_t node = 0; node < pool.nodes(); ++node) pool.allocator(static_cast<fabric::NodeId>(node)).ExpectRoom();
+  for (size_t node = 0; node < pool.nodes(); ++node)
+    pool.allocator(static_cast<fabric::NodeId>(node)).ExpectRoom();
   co_return Done{};
 }
 

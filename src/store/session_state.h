@@ -175,7 +175,8 @@ template <class T>
 Result<T> SessionState::RunHere(Task<T> task) {
   task.Start();
   while (!task.done()) {
-    if (!Poll()) return Error(ErrorCode::kUnavailable, "the operation waits for something that is not in flight");
+    if (!Poll())
+      return Error(ErrorCode::kUnavailable, "the operation waits for something that is not in flight");
   }
   return task.TakeResult();
 }
@@ -188,8 +189,10 @@ bool SessionState::Fits(const Request& request) {
 template <class Request>
 Result<typename Request::Answer> SessionState::Perform(const TableState& table, Request request) {
   const Turn turn(*this);
-  if (!turn.taken()) [[unlikely]] return NotNow();
-  if (!Fits(request)) [[unlikely]] return TooLarge(request.key.size(), request.value_bytes());
+  if (!turn.taken()) [[unlikely]]
+    return NotNow();
+  if (!Fits(request)) [[unlikely]]
+    return TooLarge(request.key.size(), request.value_bytes());
   for (int attempt = 0;; ++attempt) {
     OpenedTable* opened = Ready(table);
     if (opened == nullptr) [[unlikely]] {
@@ -201,7 +204,8 @@ Result<typename Request::Answer> SessionState::Perform(const TableState& table, 
     fabric::Op op(registration.client(), Request::kKind);
     Result<typename Request::Answer> result =
         fabric::Run(registration.client(), request.Start(op, opened->index()));
-    if (result.ok()) [[likely]] return result;
+    if (result.ok()) [[likely]]
+      return result;
     const Result<bool> again = RunHere(Recover(registration, result.error(), attempt));
     if (!again.ok() || !*again) return result;
   }

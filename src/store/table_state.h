@@ -22,7 +22,8 @@ struct TableState {
   const uint64_t id;    // of this handle; never given again by its pool
   const uint32_t slot;  // where sessions keep their view of it; given again when the handle is gone
   const pool::TableInfo info;
-  const index::OptionMap options;  // those that it was opened with, also those that the catalog does not record
+  const index::OptionMap
+      options;  // those that it was opened with, also those that the catalog does not record
 };
 
 }  // namespace farside::store

@@ -21,7 +21,9 @@ struct EngineUnderTest {
   std::string engine;
   index::OptionMap options;
 };
-inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) { return out << engine.label; }
+inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) {
+  return out << engine.label;
+}
 
 // With room for some ten thousand records; most engines grow by themselves, and need no options for that.
 std::vector<EngineUnderTest> RoomyEngines();

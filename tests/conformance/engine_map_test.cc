@@ -125,7 +125,8 @@ TEST_P(EngineMapTest, ValuesOfAllSizes_GrowAndShrink) {
   // When one value has one size after the other, around every border there may be. Expect each of them back.
   std::vector<size_t> sizes;
   for (const size_t border : {64, 128, 512, 1024, 4096, 65536, 1 << 20}) {
-    for (const size_t around : {border - 40, border - 25, border - 1, border, border + 1}) sizes.push_back(around);
+    for (const size_t around : {border - 40, border - 25, border - 1, border, border + 1})
+      sizes.push_back(around);
   }
   std::vector<size_t> back(sizes.rbegin(), sizes.rend());
   sizes.insert(sizes.end(), back.begin(), back.end());
@@ -191,8 +192,7 @@ TEST_P(EngineMapTest, RandomOperations_AgreeWithAModel) {
         if (same) found->second = value;
         break;
       }
-      default:
-        EXPECT_EQ(Get(key), there ? std::optional(found->second) : std::nullopt);
+      default: EXPECT_EQ(Get(key), there ? std::optional(found->second) : std::nullopt);
     }
   }
   std::vector<Record> expected;

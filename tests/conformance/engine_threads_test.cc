@@ -65,7 +65,8 @@ TEST_P(EngineThreadsTest, Insert_LetsOneThreadWin) {
   std::array<std::atomic<int>, kKeys> winners{};
   OnThreads(kThreads, [&](Session& session, int thread) {
     for (int key = 0; key < kKeys; ++key) {
-      if (Must(session.Insert(table_, std::to_string(key), std::to_string(thread)))) winners[key] += 1 + thread * 100;
+      if (Must(session.Insert(table_, std::to_string(key), std::to_string(thread))))
+        winners[key] += 1 + thread * 100;
     }
   });
   for (int key = 0; key < kKeys; ++key) {

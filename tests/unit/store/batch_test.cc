@@ -31,7 +31,8 @@ TEST_F(BatchTest, AnEmptyBatch_IsDone) {
 TEST_F(BatchTest, OneBadItem_DoesNotSpoilTheOthers) {
   // Given a batch with a key that is too large in the middle. Expect its error, as that of the whole, and the others done.
   const std::string too_large(kMaxKeyBytes + 1, 'k');
-  std::vector<PutItem> puts = {{.key = "a", .value = "1"}, {.key = too_large, .value = "2"}, {.key = "c", .value = "3"}};
+  std::vector<PutItem> puts = {
+      {.key = "a", .value = "1"}, {.key = too_large, .value = "2"}, {.key = "c", .value = "3"}};
   const Status put = session_.MultiPut(table_, puts);
   ASSERT_FALSE(put.ok());
   EXPECT_EQ(put.error().code(), ErrorCode::kInvalidArgument);

@@ -26,7 +26,8 @@ TEST(PoolTest, AWrongUrl_IsAnErrorThatShowsARightOne) {
   ASSERT_FALSE(pool.ok());
   EXPECT_EQ(pool.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(pool.error().message(), HasSubstr("embedded:"));
-  EXPECT_EQ(Pool::Open(kSmall, {.lease = std::chrono::milliseconds(0)}).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Pool::Open(kSmall, {.lease = std::chrono::milliseconds(0)}).error().code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST(PoolTest, Tables_AreMadeOpenedListedAndDropped) {
