@@ -115,11 +115,18 @@ Task<bool> AsyncSession::Get(const Table& table, std::string_view key, std::stri
   return state_->PerformTask(table.state(), GetRequest{key, &value});
 }
 
-Task<Done> AsyncSession::Put(const Table& table, std::string_view key, std::string_view value) const {
-  store::SessionState& state = *state_;  // this handle may be gone before the task is
-  const PutRequest request{key, value};
+namespace {
+
+// Not a coroutine of AsyncSession itself: that handle may be gone before its task begins.
+Task<Done> PutTask(store::SessionState& state, const Table& table, PutRequest request) {
   co_await state.PerformTask(table.state(), request);
   co_return Done{};
+}
+
+}  // namespace
+
+Task<Done> AsyncSession::Put(const Table& table, std::string_view key, std::string_view value) const {
+  return PutTask(*state_, table, PutRequest{key, value});
 }
 
 Task<bool> AsyncSession::Insert(const Table& table, std::string_view key, std::string_view value) const {
