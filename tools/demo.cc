@@ -18,10 +18,10 @@
 #include "pool/describe.h"
 #include "pool/open.h"
 #include "pool/superblock.h"
+#include "store/engines.h"
 #include "store/session.h"
 #include "tools/check.h"
 #include "tools/check_report.h"
-#include "tools/engines.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/version.h"
@@ -146,7 +146,7 @@ struct Guest {
 
 Task<Done> Settle(Guest& guest, pool::ClientOptions options) {
   Op op(*guest.client, OpKind::kMaintenance);
-  guest.session = co_await store::Session::Join(op, *guest.client, MakeEngine, options);
+  guest.session = co_await store::Session::Join(op, *guest.client, store::MakeEngine, options);
   index::OpenTable table = co_await guest.session->tables().CreateOrOpen(op, "demo", "reference", {});
   guest.table = std::make_unique<index::OpenTable>(std::move(table));
   co_return Done{};

@@ -25,7 +25,7 @@
 #include "pool/open.h"
 #include "store/session.h"
 #include "tests/unit/base/heap_count.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "workload/records.h"
 
 namespace farside {
