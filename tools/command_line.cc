@@ -452,7 +452,7 @@ class Parser {
   }
 
   CommandLine InterpretBench() const {
-    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return bench_;
   }
 
