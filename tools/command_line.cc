@@ -452,7 +452,8 @@ class Parser {
   }
 
   CommandLine InterpretBench() const {
-    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
+    if (bench_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}, raw", store::EngineNames()));
     return bench_;
   }
 
