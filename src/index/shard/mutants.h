@@ -57,13 +57,15 @@ inline constexpr MutantName kNotFinished{"shard/split-not-finished"};
 inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 // A lock is taken over from an owner that may be alive.
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
+// Whoever looks through the whole table takes a unit as it is, although its split has begun (shard/7).
+inline constexpr MutantName kHalfSplitWalked{"shard/half-split-walked"};
 
 inline constexpr std::array kAllMutants = {
     kPublishedRefill,  kFailedCasIsDone,  kTagIsKey,     kFlagNotKept,  kReuseAtOnce,
     kOverflowSetLate,  kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode, kSplitBeforeGrace,
     kTornAccepted,     kNotRefreshed,     kChildNotRead, kUnsplitIsEmpty, kOverflowNotPassedOn,
     kStaleWindow,      kWrongNumber,      kParentFirst,  kNotFinished,  kRedoneFromScratch,
-    kLockBroken,       kBlindFold,
+    kLockBroken,       kBlindFold,        kHalfSplitWalked,
 };
 
 }  // namespace farside::index::shard

@@ -182,6 +182,7 @@ class Table final : public Index {
     Overflow overflow;
   };
   Task<Done> ReadRaw(fabric::Op& op, Partition& part, uint64_t unit, RawUnit& raw);
+  Task<bool> IsHalfSplit(fabric::Op& op, Partition& part, uint64_t unit, uint32_t version, const RawUnit& raw);
   std::vector<Slot> SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const;
   Task<Done> WalkUnit(fabric::Op& op, Partition& part, uint64_t unit, pool::Reach& reach);
   Task<Done> VerifyUnit(fabric::Op& op, Partition& part, uint64_t unit);
