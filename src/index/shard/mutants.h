@@ -26,6 +26,8 @@ inline constexpr MutantName kOverflowSetLate{"shard/overflow-set-late"};
 inline constexpr MutantName kOverflowWithoutLock{"shard/overflow-without-lock"};
 // The entry that makes room for a link is not moved to the node.
 inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
+// An insert under a lock goes to the unit that was the key's when the lock was asked for.
+inline constexpr MutantName kUnitOfOldVersion{"shard/insert-into-unit-of-old-version"};
 
 // ---- resizing
 
@@ -65,7 +67,7 @@ inline constexpr std::array kAllMutants = {
     kOverflowSetLate,  kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode, kSplitBeforeGrace,
     kTornAccepted,     kNotRefreshed,     kChildNotRead, kUnsplitIsEmpty, kOverflowNotPassedOn,
     kStaleWindow,      kWrongNumber,      kParentFirst,  kNotFinished,  kRedoneFromScratch,
-    kLockBroken,       kBlindFold,        kHalfSplitWalked,
+    kLockBroken,       kBlindFold,        kHalfSplitWalked, kUnitOfOldVersion,
 };
 
 }  // namespace farside::index::shard

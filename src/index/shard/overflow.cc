@@ -48,15 +48,23 @@ Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash&
   co_return *outcome;
 }
 
-bool Table::IsUpToDate(const Partition& part, const View& view) const {
+// Waiting for the lock may have taught this client of a new version: what was read under it is then of units that the key has
+// left, also if they have that version already.
+bool Table::IsUpToDate(const Partition& part, const KeyHash& hash, const View& view) const {
   const uint32_t version = part.directory().version;
+  const auto is_of_key = [&](Place place, uint64_t unit) {
+    return UnitOf(shape(), hash.number(place), version) == unit || Mutant(kUnitOfOldVersion);
+  };
+  if (!is_of_key(Place::kLevel1, view.bucket.unit) || !is_of_key(Place::kFirstChoice, view.first.unit) ||
+      !is_of_key(Place::kSecondChoice, view.second.unit))
+    return false;
   const std::optional<uint32_t> bucket = VersionOf(std::span(view.bucket.lines).first(shape().lines()));
   return bucket == version && view.first.line.version() == version && view.second.line.version() == version;
 }
 
 Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                             std::string_view key, Draft& draft) {
-  if (!IsUpToDate(part, view)) co_return Attempt::kRetry;
+  if (!IsUpToDate(part, hash, view)) co_return Attempt::kRetry;
   const uint32_t version = part.directory().version;
   view.bucket.version = view.first.version = view.second.version = version;
   co_await EndOverflows(op, part, hash, view);

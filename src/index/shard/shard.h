@@ -137,7 +137,8 @@ class Table final : public Index {
   Task<Attempt> InsertLocked(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key, Draft& draft);
   Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view, std::string_view key,
                                 Draft& draft);
-  bool IsUpToDate(const Partition& part, const View& view) const;
+  // Whether the units of the view are those of the key, and all of them are split as far as is known.
+  bool IsUpToDate(const Partition& part, const KeyHash& hash, const View& view) const;
   // Into level 2 or 3; the lock of the key's unit is held.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                                    Place place, uint64_t locked, Draft& draft);
