@@ -28,6 +28,8 @@ inline constexpr MutantName kOverflowWithoutLock{"shard/overflow-without-lock"};
 inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
 // An insert under a lock goes to the unit that was the key's when the lock was asked for.
 inline constexpr MutantName kUnitOfOldVersion{"shard/insert-into-unit-of-old-version"};
+// Nobody asks whether the holder of a second lock is dead.
+inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"};
 
 // ---- resizing
 
@@ -68,6 +70,7 @@ inline constexpr std::array kAllMutants = {
     kTornAccepted,     kNotRefreshed,     kChildNotRead, kUnsplitIsEmpty, kOverflowNotPassedOn,
     kStaleWindow,      kWrongNumber,      kParentFirst,  kNotFinished,  kRedoneFromScratch,
     kLockBroken,       kBlindFold,        kHalfSplitWalked, kUnitOfOldVersion,
+    kSecondLockNotHelped,
 };
 
 }  // namespace farside::index::shard

@@ -44,6 +44,8 @@ Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash&
       if (overflow.line.version() != part.directory().version)
         co_await SplitFor(op, part, place, hash.number(place));
     }
+    // Whoever holds the other lock may be dead.
+    if (view.busy.has_value() && !Mutant(kSecondLockNotHelped)) co_await Help(op, part, *view.busy, /*is_new=*/false);
   }
   co_return *outcome;
 }
@@ -90,7 +92,7 @@ Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHa
   const bool announces = !view.bucket.overflow();
   if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(op, part, view.bucket);
   const Attempt outcome =
-      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft);
+      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft, view.busy);
   if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone) co_await SetOverflow(op, part, view.bucket);
   co_return outcome;
 }
@@ -104,7 +106,8 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 
 // `locked` is the unit whose lock is held.
 Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                                               Place place, uint64_t locked, Draft& draft) {
+                                               Place place, uint64_t locked, Draft& draft,
+                                               std::optional<uint64_t>& busy) {
   const bool careful = part.directory().announced && part.LockAt(overflow.unit) != part.LockAt(locked);
   if (!careful) {
     const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
@@ -112,7 +115,10 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
   }
   // INVARIANT shard/6, without waiting: two who wait for each other's locks would wait for ever.
   const bool taken = co_await TryLock(op, part, overflow.unit);
-  if (!taken) co_return Attempt::kRetry;
+  if (!taken) {
+    busy = overflow.unit;
+    co_return Attempt::kRetry;
+  }
   Line line;
   co_await op.InOrder(Read(part.OverflowAt(overflow.unit), std::as_writable_bytes(std::span(&line, 1))));
   Result<Attempt> outcome = Attempt::kRetry;

@@ -67,6 +67,7 @@ class Table final : public Index {
     Overflow first;
     Overflow second;
     bool has_second = false;  // the two choices are different lines
+    std::optional<uint64_t> busy;  // a unit whose lock somebody else holds
   };
   struct Found {
     Slot slot;
@@ -139,9 +140,9 @@ class Table final : public Index {
                                 Draft& draft);
   // Whether the units of the view are those of the key, and all of them are split as far as is known.
   bool IsUpToDate(const Partition& part, const KeyHash& hash, const View& view) const;
-  // Into level 2 or 3; the lock of the key's unit is held.
+  // Into level 2 or 3; the lock of the key's unit is held. `busy` is set if that of the line is not to be had.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                                   Place place, uint64_t locked, Draft& draft);
+                                   Place place, uint64_t locked, Draft& draft, std::optional<uint64_t>& busy);
   Task<Attempt> FillOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                              Place place, Draft& draft);
   Task<Done> SetOverflow(fabric::Op& op, Partition& part, const Bucket& bucket);
