@@ -41,7 +41,8 @@ class Ledger {
     if (!found.ok()) return stage.world.Complain("get of " + key + ": " + found.error().ToString());
     auto& [one, other] = known_[key];
     if (*found != one && *found != other) {
-      stage.world.Complain(fmt::format("{} holds {}, not {}{}", key, *found, one, one == other ? "" : " or " + other));
+      stage.world.Complain(
+          fmt::format("{} holds {}, not {}{}", key, *found, one, one == other ? "" : " or " + other));
     }
     one = other = *found;
   }
@@ -57,7 +58,8 @@ class Ledger {
       const auto [from, to] = all->equal_range(key);
       const size_t count = std::distance(from, to);
       const bool absent = values.first == "absent";
-      if (count != (absent ? 0 : 1)) stage.world.Complain(fmt::format("the cursor returns {} {} times", key, count));
+      if (count != (absent ? 0 : 1))
+        stage.world.Complain(fmt::format("the cursor returns {} {} times", key, count));
       if (count == 1 && from->second != values.first && from->second != values.second)
         stage.world.Complain(fmt::format("the cursor says that {} holds {}", key, from->second));
       present += absent ? 0 : 1;
@@ -108,7 +110,8 @@ inline std::string OwnerDiesInASplit(const SplitOptions& options) {
       stage.world.Arm(verb, kind);
       const std::string stays = key_of(false, 0);
       owner.RunOrDie(owner.Put(stays, "dying"));
-      more = owner.crashed() || stage.world.fabric.verbs_posted() > first + verb;  // not every verb can be cut in two
+      more = owner.crashed() ||
+             stage.world.fabric.verbs_posted() > first + verb;  // not every verb can be cut in two
       stage.world.Disarm();
       ledger.MayHold(stays, "dying");
       stage.Kill(owner);
@@ -122,8 +125,7 @@ inline std::string OwnerDiesInASplit(const SplitOptions& options) {
       ledger.CheckAll(stage, writer);
       ledger.CheckList(stage, writer);
       const std::string problem = stage.End();
-      if (!problem.empty())
-        return fmt::format("{} verb {} of the put: {}", Name(kind), verb, problem);
+      if (!problem.empty()) return fmt::format("{} verb {} of the put: {}", Name(kind), verb, problem);
       if (verb > 200) return "there is no end to it";
     }
   }
@@ -204,8 +206,8 @@ inline std::string DeadOwnerOfASecondLock() {
   const auto in = [](uint64_t unit, std::optional<uint64_t> choice) {
     return [=](const KeyHash& hash) {
       const auto at = [&](Place place) { return hash.number(place) & 1; };
-      return at(Place::kLevel1) == unit &&
-             (!choice.has_value() || (at(Place::kFirstChoice) == *choice && at(Place::kSecondChoice) == *choice));
+      return at(Place::kLevel1) == unit && (!choice.has_value() || (at(Place::kFirstChoice) == *choice &&
+                                                                    at(Place::kSecondChoice) == *choice));
     };
   };
   Ledger ledger;
@@ -230,18 +232,19 @@ inline std::string DeadOwnerOfASecondLock() {
   return stage.End();
 }
 
-inline Task<Done> GrowOnce(Member& member, World& world) {
-  const uint32_t version = world.state().version();
-  for (int round = 0; round < 20 && world.state().version() == version; ++round) {
-    co_await member.Maintain();
+enum class Resizing { kAnnounces, kActivates };
+
+inline Task<Done> LookThrice(Member& member) {
+  for (int round = 0; round < 3; ++round) {
+    co_await member.Sync();
     co_await member.Get("looks");
   }
   co_return Done{};
 }
 
-// Somebody resizes the table, all by itself, and dies at some verb: while it prepares, announces, waits or makes the resize
-// count. Every verb in turn, every way to die; others carry on.
-inline std::string GrowerDies() {
+// Somebody resizes the table and dies at some verb: while it prepares the segment or announces it, or while it makes it count.
+// Every verb in turn, every way to die; others carry on.
+inline std::string GrowerDies(Resizing what) {
   for (const FaultKind kind : DeathsAtAVerb()) {
     bool more = true;
     for (uint64_t verb = 0; more; ++verb) {
@@ -251,11 +254,17 @@ inline std::string GrowerDies() {
       for (const char* key : {"a", "b", "c", "d", "e"}) ledger.Put(stage, writer, key, "old");
       stage.GrowTo(2);
       Member& dying = stage.Enter("0.000001");
+      if (what == Resizing::kActivates) {
+        stage.Announce({&writer, &dying});
+        stage.WaitForGraceOf(dying);
+      }
+      const StateWord before = stage.world.state();
       const uint64_t first = stage.world.fabric.verbs_posted();
       stage.world.Arm(verb, kind);
-      dying.RunOrDie(GrowOnce(dying, stage.world));
+      dying.RunOrDie(LookThrice(dying));
       more = dying.crashed() || stage.world.fabric.verbs_posted() > first + verb;
       stage.world.Disarm();
+      if (!more && stage.world.state().Progress() <= before.Progress()) return "it did not resize anything";
       stage.Kill(dying);
       ledger.CheckAll(stage, writer);
       ledger.Put(stage, writer, "b", "new");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -56,10 +57,10 @@ class World {
     }
   }
 
-  StateWord state() const {
-    return StateWord(LoadU64(memory().data() + roots[0].offset));
+  StateWord state() const { return StateWord(LoadU64(memory().data() + roots[0].offset)); }
+  std::span<std::byte> memory() const {
+    return const_cast<fabric::sim::SimFabric&>(fabric).memory(fabric::NodeId{0});
   }
-  std::span<std::byte> memory() const { return const_cast<fabric::sim::SimFabric&>(fabric).memory(fabric::NodeId{0}); }
   // Somebody dies at the n-th verb from here on.
   void Arm(uint64_t nth, fabric::sim::FaultKind kind) {
     fabric.set_fault({fabric.verbs_posted() + nth, kind});
@@ -135,7 +136,8 @@ class Member {
   Result<T> Try(Task<T> task) {
     task.Start();
     world_.Drive([&] { return task.done(); });
-    if (!task.done()) return Error(ErrorCode::kUnavailable, "the operation waits for something that never comes");
+    if (!task.done())
+      return Error(ErrorCode::kUnavailable, "the operation waits for something that never comes");
     return task.TakeResult();
   }
   // Steps the world until the task has ended or this client is dead. True: it has ended.
@@ -235,7 +237,8 @@ class Member {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     uint32_t others = 0;
     for (size_t node = 0; node < pool().nodes(); ++node) {
-      const pool::RegistryView view = co_await pool().member(static_cast<fabric::NodeId>(node)).LookAround(op);
+      const pool::RegistryView view =
+          co_await pool().member(static_cast<fabric::NodeId>(node)).LookAround(op);
       others += view.others;
     }
     co_return others;
@@ -245,9 +248,10 @@ class Member {
     for (size_t node = 0; node < world_.geometries.size(); ++node) {
       pool::FsckOptions options;
       options.nobody_runs = true;
-      const pool::FsckReport report =
-          co_await pool::Fsck(op, static_cast<fabric::NodeId>(node), world_.geometries[node], reached, options);
-      const uint64_t lost = report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;
+      const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
+                                                          world_.geometries[node], reached, options);
+      const uint64_t lost =
+          report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged;
       if (!report.ok() || lost != 0) {
         world_.Complain(fmt::format("fsck: {} bytes are neither free nor reachable; {}", lost,
                                     report.findings.empty() ? "no findings" : report.findings[0].what));
@@ -344,6 +348,15 @@ class Stage {
     }
     if (world.state().version() != version + 1) world.Complain("the resize does not become active");
   }
+  // It may make count what was announced, as soon as it looks again.
+  void WaitForGraceOf(Member& waiting) {
+    for (int round = 0; round < 6; ++round) {
+      for (const auto& member : members_) {
+        if (member.get() != &waiting) member->Now(member->Sync());
+      }
+      waiting.Now(waiting.Maintain());
+    }
+  }
   void Learn(Member& member) {
     member.Now(member.Sync());
     member.Now(member.Get("looks"));
@@ -389,13 +402,15 @@ class Stage {
       last.Now(last.Pause(std::chrono::milliseconds(1)));
       alone = last.Now(last.Others()) == 0;
     }
+    const auto left = [](const Task<Done>& task) { return task.done(); };
+    if (alone) world.Drive([&] { return std::all_of(leaving.begin(), leaving.end(), left); });
     for (Task<Done>& task : leaving) {
       if (!task.done()) {
         world.Complain("somebody cannot leave");
         continue;
       }
-      const Result<Done> left = task.TakeResult();
-      if (!left.ok()) world.Complain(left.error().ToString());
+      const Result<Done> end = task.TakeResult();
+      if (!end.ok()) world.Complain(end.error().ToString());
     }
     if (!alone) world.Complain("the dead were never buried");
     leaving.clear();

@@ -193,6 +193,7 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
   co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)),
                       Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
                       Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
+  if (Mutant(kLevel2First)) co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)));
   if (Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides) {
     view.bucket.version = lines[0].version();
   } else {

@@ -114,7 +114,9 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
     co_return outcome;
   }
   // INVARIANT shard/6, without waiting: two who wait for each other's locks would wait for ever.
-  const bool taken = co_await TryLock(op, part, overflow.unit);
+  if (Mutant(kSecondLockAwaited)) co_await Lock(op, part, overflow.unit, {});
+  bool taken = Mutant(kSecondLockAwaited);
+  if (!taken) taken = co_await TryLock(op, part, overflow.unit);
   if (!taken) {
     busy = overflow.unit;
     co_return Attempt::kRetry;

@@ -137,8 +137,9 @@ Task<Done> Partition::ReadDirectory(Op& op) {
     const RootLine line = co_await op.InOrder(ForMaintenance(Read<RootLine>(root_)));
     Learn(line);
   }
-  const StateWord state = seen_;
+  StateWord state = seen_;
   const Root root = co_await op.InOrder(ForMaintenance(Read<Root>(root_)));
+  if (Mutant(kStateOfSameRead)) state = root.line.state;
   Directory read;
   read.version = state.version();
   read.announced = state.phase() == Phase::kAnnounced;
@@ -206,6 +207,12 @@ Task<Done> Partition::Resize(Op& op) {
   }
   // WRITE, CAS keep their order: whoever reads the announcement finds the segment.
   const uint64_t offset = made->offset;
+  if (Mutant(kDirectoryWrittenLate)) {
+    co_await op.InOrder(Cas(root_, preparing.word(), StateWord(Phase::kAnnounced, version).word()));
+    co_await op.InOrder(WriteObject(root_ + kDirectoryOffset + segment * 8, offset));
+    co_await Refresh(op);
+    co_return Done{};
+  }
   auto [written, old, line] = co_await op.InOrder(
       ForMaintenance(WriteObject(root_ + kDirectoryOffset + segment * 8, offset)),
       ForMaintenance(Cas(root_, preparing.word(), StateWord(Phase::kAnnounced, version).word())),
@@ -231,7 +238,7 @@ Task<bool> Partition::TakePreparation(Op& op) {
   if (found.phase() != Phase::kPreparing || found.version() != version || found.owner() == member.self())
     co_return false;
   const pool::Standing standing = co_await member.StandingOf(op, found.owner());
-  if (standing != pool::Standing::kGone) co_return false;
+  if (standing != pool::Standing::kGone || Mutant(kPreparerNotFollowed)) co_return false;
   const uint64_t taken = co_await op.InOrder(ForMaintenance(Cas(root_, old, mine)));
   co_return taken == old;
 }

@@ -111,7 +111,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
       co_await WalkUnit(op, *part, unit, reach);
     // If it has grown meanwhile, entries may have moved to units that were not looked at.
     uint64_t seen = 0;
-    while (seen != shape().units(part->directory().version)) {
+    while (seen != shape().units(part->directory().version) && !Mutant(kWalkEndsEarly)) {
       seen = shape().units(part->directory().version);
       co_await part->Refresh(op);
       for (uint64_t unit = seen; unit < shape().units(part->directory().version); ++unit)
@@ -150,7 +150,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     Partition& part = *partitions_[number];
     if (part.NeedsAttention()) co_await part.Attend(op);
     if (unit >= shape().units(part.directory().version)) {
-      co_await part.Refresh(op);
+      if (!Mutant(kCursorEndsEarly)) co_await part.Refresh(op);
       if (unit < shape().units(part.directory().version)) continue;
       unit = 0;
       number += level;
