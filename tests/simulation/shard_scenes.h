@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,9 @@ class Ledger {
     known_[key].second = value;
   }
   void Holds(const std::string& key, const std::string& value) { known_[key] = {value, value}; }
+  void HoldsOneOf(const std::string& key, const std::string& one, const std::string& other) {
+    known_[key] = {one, other};
+  }
   void Check(Stage& stage, Member& member, const std::string& key) {
     const Result<std::string> found = member.Try(member.Get(key));
     if (!found.ok()) return stage.world.Complain("get of " + key + ": " + found.error().ToString());
@@ -155,7 +160,7 @@ inline std::string TwoMeetInASplit(OptionMap shape, uint64_t seeds) {
     stage.Learn(owner);
 
     const std::string of_owner = key_of(run % 2 == 0, 7);
-    const std::string of_late = key_of(run % 4 < 2, 8);
+    const std::string of_late = run % 5 == 0 ? of_owner : key_of(run % 4 < 2, 8);
     const std::string read = key_of(true, 1);
     stage.world.Arm(run % kMostVerbs, DeathsAtAVerb()[run % 3]);
     std::optional<Task<PutOutcome>> put(owner.Put(of_owner, "of owner"));
@@ -177,6 +182,7 @@ inline std::string TwoMeetInASplit(OptionMap shape, uint64_t seeds) {
     };
     note(put, owner, of_owner, "of owner");
     note(late_put, late, of_late, "of late");
+    if (of_owner == of_late) ledger.HoldsOneOf(of_owner, "of owner", "of late");
     if (!reader.crashed() && get->done()) {
       const Result<std::string> found = get->TakeResult();
       if (!found.ok() || *found != "old") stage.world.Complain("the reader missed a key: " + read);
@@ -316,6 +322,7 @@ inline std::string CarefulWriterDies(CarefulChange change) {
       ledger.CheckAll(stage, writer);
       ledger.Put(stage, writer, key(0), "new");
       ledger.Put(stage, writer, key(21), "new");
+      ledger.CheckAll(stage, writer);
       ledger.Put(stage, writer, changed, "new");
       stage.Activate();
       stage.LearnAll();
@@ -326,6 +333,136 @@ inline std::string CarefulWriterDies(CarefulChange change) {
       const std::string problem = stage.End();
       if (!problem.empty()) return fmt::format("{} verb {} of the change: {}", Name(kind), verb, problem);
     }
+  }
+  return "";
+}
+
+// Two keys whose entries look the same but for where their blocks are.
+inline std::string TwoKeysWithOneTag() {
+  Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
+  Member& member = stage.Enter();
+  const auto same = [](Place place) {
+    return [=](const KeyHash& hash) {
+      return TagOf({}, hash.number(place), 1) == TagOf({}, HashOf("k0").number(place), 1);
+    };
+  };
+  Ledger ledger;
+  ledger.Put(stage, member, "k0", "zero");
+  ledger.Put(stage, member, KeyFor(same(Place::kLevel1), 1), "one");
+  ledger.CheckAll(stage, member);
+  ledger.Delete(stage, member, "k0");
+  ledger.CheckAll(stage, member);
+  ledger.Put(stage, member, "k1", "fills");
+  ledger.Put(stage, member, "k0", "to level 2");
+  ledger.Put(stage, member, KeyFor(same(Place::kFirstChoice), 1), "beside it");
+  ledger.CheckAll(stage, member);
+  return stage.End();
+}
+
+// Each of two clients holds the lock that the other one needs to put its key into level 2.
+inline std::string EachNeedsTheLockOfTheOther() {
+  Stage stage({{"slots", "1"}, {"overflow_slots", "8"}});
+  Member& one = stage.Enter();
+  Member& other = stage.Enter();
+  stage.GrowTo(2);
+  const auto in = [](uint64_t unit) {
+    return [=](const KeyHash& hash) {
+      return (hash.number(Place::kLevel1) & 1) == unit && (hash.number(Place::kFirstChoice) & 1) != unit &&
+             (hash.number(Place::kSecondChoice) & 1) != unit;
+    };
+  };
+  Ledger ledger;
+  for (uint64_t unit = 0; unit < 2; ++unit) ledger.Put(stage, one, KeyFor(in(unit)), "old");
+  stage.Announce({&one, &other});
+  std::optional<Task<PutOutcome>> put(one.Put(KeyFor(in(0), 1), "new"));
+  std::optional<Task<PutOutcome>> other_put(other.Put(KeyFor(in(1), 1), "new"));
+  put->Start();
+  other_put->Start();
+  stage.world.Drive([&] { return put->done() && other_put->done(); });
+  for (auto* task : {&put, &other_put}) {
+    if (!(*task)->done()) return "they wait for each other";
+    const Result<PutOutcome> end = (*task)->TakeResult();
+    if (!end.ok()) return end.error().ToString();
+    task->reset();
+  }
+  for (uint64_t unit = 0; unit < 2; ++unit) ledger.Holds(KeyFor(in(unit), 1), "new");
+  ledger.CheckAll(stage, one);
+  ledger.CheckList(stage, other);
+  return stage.End();
+}
+
+// A cursor goes from page to page while the table grows three times and units are split behind and before it.
+inline std::string CursorWhileTheTableGrows() {
+  for (size_t grows_at = 0; grows_at < 8; ++grows_at) {
+    Stage stage({{"slots", "2"}, {"overflow_slots", "1"}});
+    Member& reader = stage.Enter();
+    Member& writer = stage.Enter();
+    stage.GrowTo(3);
+    std::set<std::string> missing;
+    for (int i = 0; i < 24; ++i) {
+      missing.insert(fmt::format("k{}", i));
+      writer.Now(writer.Put(fmt::format("k{}", i), "old"));
+    }
+    Cursor cursor;
+    for (size_t pages = 0; pages < 1000; ++pages) {
+      if (pages >= grows_at && stage.world.state().version() < 6) {
+        // The reader learns of every announcement, or nothing would be split; but not that it counts.
+        stage.Announce({&reader, &writer});
+        stage.Activate();
+        stage.Learn(writer);
+        for (int i = 0; i < 24; ++i) writer.Now(writer.Put(fmt::format("k{}", i), "new"));
+      }
+      const std::vector<Record> page = reader.Now(reader.Page(cursor));
+      if (page.empty()) break;
+      for (const Record& record : page) missing.erase(record.key);
+    }
+    if (!missing.empty()) return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
+    const std::string problem = stage.End();
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+class BlocksReached final : public pool::Reach {
+ public:
+  void Mark(fabric::FarAddr, uint64_t) override {}
+  void MarkBlock(fabric::FarAddr block, uint64_t) override { blocks.insert(block.offset); }
+  std::set<uint64_t> blocks;
+};
+
+// Somebody walks through the table, and falls asleep on the way; meanwhile a resize counts, and units are split.
+inline std::string WalkWhileTheTableGrows() {
+  bool more = true;
+  for (int steps = 0; more; steps += 3) {
+    Stage stage({{"slots", "2"}, {"overflow_slots", "1"}});
+    Member& walker = stage.Enter();
+    Member& writer = stage.Enter();
+    stage.GrowTo(3);
+    for (int i = 0; i < 12; ++i) writer.Now(writer.Put(fmt::format("k{}", i), "old"));
+    BlocksReached all;
+    writer.Now(writer.WalkTable(all));
+    stage.Announce({&walker, &writer});
+    stage.WaitForGrace();
+    BlocksReached reached;
+    Task<Done> walk = walker.WalkTable(reached);
+    walk.Start();
+    for (int step = 0; step < steps && !walk.done(); ++step) stage.world.fabric.Step();
+    more = !walk.done();
+    if (more) {
+      stage.world.fabric.Sleep(walker.client().id(), std::chrono::milliseconds(4));
+      stage.LookAfterGrace();
+      stage.Learn(writer);
+      // New keys, so that the others keep their blocks.
+      for (int i = 12; i < 40; ++i) writer.Now(writer.Put(fmt::format("k{}", i), "new"));
+    }
+    stage.world.Drive([&] { return walk.done(); });
+    const Result<Done> end = walk.TakeResult();
+    if (!end.ok()) return end.error().ToString();
+    for (const uint64_t block : all.blocks) {
+      if (!reached.blocks.contains(block)) return fmt::format("the walk missed the block at {:#x}", block);
+    }
+    const std::string problem = stage.End();
+    if (!problem.empty()) return problem;
   }
   return "";
 }

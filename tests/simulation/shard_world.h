@@ -232,6 +232,12 @@ class Member {
     co_await session_->tables().Walk(op, reached);
     co_return Done{};
   }
+  Task<Done> WalkTable(pool::Reach& reach) {
+    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
+    const pool::PoolClient::Pin pin = pool().Begin();
+    co_await index().Walk(op, reach);
+    co_return Done{};
+  }
   // The others that are registered.
   Task<uint32_t> Others() {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
@@ -357,6 +363,9 @@ class Stage {
       waiting.Now(waiting.Maintain());
     }
   }
+  // The same of the client that makes the table grow.
+  void WaitForGrace() { WaitForGraceOf(*grower_); }
+  void LookAfterGrace() { grower_->Now(grower_->Get("looks")); }
   void Learn(Member& member) {
     member.Now(member.Sync());
     member.Now(member.Get("looks"));

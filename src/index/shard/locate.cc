@@ -67,7 +67,10 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
     switch (Judge(part, number, unit, lines)) {
       case Verdict::kDecides: co_return Done{};
       case Verdict::kAbove: {
-        if (Mutant(kUnsplitIsEmpty)) co_return Done{};
+        if (Mutant(kUnsplitIsEmpty)) {
+          for (Line& line : lines) line.set_version(part.directory().version);
+          co_return Done{};
+        }
         while (level > 1 && UnitOf(shape(), number, level) == unit) --level;
         if (UnitOf(shape(), number, level) == unit) {
           co_return Error(ErrorCode::kCorrupt,
