@@ -70,6 +70,8 @@ std::vector<Hunt> Hunts() {
          return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}}, 200, many_keys);
        }},
       {"two meet in a split", [] { return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16); }},
+      {"cached block is reused", [] { return CachedBlockIsReused(200); }},
+      {"two insert a key while a third splits", [] { return TwoInsertAKeyWhileAThirdSplits(1000); }},
       {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
   };
 }

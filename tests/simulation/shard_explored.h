@@ -29,8 +29,6 @@ inline const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::micr
 struct Prelude {
   bool learns = false;     // reads the directory: what happens afterwards it does not know
   bool activates = false;  // makes an announced resize count. Those who came before know of the announcement
-  // Looked up, so that the location cache knows where they are, and then moved past by some syncs.
-  std::vector<std::string> looks_up = {};
 };
 
 // An engine with these options, and a scenario on a table of it. Must not move: programs refer to it.
@@ -40,17 +38,19 @@ class Explored {
     engine_ = *MakeShardEngine(options_);
     options_["max_load"] = "0.000001";
     grower_ = *MakeShardEngine(options_);
+    scenario.set_up = check::Format(*engine_, kImpatient);
     scenario.region_bytes = 2 * check::kExploredRegionBytes;
     scenario.prepare_in_turn = true;
+    scenario.max_trips = 50;
   }
   Explored(const Explored&) = delete;
   Explored& operator=(const Explored&) = delete;
 
-  // What is in the table to begin with, and whether a resize is announced then.
-  void Begin(std::vector<Call> calls, bool announces = false) {
-    scenario.set_up = [this, calls = std::move(calls), announces](Actor& self) {
-      return SetUp(self, calls, announces);
-    };
+  // Phase 0: what is in the table to begin with, and whether a resize is announced then.
+  Participant Begin(std::vector<Call> calls, bool announces = false) {
+    return {.program = [this, calls = std::move(calls), announces](Actor& self) {
+      return BeginWith(self, calls, announces);
+    }};
   }
   Program Do(Prelude prelude, std::vector<Call> calls) {
     return [this, prelude = std::move(prelude), calls = std::move(calls)](Actor& self) {
@@ -70,14 +70,14 @@ class Explored {
     return [engine](std::string_view, const OptionMap&) -> Result<std::shared_ptr<Engine>> { return engine; };
   }
 
-  Task<Done> SetUp(Actor& self, std::vector<Call> calls, bool announces) {
+  Task<Done> BeginWith(Actor& self, std::vector<Call> calls, bool announces) {
     fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
-    co_await check::Format(*engine_, kImpatient)(self);
     const std::unique_ptr<store::Session> session =
         co_await store::Session::Join(op, self.client(), Only(announces ? grower_ : engine_), kImpatient);
     {
       const OpenTable table = co_await session->tables().Open(op, "t");
-      for (const Call& call : calls) co_await PerformOne(self.client(), *table.index, call);
+      for (const Call& call : calls)
+        co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call));
       for (int i = 0; i < 2 && announces; ++i) {
         co_await session->pool().Sync(op, false);
         co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
@@ -101,8 +101,6 @@ class Explored {
       co_await op.InOrder(fabric::Cas(root, line.state.word(), steady.word()));
     }
     if (prelude.learns) co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
-    for (const std::string& key : prelude.looks_up) co_await PerformOne(self.client(), *table.index, Call::Get(key));
-    for (size_t i = 0; i < 3 * prelude.looks_up.size(); ++i) co_await session->pool().Sync(op, true);
     for (const Call& call : calls) {
       co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call)).Outcome();
     }
@@ -119,12 +117,45 @@ class Explored {
 // One key, put and deleted by two and read by a third; its bucket has a hole that another key has left, so that inserts
 // happen under the lock.
 inline void PutsAndDeletesThroughAHole(Explored& explored) {
-  explored.Begin({Call::Put("other", "0"), Call::Put("p", "0"), Call::Delete("other")});
   explored.scenario.participants = {
-      {.program = explored.Do({.learns = true}, {Call::Put("k", "1"), Call::Delete("k")})},
-      {.program = explored.Do({.learns = true}, {Call::Put("k", "2"), Call::Delete("k")})},
-      {.program = explored.Do({.learns = true}, {Call::Get("k"), Call::Get("k")})},
-      {.program = explored.Verify(), .phase = 1}};
+      explored.Begin({Call::Put("other", "0"), Call::Put("p", "0"), Call::Delete("other")}),
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "1"), Call::Delete("k")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "2"), Call::Delete("k")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Get("k"), Call::Get("k")}), .phase = 1},
+      {.program = explored.Verify(), .phase = 2}};
+}
+
+// Two append one key at once; one of them may die, or lose a completion.
+inline void AppendsOfOneKey(Explored& explored) {
+  explored.scenario.participants = {
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "1"), Call::Delete("k")}),
+       .may_die = true,
+       .may_lose_completion = true},
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "2")})},
+      {.program = explored.Do({.learns = true}, {Call::Get("k")})},
+      {.program = explored.Do({}, {Call::Get("k"), Call::Put("k", "3")}), .phase = 1},
+      {.program = explored.Verify(), .phase = 2}};
+}
+
+// A unit is split by somebody who may die, while one who only knows the announcement appends to it and another reads.
+inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, const std::string& moves) {
+  explored.scenario.participants = {
+      explored.Begin({Call::Put(stays, "0")}, /*announces=*/true),
+      {.program = explored.Do({.learns = true}, {Call::Put(moves, "1")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Get(moves)}), .phase = 1},
+      {.program = explored.Do({.learns = true, .activates = true}, {Call::Put(stays, "2")}),
+       .may_die = true,
+       .phase = 1},
+      {.program = explored.Do({}, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(stays)}), .phase = 2},
+      {.program = explored.Verify(), .phase = 3}};
+}
+
+// What one of the explorations has found; nothing if nothing is wrong. Somebody who waits for a lock that is never released,
+// because the fabric never gets round to it, waits for ever: such paths are cut.
+inline std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
+  if (found.finding == check::Finding::kNothing) return "";
+  const bool only_waits = found.finding == check::Finding::kLimit && found.states < scenario.max_states;
+  return only_waits ? "" : found.ToString();
 }
 
 }  // namespace farside::index::shard

@@ -467,4 +467,82 @@ inline std::string WalkWhileTheTableGrows() {
   return "";
 }
 
+// A client has cached where a key is. Its block is replaced, reused for the same key, and so named by the same entry again, when
+// the client reads both at once on a fabric that samples READs in any order.
+inline std::string CachedBlockIsReused(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed};
+    options.chaos.ordered_reads = false;
+    Stage stage({{"slots", "8"}, {"overflow_slots", "2"}, {"cache", "16"}}, options);
+    Member& reader = stage.Enter();
+    Member& writer = stage.Enter();
+    const auto move_on = [&] {
+      for (int round = 0; round < 6; ++round) {
+        for (Member* member : {&reader, &writer}) member->Now(member->Maintain());
+        stage.SyncGrower();
+      }
+    };
+    writer.Now(writer.Put("k", "oldest"));
+    reader.Now(reader.Get("k"));
+    writer.Now(writer.Put("k", "older!"));
+    move_on();
+    std::optional<Task<PutOutcome>> put(writer.Put("k", "newest"));
+    std::optional<Task<std::string>> get(reader.Get("k"));
+    put->Start();
+    get->Start();
+    stage.world.Drive([&] { return put->done() && get->done(); });
+    const Result<std::string> found = get->TakeResult();
+    put.reset();
+    get.reset();
+    if (!found.ok()) return fmt::format("seed {}: {}", seed, found.error().ToString());
+    if (*found != "older!" && *found != "newest") return fmt::format("seed {}: the reader found {}", seed, *found);
+    const std::string problem = stage.End();
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+// Two insert one key at once: one who only knows that a resize was announced, into level 2, because the bucket is full; the other
+// perhaps when a third one has split the bucket, which has unused slots then.
+inline std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
+  const std::string stays = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 0; });
+  const std::string moves = KeyFor([](const KeyHash& hash) {
+    return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
+           (hash.number(Place::kSecondChoice) & 1) == 0;
+  });
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
+    options.chaos.ordered_reads = true;
+    Stage stage({{"slots", "1"}, {"overflow_slots", "1"}}, options);
+    Member& late = stage.Enter();
+    Member& splitter = stage.Enter();
+    Member& knower = stage.Enter();
+    Ledger ledger;
+    ledger.Put(stage, splitter, stays, "old");
+    stage.Announce({&late, &splitter, &knower});
+    stage.Activate();
+    stage.Learn(splitter);
+    stage.Learn(knower);
+    Task<bool> one = late.Insert(moves, "of late");
+    Task<bool> other = knower.Insert(moves, "of knower");
+    Task<PutOutcome> put = splitter.Put(stays, "new");
+    one.Start();
+    put.Start();
+    other.Start();
+    stage.world.Drive([&] { return one.done() && other.done() && put.done(); });
+    const Result<bool> first = one.TakeResult();
+    const Result<bool> second = other.TakeResult();
+    const Result<PutOutcome> split = put.TakeResult();
+    if (!first.ok() || !second.ok() || !split.ok()) return "somebody gave up";
+    if (*first == *second) return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
+    ledger.Holds(stays, "new");
+    ledger.Holds(moves, *first ? "of late" : "of knower");
+    ledger.CheckAll(stage, late);
+    ledger.CheckList(stage, knower);
+    const std::string problem = stage.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
 }  // namespace farside::index::shard

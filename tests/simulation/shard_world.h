@@ -365,6 +365,7 @@ class Stage {
   }
   // The same of the client that makes the table grow.
   void WaitForGrace() { WaitForGraceOf(*grower_); }
+  void SyncGrower() { grower_->Now(grower_->Sync()); }
   void LookAfterGrace() { grower_->Now(grower_->Get("looks")); }
   void Learn(Member& member) {
     member.Now(member.Sync());
