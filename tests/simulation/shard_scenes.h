@@ -471,7 +471,7 @@ inline std::string WalkWhileTheTableGrows() {
 // the client reads both at once on a fabric that samples READs in any order.
 inline std::string CachedBlockIsReused(uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    WorldOptions options{.seed = seed};
+    WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
     options.chaos.ordered_reads = false;
     Stage stage({{"slots", "8"}, {"overflow_slots", "2"}, {"cache", "16"}}, options);
     Member& reader = stage.Enter();
