@@ -197,6 +197,13 @@ class Member {
     co_return Done{};
   }
 
+  // Memory that is never given back.
+  Task<Done> Allocate(uint64_t bytes) {
+    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
+    co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    co_return Done{};
+  }
+
   // A sign of life that publishes nothing new, and learns nothing.
   void Beat() {
     if (crashed() || left_ || (beat_.has_value() && !beat_->done())) return;

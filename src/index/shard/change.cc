@@ -78,9 +78,14 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
 
 Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                                     Draft& draft, const BlockBuffer& buffer) {
+  bool in_place = false;
   if (slot.version != part.directory().version) {
-    co_await SplitFor(op, part, slot.place, hash.number(slot.place));
-    co_return Attempt::kRetry;
+    const Result<Done> split = co_await SplitFor(op, part, slot.place, hash.number(slot.place)).Outcome();
+    // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the lock, nobody
+    // splits the unit, and what it has not yet passed on can be changed where it is.
+    in_place = !split.ok() && split.error().code() == ErrorCode::kOutOfMemory && removes;
+    if (!split.ok() && !in_place) co_return split.error();
+    if (!in_place) co_return Attempt::kRetry;
   }
   Entry desired;
   if (!removes) {
@@ -90,7 +95,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
     desired = Entry::Hole();
   }
   const uint64_t replaced_bytes = buffer.bytes().size();
-  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft);
+  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft, in_place);
   if (!written) co_return Attempt::kRetry;
   const FarAddr replaced(part.node(), slot.entry.offset());
   if (Mutant(kReuseAtOnce)) {
@@ -130,10 +135,10 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
 
-Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
+Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locks) {
   // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
-  if (!part.directory().announced || Mutant(kNoCarefulMode)) {
+  if ((!part.directory().announced && !locks) || Mutant(kNoCarefulMode)) {
     const bool written = co_await CasSlot(op, slot, desired, draft);
     co_return written;
   }

@@ -130,8 +130,9 @@ class Table final : public Index {
                         Draft& draft, const BlockBuffer& buffer);
   Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
                        Draft& draft);
-  // CAS of an entry, in careful mode under the lock of its unit. True if it took effect.
-  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft);
+  // CAS of an entry, in careful mode (or if `locks`) under the lock of its unit. True if it took effect.
+  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
+                       bool locks = false);
   Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
 
   // ---- inserts that are not appends (overflow.cc)

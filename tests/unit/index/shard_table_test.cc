@@ -181,6 +181,30 @@ TEST(ShardTable, PoolIsFull_WhatWasAcknowledgedStaysAndDeletesMakeRoom) {
   ExpectInOrder(world, member);
 }
 
+TEST(ShardTable, PoolIsFullWithUnitsToSplit_DeletesGoThrough) {
+  // Given a table with chains of level 3 that has grown and whose units are not split yet, and no memory left
+  // When keys are deleted, which has to split their units first
+  // Expect that it can be done without any memory
+  Stage stage({{"slots", "1"}, {"overflow_slots", "1"}}, {.region_bytes = 256 * 1024});
+  Member& member = stage.Enter();
+  for (int i = 0; i < 60; ++i) member.Now(member.Put(fmt::format("k{}", i), "v"));
+  stage.Announce({&member});
+  stage.Activate();
+  const auto fill = [&](uint64_t bytes) {
+    while (member.Try(member.Allocate(bytes)).ok()) continue;
+  };
+  fill(4096);
+  fill(64);
+  stage.Learn(member);
+  for (int i = 0; i < 60; ++i) {
+    const Result<bool> gone = member.Try(member.Delete(fmt::format("k{}", i)));
+    ASSERT_TRUE(gone.ok() && *gone) << i << ": " << gone.error().ToString();
+    EXPECT_EQ(member.Now(member.Get(fmt::format("k{}", i))), "absent");
+  }
+  member.Now(member.Verify());
+  EXPECT_EQ(stage.world.problem, "");
+}
+
 TEST(ShardTable, LocationCache_RepeatedSearchTakesOneTrip) {
   // Given a client with a location cache that has found a key
   // When it looks for the key again, and again after another has replaced it
