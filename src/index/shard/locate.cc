@@ -70,7 +70,10 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
     switch (Judge(part, number, unit, lines)) {
       case Verdict::kDecides: co_return Done{};
       case Verdict::kAbove: {
-        if (Mutant(kUnsplitIsEmpty)) co_return Done{};
+        if (Mutant(kUnsplitIsEmpty)) {
+          for (Line& line : lines) line.set_version(part.directory().version);
+          co_return Done{};
+        }
         while (level > 1 && UnitOf(shape(), number, level) == unit) --level;
         if (UnitOf(shape(), number, level) == unit) {
           co_return Error(
@@ -199,6 +202,7 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
   co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)),
                       Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
                       Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
+  if (Mutant(kLevel2First)) co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)));
   if (Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides) {
     view.bucket.version = lines[0].version();
   } else {

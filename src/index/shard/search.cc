@@ -34,7 +34,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     const uint64_t number = hash.number(Place::kLevel1);
     BlockBuffer buffer;
     std::optional<Entry> guess;
-    if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
+    const uint64_t not_before = Mutant(kCacheOfAnyEpoch) ? 0 : pool_.published_epoch(part.node());
+    if (locations_.enabled()) guess = locations_.Find(hash.hash(), not_before);
     bucket.unit = UnitOf(shape(), number, part.directory().version);
     const std::span<std::byte> lines =
         std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
@@ -54,7 +55,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
            slot = FindTag(bucket, shape(), tag, *slot + 1)) {
         const Entry entry = bucket.entry(*slot).WithFlag(false);
         // INVARIANT shard/9: the block was not reused since the entry was seen, and the entry is still there.
-        if (!guess.has_value() || entry != *guess) co_await ReadBlock(op, part.node(), entry, buffer);
+        const bool is_guess = guess.has_value() && (entry == *guess || Mutant(kCacheNotCompared));
+        if (!is_guess) co_await ReadBlock(op, part.node(), entry, buffer);
         const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
         if (!view.ok()) co_return view.error();
         guess.reset();  // the buffer is used for the next one
