@@ -53,10 +53,11 @@ TEST(ShardLayout, FlagsOfALine) {
 
 TEST(ShardLayout, StateAndLockWords) {
   const pool::Owner owner(3, 5);
-  EXPECT_EQ(StateWord(Phase::kSteady, 1).word(), 0x4u);
-  EXPECT_EQ(StateWord(Phase::kAnnounced, 9).word(), 0x26u);
-  EXPECT_EQ(StateWord(Phase::kPreparing, 2, owner).word(), uint64_t{owner.bits()} << 32 | 0x9);
-  EXPECT_EQ(StateWord(Phase::kPreparing, 2, owner).owner(), owner);
+  EXPECT_EQ(StateWord::Steady(1).word(), 0x4u);
+  EXPECT_EQ(StateWord::Announced(9, 3).word(), 0x326u);
+  EXPECT_EQ(StateWord::Announced(9, 3).steps(), 3u);
+  EXPECT_EQ(StateWord::Preparing(2, owner).word(), uint64_t{owner.bits()} << 32 | 0x9);
+  EXPECT_EQ(StateWord::Preparing(2, owner).owner(), owner);
   EXPECT_EQ(UnitLock(owner, 0x123456789).word(), uint64_t{0x23456789} << 32 | owner.bits());
   EXPECT_EQ(UnitLock(owner, 7).owner(), owner);
 }

@@ -95,7 +95,7 @@ class Explored {
     const fabric::FarAddr root = table.info.roots[0];
     if (prelude.activates) {
       const RootLine line = co_await op.InOrder(fabric::Read<RootLine>(root));
-      const StateWord steady(Phase::kSteady, line.state.version() + 1);
+      const StateWord steady = StateWord::Steady(line.state.version() + line.state.steps());
       if (line.state.phase() != Phase::kAnnounced)
         co_return Error(ErrorCode::kInvalidArgument, "there is no resize that could be made to count");
       co_await op.InOrder(fabric::Cas(root, line.state.word(), steady.word()));

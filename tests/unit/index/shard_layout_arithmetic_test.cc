@@ -115,11 +115,12 @@ TEST(ShardTag, AtLeastNineBitsTellTheKeysOfABucketApart) {
 TEST(ShardStateWord, LaterStatesHaveMoreProgress) {
   // Given the states that a table passes through
   // Expect that each is later than the one before, but that preparing is nobody else's business
-  const auto progress = [](Phase phase, uint32_t version) { return StateWord(phase, version).Progress(); };
   for (uint32_t version = 1; version < kMostVersion; ++version) {
-    EXPECT_EQ(progress(Phase::kPreparing, version), progress(Phase::kSteady, version));
-    EXPECT_GT(progress(Phase::kAnnounced, version), progress(Phase::kSteady, version));
-    EXPECT_GT(progress(Phase::kSteady, version + 1), progress(Phase::kAnnounced, version));
+    const uint32_t steady = StateWord::Steady(version).Progress();
+    const uint32_t announced = StateWord::Announced(version, 3).Progress();
+    EXPECT_EQ(StateWord::Preparing(version, pool::Owner(1, 1)).Progress(), steady);
+    EXPECT_GT(announced, steady);
+    EXPECT_GT(StateWord::Steady(version + 1).Progress(), announced);
   }
 }
 
