@@ -108,6 +108,8 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                                                Place place, uint64_t locked, Draft& draft,
                                                std::optional<uint64_t>& busy) {
+  // Another operation of this client may have learned meanwhile that the next version counts: others may be splitting the line.
+  if (part.directory().version != overflow.version && !Mutant(kLineOfOldVersion)) co_return Attempt::kRetry;
   const bool careful = part.directory().announced && part.LockAt(overflow.unit) != part.LockAt(locked);
   if (!careful) {
     const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
