@@ -417,7 +417,8 @@ inline std::string CursorWhileTheTableGrows() {
       if (page.empty()) break;
       for (const Record& record : page) missing.erase(record.key);
     }
-    if (!missing.empty()) return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
+    if (!missing.empty())
+      return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
     const std::string problem = stage.End();
     if (!problem.empty()) return problem;
   }
@@ -496,7 +497,8 @@ inline std::string CachedBlockIsReused(uint64_t seeds) {
     put.reset();
     get.reset();
     if (!found.ok()) return fmt::format("seed {}: {}", seed, found.error().ToString());
-    if (*found != "older!" && *found != "newest") return fmt::format("seed {}: the reader found {}", seed, *found);
+    if (*found != "older!" && *found != "newest")
+      return fmt::format("seed {}: the reader found {}", seed, *found);
     const std::string problem = stage.End();
     if (!problem.empty()) return problem;
   }
@@ -535,7 +537,8 @@ inline std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
     const Result<bool> second = other.TakeResult();
     const Result<PutOutcome> split = put.TakeResult();
     if (!first.ok() || !second.ok() || !split.ok()) return "somebody gave up";
-    if (*first == *second) return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
+    if (*first == *second)
+      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
     ledger.Holds(stays, "new");
     ledger.Holds(moves, *first ? "of late" : "of knower");
     ledger.CheckAll(stage, late);
@@ -555,7 +558,6 @@ inline std::string ManyOperationsInFlight(uint64_t seeds) {
     WorldOptions chaotic{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
     chaotic.chaos.ordered_reads = true;
     World world(chaotic);
-    world.beats = false;  // they maintain
     OptionMap options = {{"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}};
     if (seed % 3 == 0) options["cache"] = "8";
     Member one(world, options);
@@ -581,7 +583,8 @@ inline std::string ManyOperationsInFlight(uint64_t seeds) {
       for (Task<bool>& insert : inserts) insert.Start();
       const auto done = [](const auto& task) { return task.done(); };
       world.Drive([&] {
-        return std::all_of(puts.begin(), puts.end(), done) && std::all_of(inserts.begin(), inserts.end(), done) &&
+        return std::all_of(puts.begin(), puts.end(), done) &&
+               std::all_of(inserts.begin(), inserts.end(), done) &&
                std::all_of(maintains.begin(), maintains.end(), done);
       });
       for (Task<PutOutcome>& put : puts) {
@@ -594,14 +597,16 @@ inline std::string ManyOperationsInFlight(uint64_t seeds) {
         if (!end.ok()) return fmt::format("seed {}: {}", seed, end.error().ToString());
         applied += *end ? 1 : 0;
       }
-      if (applied != 1) return fmt::format("seed {}: {} of the inserts of one key were applied", seed, applied);
+      if (applied != 1)
+        return fmt::format("seed {}: {} of the inserts of one key were applied", seed, applied);
       for (Member* member : {&one, &other, &one, &other}) member->Now(member->Maintain());
     }
     for (const auto& [key, value] : stored) {
       const std::string found = other.Now(other.Get(key));
       if (found != value) return fmt::format("seed {}: {} holds {}", seed, key, found);
     }
-    if (one.Now(one.List()).size() != stored.size()) return fmt::format("seed {}: the cursor miscounts", seed);
+    if (one.Now(one.List()).size() != stored.size())
+      return fmt::format("seed {}: the cursor miscounts", seed);
     one.Now(one.Verify());
     if (world.state().version() < 3) return "the table has not grown";
     if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
