@@ -41,9 +41,11 @@ std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const 
   campaign.shape = shape;
   campaign.stop_at_first = true;
   const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
-  if (report.violations == 0) return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
+  if (report.violations == 0)
+    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
   // The run that it names shows it again.
-  const check::RunReport again = check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
+  const check::RunReport again =
+      check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
   EXPECT_EQ(again.problem, report.first_violation->problem);
   return "run " + report.first_violation->run.ToString() + ": " + again.problem;
 }
@@ -60,16 +62,24 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"dead owner of a second lock", DeadOwnerOfASecondLock},
       {"cursor while the table grows", CursorWhileTheTableGrows},
       {"walk while the table grows", WalkWhileTheTableGrows},
+      {"many operations in flight", [=] { return ManyOperationsInFlight(16 / fewer); }},
       {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
       {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
       {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
-      {"links", [=] {
-         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}}}, 100 / fewer, long_scripts);
+      {"links",
+       [=] {
+         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}}}, 100 / fewer,
+                       long_scripts);
        }},
-      {"buckets of two lines", [=] {
-         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}}, 200 / fewer, many_keys);
+      {"buckets of two lines",
+       [=] {
+         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}}, 200 / fewer,
+                       many_keys);
        }},
-      {"two meet in a split", [=] { return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer); }},
+      {"two meet in a split",
+       [=] {
+         return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer);
+       }},
       {"cached block is reused", [=] { return CachedBlockIsReused(400 / fewer); }},
       {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
       {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},

@@ -3,6 +3,7 @@
 // Each returns what went wrong, or nothing. They are played with and without planted bugs.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -416,7 +417,8 @@ inline std::string CursorWhileTheTableGrows() {
       if (page.empty()) break;
       for (const Record& record : page) missing.erase(record.key);
     }
-    if (!missing.empty()) return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
+    if (!missing.empty())
+      return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
     const std::string problem = stage.End();
     if (!problem.empty()) return problem;
   }
@@ -495,7 +497,8 @@ inline std::string CachedBlockIsReused(uint64_t seeds) {
     put.reset();
     get.reset();
     if (!found.ok()) return fmt::format("seed {}: {}", seed, found.error().ToString());
-    if (*found != "older!" && *found != "newest") return fmt::format("seed {}: the reader found {}", seed, *found);
+    if (*found != "older!" && *found != "newest")
+      return fmt::format("seed {}: the reader found {}", seed, *found);
     const std::string problem = stage.End();
     if (!problem.empty()) return problem;
   }
@@ -534,13 +537,79 @@ inline std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
     const Result<bool> second = other.TakeResult();
     const Result<PutOutcome> split = put.TakeResult();
     if (!first.ok() || !second.ok() || !split.ok()) return "somebody gave up";
-    if (*first == *second) return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
+    if (*first == *second)
+      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
     ledger.Holds(stays, "new");
     ledger.Holds(moves, *first ? "of late" : "of knower");
     ledger.CheckAll(stage, late);
     ledger.CheckList(stage, knower);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+// Two clients, each with many operations in flight, put distinct keys, and all of them one key, while the table grows under them.
+// Operations of one client share what it knows of the table, so each may find that others have learned more.
+inline std::string ManyOperationsInFlight(uint64_t seeds) {
+  constexpr int kRounds = 14;
+  constexpr int kInFlight = 12;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions chaotic{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
+    chaotic.chaos.ordered_reads = true;
+    World world(chaotic);
+    OptionMap options = {{"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}};
+    if (seed % 3 == 0) options["cache"] = "8";
+    Member one(world, options);
+    Member other(world, options);
+    std::map<std::string, std::string> stored;
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<Task<PutOutcome>> puts;
+      std::vector<Task<bool>> inserts;
+      const std::string contended = fmt::format("contended{}", round);
+      for (int i = 0; i < kInFlight; ++i) {
+        for (Member* member : {&one, &other}) {
+          const std::string key = fmt::format("k{}.{}.{}", round, i, member == &one ? 1 : 2);
+          stored[key] = "of " + key;
+          puts.push_back(member->Put(key, stored[key]));
+          if (i % 4 == 0) inserts.push_back(member->Insert(contended, "once"));
+        }
+      }
+      stored[contended] = "once";
+      std::vector<Task<Done>> maintains;
+      for (Member* member : {&one, &other}) maintains.push_back(member->Maintain());
+      for (Task<PutOutcome>& put : puts) put.Start();
+      for (Task<Done>& maintain : maintains) maintain.Start();
+      for (Task<bool>& insert : inserts) insert.Start();
+      const auto done = [](const auto& task) { return task.done(); };
+      world.Drive([&] {
+        return std::all_of(puts.begin(), puts.end(), done) &&
+               std::all_of(inserts.begin(), inserts.end(), done) &&
+               std::all_of(maintains.begin(), maintains.end(), done);
+      });
+      for (Task<PutOutcome>& put : puts) {
+        const Result<PutOutcome> end = put.TakeResult();
+        if (!end.ok()) return fmt::format("seed {}: {}", seed, end.error().ToString());
+      }
+      int applied = 0;
+      for (Task<bool>& insert : inserts) {
+        const Result<bool> end = insert.TakeResult();
+        if (!end.ok()) return fmt::format("seed {}: {}", seed, end.error().ToString());
+        applied += *end ? 1 : 0;
+      }
+      if (applied != 1)
+        return fmt::format("seed {}: {} of the inserts of one key were applied", seed, applied);
+      for (Member* member : {&one, &other, &one, &other}) member->Now(member->Maintain());
+    }
+    for (const auto& [key, value] : stored) {
+      const std::string found = other.Now(other.Get(key));
+      if (found != value) return fmt::format("seed {}: {} holds {}", seed, key, found);
+    }
+    if (one.Now(one.List()).size() != stored.size())
+      return fmt::format("seed {}: the cursor miscounts", seed);
+    one.Now(one.Verify());
+    if (world.state().version() < 3) return "the table has not grown";
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
   }
   return "";
 }

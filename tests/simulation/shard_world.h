@@ -291,8 +291,7 @@ class Member {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     for (size_t i = 0; i < pool().nodes(); ++i) {
       const auto node = static_cast<fabric::NodeId>(i);
-      const uint64_t published = pool().published_epoch(node);
-      co_await pool().member(node).Sync(op, published, published, /*raise=*/false);
+      co_await pool().member(node).StandingOf(op, pool().member(node).self());  // whoever asks beats
     }
     co_return Done{};
   }

@@ -28,6 +28,8 @@ inline constexpr MutantName kOverflowWithoutLock{"shard/overflow-without-lock"};
 inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
 // An insert under a lock goes to the unit that was the key's when the lock was asked for.
 inline constexpr MutantName kUnitOfOldVersion{"shard/insert-into-unit-of-old-version"};
+// An insert goes to a line of level 2 of a version that another operation of the client knows to be over.
+inline constexpr MutantName kLineOfOldVersion{"shard/insert-into-line-of-old-version"};
 // Nobody asks whether the holder of a second lock is dead.
 inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"};
 // Somebody who holds a lock waits for another one.
@@ -119,6 +121,7 @@ inline constexpr std::array kAllMutants = {
     kPreparerNotFollowed,
     kWalkEndsEarly,
     kCursorEndsEarly,
+    kLineOfOldVersion,
 };
 
 }  // namespace farside::index::shard

@@ -148,7 +148,8 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
                                                Draft& draft, std::optional<uint64_t>& busy) {
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
   // on since the line was read: then somebody may be splitting it.
-  const bool may_be_split = part.directory().announced || overflow.version != part.directory().version;
+  const bool may_be_split = part.directory().announced ||
+                            (overflow.version != part.directory().version && !Mutant(kLineOfOldVersion));
   if (!may_be_split || part.LockAt(overflow.unit) == part.LockAt(locked)) {
     const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
     co_return outcome;
