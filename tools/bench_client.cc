@@ -21,8 +21,8 @@ using workload::Request;
 namespace {
 
 constexpr char kTable[] = "bench";
-// Progress is told, and maintenance looked after, once in so many operations: both cost time that would be measured.
-constexpr uint64_t kMostOperationsPerLook = 32;
+// Progress is told once in so many operations: it costs time that would be measured.
+constexpr uint64_t kOperationsPerCount = 32;
 // A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once, that takes
 // patience.
 constexpr int kMostLoadAttempts = 100;
@@ -66,10 +66,7 @@ void BenchPhase::Fail(const Error& error) {
 // ---- BenchClient ---------------------------------------------------------------------------------------
 
 BenchClient::BenchClient(uint64_t number, std::unique_ptr<fabric::Client> client, pool::ClientOptions options)
-    : number_(number),
-      client_(std::move(client)),
-      options_(options),
-      operations_per_look_(std::min(kMostOperationsPerLook, options.operations_per_sync)) {}
+    : number_(number), client_(std::move(client)), options_(options) {}
 
 // Tasks first, then what they use.
 BenchClient::~BenchClient() {
@@ -128,8 +125,8 @@ Task<Done> BenchClient::Worker() {
     tally_.latency[static_cast<size_t>(request->action)].Record(static_cast<uint64_t>((end - begin).count()));
     if (options.window > Nanos{0}) CountInWindow(end);
     begin = end;
-    if (++tally_.operations % operations_per_look_ != 0) continue;
-    phase_->Count(operations_per_look_);
+    if (++tally_.operations % kOperationsPerCount == 0) phase_->Count(kOperationsPerCount);
+    // A table may ask for a sync before the next operation, so this is looked at after each.
     if (maintaining_ || !session_->pool().MaintenanceDue()) continue;
     const Result<Done> maintained = co_await Maintain().Outcome();
     if (!maintained.ok()) phase_->Fail(maintained.error());

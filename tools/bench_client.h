@@ -150,7 +150,6 @@ class BenchClient {
   const uint64_t number_;
   const std::unique_ptr<fabric::Client> client_;
   const pool::ClientOptions options_;
-  const uint64_t operations_per_look_;
   std::unique_ptr<store::Session> session_;
   std::optional<index::OpenTable> table_;
 

@@ -119,7 +119,7 @@ std::string MemoryText(const BenchRun& run) {
       "far memory    {:.1f} bytes a record: {:.1f} of the index and {:.1f} of blocks\n"
       "client memory {} bytes\n",
       index + blocks, index, blocks, Grouped(run.stats.client_bytes));
-  for (const auto& [name, value] : run.stats.details) text += fmt::format("{:<14}{:.4g}\n", name, value);
+  for (const auto& [name, value] : run.stats.details) text += fmt::format("{:<21} {:.4g}\n", name, value);
   return text;
 }
 

@@ -41,7 +41,6 @@ constexpr uint64_t kLaps = 20;
 constexpr size_t kKeyBytes = 8;
 constexpr size_t kValueBytes = 8;
 constexpr uint64_t kBytesPerRecord = 320;  // on all nodes together, and generous
-constexpr uint64_t kLookupsPerLook = 256;  // between looks for maintenance
 
 // Room for every record in the fixed table of the reference engine: 5 of 22 entries of a bucket on average, and at most a
 // million buckets on a node.
@@ -142,8 +141,7 @@ class Engine {
     return OkStatus();
   }
 
-  Task<Done> MaintainIfDue() {
-    if (!session_->pool().MaintenanceDue()) co_return Done{};
+  Task<Done> Maintain() {
     Op op(*client_, OpKind::kMaintenance);
     co_await session_->pool().Maintain(op);
     co_return Done{};
@@ -157,7 +155,7 @@ class Engine {
         Op op(*client_, OpKind::kInsert);
         co_await table_->index->Insert(op, key, value);
       }
-      if (i % kLookupsPerLook == 0) co_await MaintainIfDue();
+      if (session_->pool().MaintenanceDue()) co_await Maintain();
     }
     co_return Done{};
   }
@@ -173,7 +171,7 @@ class Engine {
         found = co_await table_->index->Get(op, key, value);
       }
       if (!found || !workload::IsValueOf(key, value, kValueBytes)) ++wrong_;
-      if (i % kLookupsPerLook == 0) co_await MaintainIfDue();
+      if (session_->pool().MaintenanceDue()) co_await Maintain();
     }
     co_return Done{};
   }

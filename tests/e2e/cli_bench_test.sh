@@ -70,7 +70,7 @@ done
 
 # ---- what makes no sense
 run bench
-expect_error "--engine is missing; there is: reference"
+expect_error "--engine is missing; there is: "
 run bench --engine nosuch
 expect_error "there is no engine 'nosuch'"
 run bench --engine reference --option nosuch=1

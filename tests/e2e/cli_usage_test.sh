@@ -71,11 +71,11 @@ expect_error "there is no option '--mutant'"
 
 # ---- engines
 run check
-expect_error "--engine is missing; there is: reference"
+expect_error "--engine is missing; there is: "
 run check --engine
 expect_error "--engine needs a value"
 run check --engine nosuch
-expect_error "there is no engine 'nosuch'; there is: reference"
+expect_error "there is no engine 'nosuch'; there is: "
 run check --engine $'no\nsuch'
 expect_error "there is no engine 'no\\x0asuch'"
 

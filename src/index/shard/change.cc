@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "index/shard/draft.h"
 #include "index/shard/mutants.h"
+#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -19,66 +20,132 @@ using fabric::Read;
 
 namespace {
 
-// Attempts of one operation; each of them met a change by somebody else.
-constexpr int kMostAttempts = 1000;
-// Attempts without a pause between them.
+// Attempts without a pause between them; each met a change by somebody else.
 constexpr int kEagerAttempts = 8;
-constexpr Nanos kLongestPause = std::chrono::microseconds(100);
 
 }  // namespace
 
 Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
-  const pool::PoolClient::Pin pin = pool_.Begin();
   const KeyHash hash(Hash64(AsBytes(change.key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   Draft draft(pool_.allocator(part.node()));
   Changed changed;
-  Nanos pause = options_.backoff;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+  if (outcome.ok()) co_return changed;
+  for (Patience patience(pool_, part.node(), options_.backoff); patience.Allows(outcome.error());) {
+    co_await patience.Wait(op);
+    outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+    if (outcome.ok()) co_return changed;
+  }
+  co_return outcome.error();
+}
+
+Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                         Draft& draft, Changed& changed) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  for (int attempt = 0; attempt < kEagerAttempts; ++attempt) {
     if (part.NeedsAttention()) co_await part.Attend(op);
     const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
-    if (outcome == Attempt::kDone) co_return changed;
+    if (outcome == Attempt::kDone) co_return outcome;
     op.CountRetry();
-    if (attempt < kEagerAttempts) continue;
-    co_await op.Pause(pause);
-    pause = std::min(pause * 2, kLongestPause);
   }
-  co_return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts; retry later", kMostAttempts));
+  co_return Error(ErrorCode::kContended, fmt::format("others changed the bucket in {} attempts; retry later",
+                                                     kEagerAttempts));
 }
 
 Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
                                       Changed& changed) {
+  if (part.directory().announced && !Mutant(kNoCarefulMode)) {
+    const std::optional<Attempt> locked = co_await TryModifyLocked(op, change, part, hash, draft, changed);
+    if (locked.has_value()) co_return *locked;
+  }
   View view;
   BlockBuffer buffer;
   co_await ReadView(op, part, hash, view);  // trip 1
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Result<Decision> decision = Decide(change, value);
-  if (!decision.ok()) co_return decision.error();
-  changed = {.was_present = found.has_value(), .applied = decision->applied, .counter = decision->counter};
-  if (!decision->applied) co_return Attempt::kDone;
+  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  if (!decision.applied) co_return Attempt::kDone;
 
-  if (!decision->removes) {
-    const std::string_view stored = decision->Value(change);
-    co_await draft.Prepare(op, change.key, stored, hash.hash());
-  }
   if (!found.has_value()) {
     const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
-  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer);  // trip 2
-  if (replaced == Attempt::kDone && decision->removes) part.CountRecords(-1);
+  const Attempt replaced =
+      co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/false);  // trip 2
+  if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
   co_return replaced;
 }
 
+Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHash& hash,
+                                       std::optional<std::string_view> value, Draft& draft, Changed& changed) {
+  const Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) co_return decision.error();
+  changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
+  if (decision->applied && !decision->removes) {
+    const std::string_view stored = decision->Value(change);
+    co_await draft.Prepare(op, change.key, stored, hash.hash());
+  }
+  co_return *decision;
+}
+
+Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
+                                                           const KeyHash& hash, Draft& draft, Changed& changed) {
+  View view;
+  co_await LockView(op, part, hash, view);  // trip 1
+  const Result<std::optional<Attempt>> outcome =
+      co_await ModifyUnderLock(op, change, part, hash, view, draft, changed).Outcome();
+  UnlockView(op, part, view);
+  if (!outcome.ok()) co_return outcome.error();
+  co_return *outcome;
+}
+
+Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change& change, Partition& part,
+                                                           const KeyHash& hash, View& view, Draft& draft,
+                                                           Changed& changed) {
+  if (!IsUpToDate(part, view, view.bucket.overflow())) co_return std::nullopt;
+  if (view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
+  BlockBuffer buffer;
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
+  if (found.has_value() && found->slot.place != Place::kLevel1) co_return std::nullopt;  // under another lock
+  const std::optional<size_t> unused = FindUnused(view.bucket, shape());
+  std::optional<std::string_view> value;
+  if (found.has_value()) value = found->value;
+  if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, view, /*with_overflow=*/true))
+    co_return std::nullopt;
+  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  if (!decision.applied) co_return Attempt::kDone;
+  // The directory may have gone on while a block was read: the unit is still locked, and as it was.
+  if (found.has_value()) {
+    const Attempt replaced =
+        co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/true);  // trip 2
+    if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
+    co_return replaced;
+  }
+  Attempt inserted = Attempt::kRetry;
+  if (unused.has_value()) {
+    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
+    slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
+    slot.entry = view.bucket.entry(*unused);
+    const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
+    if (written) inserted = Attempt::kDone;
+  } else {
+    if (!view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
+    inserted = co_await PlaceUnderLock(op, part, hash, view, draft);
+  }
+  if (inserted == Attempt::kDone) part.CountRecords(1);
+  co_return inserted;
+}
+
 Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
-                                    Draft& draft, const BlockBuffer& buffer) {
-  if (slot.version != part.directory().version) {
+                                    Draft& draft, const BlockBuffer& buffer, bool locked) {
+  if (slot.version != part.directory().version && !locked) {
     co_await SplitFor(op, part, slot.place, hash.number(slot.place));
     co_return Attempt::kRetry;
   }
@@ -90,7 +157,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
     desired = Entry::Hole();
   }
   const uint64_t replaced_bytes = buffer.bytes().size();
-  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft);
+  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft, locked);
   if (!written) co_return Attempt::kRetry;
   const FarAddr replaced(part.node(), slot.entry.offset());
   if (Mutant(kReuseAtOnce)) {
@@ -126,14 +193,14 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
   const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
-  const bool written = co_await WriteSlot(op, part, slot, desired, &draft);
+  const bool written = co_await WriteSlot(op, part, slot, desired, &draft, /*locked=*/false);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
 
-Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
+Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locked) {
   // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
-  if (!part.directory().announced || Mutant(kNoCarefulMode)) {
+  if (locked || !part.directory().announced || Mutant(kNoCarefulMode)) {
     const bool written = co_await CasSlot(op, slot, desired, draft);
     co_return written;
   }

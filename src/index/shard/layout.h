@@ -123,30 +123,36 @@ inline std::optional<uint32_t> VersionOf(std::span<const Line> lines) {
 }
 
 // Word 0 of the root. Changed by CAS only.
-//   63..32                31..8    7..2      1..0
-//   owner, if preparing   unused   version   phase
+//   63..32                31..14   13..8                  7..2      1..0
+//   owner, if preparing   unused   steps, if announced    version   phase
 enum class Phase : uint8_t {
   kSteady = 0,     // buckets are split up to `version`
-  kPreparing = 1,  // the same; the owner is making the segment of the next version
-  kAnnounced = 2,  // the same; soon buckets will be split up to the next version
+  kPreparing = 1,  // the same; the owner is making the next segments
+  kAnnounced = 2,  // the same; soon buckets will be split up to version + steps
 };
 class StateWord {
  public:
   using PhaseBits = Field<0, 2>;
   using Version = Field<2, 6>;  // from 1
-  using Unused = Field<8, 24>;
+  using Steps = Field<8, 6>;
+  using Unused = Field<14, 18>;
   using OwnerBits = Field<32, 32>;
-  static_assert(TilesWord<PhaseBits, Version, Unused, OwnerBits>());
+  static_assert(TilesWord<PhaseBits, Version, Steps, Unused, OwnerBits>());
 
   constexpr StateWord() = default;
   explicit constexpr StateWord(uint64_t word) : word_(word) {}
-  constexpr StateWord(Phase phase, uint32_t version, pool::Owner owner = {})
-      : word_(PhaseBits::Set(0, static_cast<uint64_t>(phase)) | Version::Set(0, version) |
-              OwnerBits::Set(0, owner.bits())) {}
+  static constexpr StateWord Steady(uint32_t version) { return StateWord(Phase::kSteady, version, 0, {}); }
+  static constexpr StateWord Preparing(uint32_t version, pool::Owner owner) {
+    return StateWord(Phase::kPreparing, version, 0, owner);
+  }
+  static constexpr StateWord Announced(uint32_t version, uint32_t steps) {
+    return StateWord(Phase::kAnnounced, version, steps, {});
+  }
 
   constexpr uint64_t word() const { return word_; }
   constexpr Phase phase() const { return static_cast<Phase>(PhaseBits::Get(word_)); }
   constexpr uint32_t version() const { return static_cast<uint32_t>(Version::Get(word_)); }
+  constexpr uint32_t steps() const { return static_cast<uint32_t>(Steps::Get(word_)); }
   constexpr pool::Owner owner() const {
     return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
   }
@@ -154,6 +160,10 @@ class StateWord {
   constexpr uint32_t Progress() const { return 2 * version() + (phase() == Phase::kAnnounced ? 1 : 0); }
 
  private:
+  constexpr StateWord(Phase phase, uint32_t version, uint32_t steps, pool::Owner owner)
+      : word_(PhaseBits::Set(0, static_cast<uint64_t>(phase)) | Version::Set(0, version) | Steps::Set(0, steps) |
+              OwnerBits::Set(0, owner.bits())) {}
+
   uint64_t word_ = 0;
 };
 static_assert(sizeof(StateWord) == 8);

@@ -18,10 +18,9 @@ using pool::Standing;
 
 namespace {
 
-constexpr int kMostAttempts = 10'000;
-constexpr int kPausesPerLease = 16;
 // A holder lets go after two trips or so. Only if it does not is it worth a trip to ask whether it lives.
 constexpr int kAttemptsUntilAsking = 3;
+constexpr int kMostAttempts = 6;
 
 }  // namespace
 
@@ -33,7 +32,6 @@ Task<Done> Table::Lock(Op& op, Partition& part, uint64_t unit, std::vector<fabri
   pool::Membership& member = pool_.member(part.node());
   const FarAddr at = part.LockAt(unit);
   const uint64_t mine = LockedBySelf(part, unit);
-  const Nanos longest_pause = std::max(member.options().lease / kPausesPerLease, options_.backoff);
   Nanos pause = options_.backoff;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     fabric::Batch trip(op, Order::kInOrder);
@@ -60,10 +58,10 @@ Task<Done> Table::Lock(Op& op, Partition& part, uint64_t unit, std::vector<fabri
       }
     }
     co_await op.Pause(pause);
-    pause = std::min(pause * 2, longest_pause);
+    pause *= 2;
   }
-  co_return Error(ErrorCode::kContended,
-                  fmt::format("a lock of the table was held by others for {} attempts; retry later", kMostAttempts));
+  // Whoever waits longer lets go of its pin meanwhile (patience.h): a resize may have to wait for it.
+  co_return Error(ErrorCode::kContended, fmt::format("unit {} of the table is locked; retry later", unit));
 }
 
 Task<bool> Table::TryLock(Op& op, Partition& part, uint64_t unit) {

@@ -15,10 +15,8 @@ using fabric::ReadIntoVerb;
 using fabric::Unreachable;
 using fabric::WriteObject;
 
-// Everything is read again, under the lock.
-Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                         Draft& draft) {
-  View view;
+// Takes the lock of the key's unit and reads all of its places behind it, in one trip.
+Task<Done> Table::LockView(Op& op, Partition& part, const KeyHash& hash, View& view) {
   const uint32_t version = part.directory().version;
   view.bucket.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
   view.first.unit = UnitOf(shape(), hash.number(Place::kFirstChoice), version);
@@ -28,48 +26,80 @@ Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash&
   reads.push_back(Read(part.BucketAt(view.bucket.unit), bytes(std::span(view.bucket.lines).first(shape().lines()))));
   reads.push_back(Read(part.OverflowAt(view.first.unit), bytes(std::span(&view.first.line, 1))));
   reads.push_back(Read(part.OverflowAt(view.second.unit), bytes(std::span(&view.second.line, 1))));
+  // INVARIANT shard/7: while a resize is announced, a new unit that has a version decides. The lock keeps the bucket from
+  // being split, but not the lines of level 2.
+  const std::optional<uint64_t> first = NewUnitOf(part, hash.number(Place::kFirstChoice));
+  const std::optional<uint64_t> second = NewUnitOf(part, hash.number(Place::kSecondChoice));
+  view.first_new = view.second_new = Line();
+  if (first.has_value()) reads.push_back(Read(part.OverflowAt(*first), bytes(std::span(&view.first_new, 1))));
+  if (second.has_value()) reads.push_back(Read(part.OverflowAt(*second), bytes(std::span(&view.second_new, 1))));
   if (Mutant(kOverflowWithoutLock)) {
     for (const ReadIntoVerb& read : reads) co_await op.InOrder(read);
-    const Attempt outcome = co_await InsertUnderLock(op, part, hash, view, key, draft);
-    co_return outcome;
+  } else {
+    co_await Lock(op, part, view.bucket.unit, std::move(reads));
   }
-  co_await Lock(op, part, view.bucket.unit, std::move(reads));
+  view.bucket.version = view.bucket.lines[0].version();
+  view.first.version = view.first.line.version();
+  view.second.version = view.second.line.version();
+  co_return Done{};
+}
+
+void Table::UnlockView(Op& op, Partition& part, const View& view) {
+  if (!Mutant(kOverflowWithoutLock)) Unlock(op, part, view.bucket.unit);
+}
+
+// Whether the view, read under the lock, is all that there is to know about a key.
+bool Table::IsUpToDate(const Partition& part, const View& view, bool with_overflow) const {
+  const uint32_t version = part.directory().version;
+  if (VersionOf(std::span(view.bucket.lines).first(shape().lines())) != version) return false;
+  if (!with_overflow) return true;
+  return view.first.version == version && view.second.version == version && view.first_new.version() == 0 &&
+         view.second_new.version() == 0;
+}
+
+// Everything is read again, under the lock.
+Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                         Draft& draft) {
+  View view;
+  co_await LockView(op, part, hash, view);
   const Result<Attempt> outcome = co_await InsertUnderLock(op, part, hash, view, key, draft).Outcome();
-  Unlock(op, part, view.bucket.unit);
+  UnlockView(op, part, view);
   if (!outcome.ok()) co_return outcome.error();
-  if (*outcome == Attempt::kRetry) {
-    // One lock at a time: nobody who holds one waits for another.
-    for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-      const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
-      if (overflow.line.version() != part.directory().version)
-        co_await SplitFor(op, part, place, hash.number(place));
-    }
-  }
+  if (*outcome == Attempt::kRetry) co_await BringOverflowsUpToDate(op, part, hash, view);
   co_return *outcome;
 }
 
-bool Table::IsUpToDate(const Partition& part, const View& view) const {
-  const uint32_t version = part.directory().version;
-  const std::optional<uint32_t> bucket = VersionOf(std::span(view.bucket.lines).first(shape().lines()));
-  return bucket == version && view.first.line.version() == version && view.second.line.version() == version;
+// One lock at a time: nobody who holds one waits for another.
+Task<Done> Table::BringOverflowsUpToDate(Op& op, Partition& part, const KeyHash& hash, const View& view) {
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
+    const Line& moved = place == Place::kFirstChoice ? view.first_new : view.second_new;
+    if (moved.version() != 0) co_await part.Refresh(op);
+    if (overflow.version != part.directory().version) co_await SplitFor(op, part, place, hash.number(place));
+  }
+  co_return Done{};
 }
 
 Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                             std::string_view key, Draft& draft) {
-  if (!IsUpToDate(part, view)) co_return Attempt::kRetry;
-  const uint32_t version = part.directory().version;
-  view.bucket.version = view.first.version = view.second.version = version;
+  if (!IsUpToDate(part, view, /*with_overflow=*/true)) co_return Attempt::kRetry;
   co_await EndOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
   if (found.has_value() || FindUnused(view.bucket, shape()).has_value()) co_return Attempt::kRetry;
+  const Attempt outcome = co_await PlaceUnderLock(op, part, hash, view, draft);
+  co_return outcome;
+}
 
+// The key is nowhere, the bucket has no unused slot, and the lock is held.
+Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                           Draft& draft) {
   const std::optional<size_t> hole = FindHole(view.bucket, shape());
   if (hole.has_value()) {
-    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = version};
+    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *hole * sizeof(Entry);
     slot.entry = view.bucket.entry(*hole);
-    const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), version));
+    const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), view.bucket.version));
     const bool written = co_await CasSlot(op, slot, entry, &draft);
     co_return written ? Attempt::kDone : Attempt::kRetry;
   }
@@ -97,8 +127,10 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 // `locked` is the unit whose lock is held.
 Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                                                Place place, uint64_t locked, Draft& draft) {
-  const bool careful = part.directory().announced && part.LockAt(overflow.unit) != part.LockAt(locked);
-  if (!careful) {
+  // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
+  // on since the line was read: then somebody may be splitting it.
+  const bool may_be_split = part.directory().announced || overflow.version != part.directory().version;
+  if (!may_be_split || part.LockAt(overflow.unit) == part.LockAt(locked)) {
     const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
     co_return outcome;
   }

@@ -28,6 +28,8 @@ constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
 // While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a hundredth.
 constexpr double kGraceShare = 0.01;
+// What a client inserts in the time that a resize takes, roughly.
+constexpr uint64_t kRecordsPerClient = 64;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {
@@ -89,8 +91,7 @@ void Partition::Arrive(std::span<const std::byte, pool::kLine> line) {
 void Partition::Learn(const RootLine& line) {
   records_ = line.records;
   if (line.state.Progress() >= seen_.Progress()) seen_ = line.state;
-  const uint32_t known = directory_.version == 0 ? 0 : 2 * directory_.version + (directory_.announced ? 1 : 0);
-  if (seen_.Progress() > known) stale_ = true;
+  if (seen_.Progress() > directory_.Progress()) stale_ = true;
   if (directory_.version == 0) return;
   SetSyncFrequency();
   const uint64_t total = records_ + static_cast<uint64_t>(std::max<int64_t>(unreported_, 0));
@@ -142,15 +143,16 @@ Task<Done> Partition::ReadDirectory(Op& op) {
   Directory read;
   read.version = state.version();
   read.announced = state.phase() == Phase::kAnnounced;
-  if (read.version == 0 || read.newest() > kMostVersion || shape().initial_bits + read.newest() > kMostUnitBits)
+  read.newest = read.version + (read.announced ? state.steps() : 0);
+  if (read.version == 0 || read.newest > kMostVersion || shape().initial_bits + read.newest > kMostUnitBits)
     co_return BadRoot(root_, "has a version that cannot be");
-  for (size_t segment = 0; segment < shape().segments(read.newest()); ++segment) {
+  for (size_t segment = 0; segment < shape().segments(read.newest); ++segment) {
     const uint64_t offset = root.segments[segment];
     if (offset == 0 || offset % pool::kLine != 0) co_return BadRoot(root_, "names a segment that cannot be");
     read.bases[segment] = shape().Base(offset);
   }
   // Other operations of this client may have learned more meanwhile.
-  if (2 * read.version + read.announced < 2 * directory_.version + directory_.announced) co_return Done{};
+  if (read.Progress() < directory_.Progress()) co_return Done{};
   directory_ = read;
   stale_ = seen_.Progress() > state.Progress();
   wants_resize_ = false;
@@ -164,8 +166,8 @@ Task<Done> Partition::ReadDirectory(Op& op) {
 // Everybody who sees an announcement waits for its grace; the first whose wait is over makes it count. So it does not
 // matter who dies.
 void Partition::AskForGrace() {
-  if (grace_asked_for_ == directory_.newest()) return;
-  grace_asked_for_ = directory_.newest();
+  if (grace_asked_for_ == directory_.newest) return;
+  grace_asked_for_ = directory_.newest;
   may_activate_ = Mutant(kSplitBeforeGrace);
   pool_.AfterGrace(node(), [weak = weak_from_this(), version = grace_asked_for_] {
     const std::shared_ptr<Partition> partition = weak.lock();
@@ -177,9 +179,9 @@ void Partition::AskForGrace() {
 // INVARIANT shard/5: AfterGrace has called, so every operation in flight began when its client had read the announcement.
 Task<Done> Partition::Activate(Op& op) {
   may_activate_ = false;
-  if (!directory_.announced || grace_asked_for_ != directory_.newest()) co_return Done{};
-  const StateWord announced(Phase::kAnnounced, directory_.version);
-  const StateWord steady(Phase::kSteady, directory_.version + 1);
+  if (!directory_.announced || grace_asked_for_ != directory_.newest) co_return Done{};
+  const StateWord announced = StateWord::Announced(directory_.version, directory_.newest - directory_.version);
+  const StateWord steady = StateWord::Steady(directory_.newest);
   auto [old, line] = co_await op.InOrder(ForMaintenance(Cas(root_, announced.word(), steady.word())),
                                          ForMaintenance(Read<RootLine>(root_)));
   Learn(line);
@@ -194,21 +196,24 @@ Task<Done> Partition::Resize(Op& op) {
   const bool mine = co_await TakePreparation(op);
   if (!mine) co_return Done{};
 
-  const StateWord preparing(Phase::kPreparing, version, pool_.member(node()).self());
-  const size_t segment = shape().segments(version);
-  const Result<FarAddr> made = co_await MakeSegment(op, segment).Outcome();
-  if (!made.ok()) {
-    if (IsBroken(made.error().code())) co_return made.error();
+  const StateWord preparing = StateWord::Preparing(version, pool_.member(node()).self());
+  std::vector<FarAddr> made;
+  const uint32_t steps = StepsToGo();
+  const bool room = co_await MakeSegments(op, steps, made);
+  if (!room) {
     // It is not the fault of whoever wanted to write: buckets become fuller, and overflow into level 3.
     no_room_below_ = records_ + records_ / 16 + 1;
-    co_await op.InOrder(ForMaintenance(Cas(root_, preparing.word(), StateWord(Phase::kSteady, version).word())));
+    co_await op.InOrder(ForMaintenance(Cas(root_, preparing.word(), StateWord::Steady(version).word())));
     co_return Done{};
   }
-  // WRITE, CAS keep their order: whoever reads the announcement finds the segment.
-  const uint64_t offset = made->offset;
+  // WRITE, CAS keep their order: whoever reads the announcement finds the segments.
+  std::vector<uint64_t> offsets;
+  for (const FarAddr& segment : made) offsets.push_back(segment.offset);
+  const FarAddr slots = root_ + kDirectoryOffset + shape().segments(version) * sizeof(uint64_t);
   auto [written, old, line] = co_await op.InOrder(
-      ForMaintenance(WriteObject(root_ + kDirectoryOffset + segment * 8, offset)),
-      ForMaintenance(Cas(root_, preparing.word(), StateWord(Phase::kAnnounced, version).word())),
+      ForMaintenance(Write(slots, std::as_bytes(std::span(offsets)))),
+      ForMaintenance(
+          Cas(root_, preparing.word(), StateWord::Announced(version, static_cast<uint32_t>(made.size())).word())),
       ForMaintenance(Read<RootLine>(root_)));
   if (old != preparing.word()) {
     co_return Error(ErrorCode::kFenced, "a resize was taken from this client, which was taken for dead; reconnect");
@@ -218,13 +223,35 @@ Task<Done> Partition::Resize(Op& op) {
   co_return Done{};
 }
 
+// One, as a rule. But a resize takes a grace period, in which every client finishes what it does and syncs; a table that is
+// small for its clients would spend its time with resizes, and they with waiting for each other's locks.
+uint32_t Partition::StepsToGo() const {
+  const uint64_t expected = records_ + kRecordsPerClient * pool_.live_clients(node());
+  uint32_t version = directory_.version + 1;
+  while (version < kMostVersion && shape().initial_bits + version < kMostUnitBits &&
+         options_.max_load * static_cast<double>(shape().capacity(version)) < static_cast<double>(expected)) {
+    ++version;
+  }
+  return version - directory_.version;
+}
+
+Task<bool> Partition::MakeSegments(Op& op, uint32_t steps, std::vector<FarAddr>& made) {
+  for (uint32_t step = 0; step < steps; ++step) {
+    const Result<FarAddr> segment = co_await MakeSegment(op, shape().segments(directory_.version) + step).Outcome();
+    if (!segment.ok() && IsBroken(segment.error().code())) co_return segment.error();
+    if (!segment.ok()) break;  // as far as there is room
+    made.push_back(*segment);
+  }
+  co_return !made.empty();
+}
+
 // True if this client is now the one that prepares. One that died while it prepared is followed by another; what it had
 // allocated is not reachable, and is swept.
 Task<bool> Partition::TakePreparation(Op& op) {
   const uint32_t version = directory_.version;
-  const uint64_t steady = StateWord(Phase::kSteady, version).word();
+  const uint64_t steady = StateWord::Steady(version).word();
   pool::Membership& member = pool_.member(node());
-  const uint64_t mine = StateWord(Phase::kPreparing, version, member.self()).word();
+  const uint64_t mine = StateWord::Preparing(version, member.self()).word();
   const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(root_, steady, mine)));
   if (old == steady) co_return true;
   const StateWord found(old);

@@ -5,6 +5,8 @@
 //   steady(v) -> preparing(v) -> announced(v) -> steady(v + 1)
 //                 segment made    careful mode     buckets are split when somebody wants to write to them
 //
+// A small table that many clients fill at once goes several versions by one resize.
+//
 //   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced: the root's line
 //            rides with every sync (pool/4), so a grace period says so.
 #pragma once
@@ -14,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "fabric/op.h"
 #include "farside/task.h"
@@ -27,11 +30,11 @@ namespace farside::index::shard {
 // What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a table.
 struct Directory {
   uint32_t version = 0;    // up to which buckets are split; 0: nothing is known yet
-  bool announced = false;  // the next version; so changes are made under locks
+  bool announced = false;  // that they will be split further; so changes are made under locks
+  uint32_t newest = 0;     // up to which they will be
   std::array<uint64_t, kMostSegments> bases{};  // where the first bucket of each segment is
 
-  // Newest version whose units exist in memory.
-  uint32_t newest() const { return version + (announced ? 1 : 0); }
+  uint32_t Progress() const { return 2 * version + (announced ? 1 : 0); }
 };
 
 class Partition final : public pool::SyncRider, public std::enable_shared_from_this<Partition> {
@@ -54,11 +57,15 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   Task<Done> Attend(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
+  // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
   void CountOperation() {
-    if (++since_sync_ >= sync_every_) AskForSync();
+    if (directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
   }
-  // Records that were added, or taken away.
-  void CountRecords(int64_t added) { unreported_ += added; }
+  // Records that were added, or taken away. What was added has to be reported before the table is full.
+  void CountRecords(int64_t added) {
+    unreported_ += added;
+    if (added > 0 && !directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
+  }
 
   // ---- pool::SyncRider
   pool::Ride Board() override;
@@ -72,8 +79,12 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   void AskForGrace();
   Task<Done> ReadDirectory(fabric::Op& op);
   Task<Done> Activate(fabric::Op& op);
-  // Announces the next version: the new segment is made and zeroed first.
+  // Announces the next version: the new segments are made and zeroed first.
   Task<Done> Resize(fabric::Op& op);
+  // Versions to go by the next resize.
+  uint32_t StepsToGo() const;
+  // False: there is no room.
+  Task<bool> MakeSegments(fabric::Op& op, uint32_t steps, std::vector<fabric::FarAddr>& made);
   Task<bool> TakePreparation(fabric::Op& op);
   Task<fabric::FarAddr> MakeSegment(fabric::Op& op, size_t segment);
 

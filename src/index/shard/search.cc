@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "index/shard/draft.h"
 #include "index/shard/mutants.h"
+#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -22,57 +23,87 @@ using fabric::Read;
 // first and the last sample: a key that is not in the lines that were read was deleted or not yet inserted at one of them.
 // The pin keeps what was found.
 Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
   const KeyHash hash(Hash64(AsBytes(key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
-  if (part.NeedsAttention()) co_await part.Attend(op);
-
-  const uint64_t number = hash.number(Place::kLevel1);
+  std::optional<pool::PoolClient::Pin> pin(pool_.Begin());
   Bucket bucket;
-  BlockBuffer buffer;
-  std::optional<Entry> guess;
-  if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
-  const std::span<std::byte> lines = std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
-  if (part.directory().announced) {
-    guess.reset();
-    co_await ReadBucket(op, part, number, bucket);
-  } else {
+  bool found = false;
+  bool decided = !part.NeedsAttention() && !part.directory().announced;
+  if (decided) {
+    const uint64_t number = hash.number(Place::kLevel1);
+    BlockBuffer buffer;
+    std::optional<Entry> guess;
+    if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
     bucket.unit = UnitOf(shape(), number, part.directory().version);
+    const std::span<std::byte> lines = std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
     if (guess.has_value()) {
       const FarAddr block(part.node(), guess->offset());
-      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines), ForBlock(Read(block, buffer.Resize(guess->bytes()))));
+      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines),
+                          ForBlock(Read(block, buffer.Resize(guess->bytes()))));
     } else {
       co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines));
     }
     const std::span<const Line> read = std::span(bucket.lines).first(shape().lines());
-    if (Judge(part, number, bucket.unit, read) == Verdict::kDecides) {
-      bucket.version = read[0].version();
-    } else {
-      guess.reset();
-      co_await ReadBucket(op, part, number, bucket);
+    decided = Judge(part, number, bucket.unit, read) == Verdict::kDecides;
+    bucket.version = read[0].version();
+    if (decided) {
+      const uint64_t tag = TagOf(shape(), number, bucket.version);
+      for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value() && !found;
+           slot = FindTag(bucket, shape(), tag, *slot + 1)) {
+        const Entry entry = bucket.entry(*slot).WithFlag(false);
+        // INVARIANT shard/9: the block was not reused since the entry was seen, and the entry is still there.
+        if (!guess.has_value() || entry != *guess) co_await ReadBlock(op, part.node(), entry, buffer);
+        const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+        if (!view.ok()) co_return view.error();
+        guess.reset();  // the buffer is used for the next one
+        if (view->key != key && !Mutant(kTagIsKey)) continue;
+        value.assign(view->value);
+        found = true;
+        if (locations_.enabled()) locations_.Remember(hash.hash(), entry, pin->epoch(part.node()));
+      }
     }
   }
-
-  const uint64_t tag = TagOf(shape(), number, bucket.version);
-  bool found = false;
-  for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value() && !found;
-       slot = FindTag(bucket, shape(), tag, *slot + 1)) {
-    const Entry entry = bucket.entry(*slot).WithFlag(false);
-    // INVARIANT shard/9: the block was not reused since the entry was seen, and the entry is still there.
-    if (!guess.has_value() || entry != *guess) co_await ReadBlock(op, part.node(), entry, buffer);
-    const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
-    if (!view.ok()) co_return view.error();
-    guess.reset();  // the buffer is used for the next one
-    if (view->key != key && !Mutant(kTagIsKey)) continue;
-    value.assign(view->value);
-    found = true;
-    if (locations_.enabled()) locations_.Remember(hash.hash(), entry, pin.epoch(part.node()));
-  }
   // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
-  if (!found && bucket.overflow()) found = co_await SearchOverflow(op, part, hash, key, value);
+  if (decided && !found && bucket.overflow()) {
+    const Result<bool> searched = co_await SearchOverflow(op, part, hash, key, value).Outcome();
+    decided = searched.ok() || searched.error().code() != ErrorCode::kContended;
+    if (decided && !searched.ok()) co_return searched.error();
+    if (decided) found = *searched;
+  }
+  if (!decided) {
+    pin.reset();
+    found = co_await SearchPatiently(op, part, hash, key, value);
+  }
   op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
+}
+
+Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                  std::string& value) {
+  Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
+  for (Patience patience(pool_, part.node(), options_.backoff); !found.ok() && patience.Allows(found.error());) {
+    co_await patience.Wait(op);
+    found = co_await SearchPinned(op, part, hash, key, value).Outcome();
+  }
+  if (!found.ok()) co_return found.error();
+  co_return *found;
+}
+
+Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                               std::string& value) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  if (part.NeedsAttention()) co_await part.Attend(op);
+  View view;
+  BlockBuffer buffer;
+  co_await ReadBucket(op, part, hash.number(Place::kLevel1), view.bucket);
+  std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, key, buffer);
+  if (!found.has_value() && view.bucket.overflow()) {
+    co_await ReadOverflows(op, part, hash, view);
+    found = co_await FindInOverflows(op, part, hash, view, key, buffer);
+  }
+  if (found.has_value()) value.assign(found->value);
+  co_return found.has_value();
 }
 
 Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
@@ -88,7 +119,15 @@ Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, s
 // The key's slot and value, from a view with all levels.
 Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const KeyHash& hash, const View& view,
                                                  std::string_view key, BlockBuffer& buffer) {
-  const Bucket& bucket = view.bucket;
+  std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, key, buffer);
+  if (!found.has_value() && view.bucket.overflow())
+    found = co_await FindInOverflows(op, part, hash, view, key, buffer);
+  co_return found;
+}
+
+Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, const KeyHash& hash,
+                                                      const Bucket& bucket, std::string_view key,
+                                                      BlockBuffer& buffer) {
   const uint64_t tag = TagOf(shape(), hash.number(Place::kLevel1), bucket.version);
   for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value();
        slot = FindTag(bucket, shape(), tag, *slot + 1)) {
@@ -98,9 +137,7 @@ Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const 
     const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
     if (value.has_value()) co_return Found{.slot = at, .value = *value};
   }
-  if (!bucket.overflow()) co_return std::nullopt;
-  const std::optional<Found> found = co_await FindInOverflows(op, part, hash, view, key, buffer);
-  co_return found;
+  co_return std::nullopt;
 }
 
 Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part, const KeyHash& hash, const View& view,

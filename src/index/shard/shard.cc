@@ -89,7 +89,7 @@ Task<FarAddr> ShardEngine::MakeFirstSegment(Op& op, pool::Allocator& allocator) 
 Task<FarAddr> ShardEngine::MakeRoot(Op& op, pool::Allocator& allocator, FarAddr segment) {
   const FarAddr at = co_await allocator.Allocate(op, sizeof(Root));
   Root root{};
-  root.line.state = StateWord(Phase::kSteady, 1);
+  root.line.state = StateWord::Steady(1);
   root.segments[0] = segment.offset;
   co_await op.InOrder(Unreachable(WriteObject(at, root)));
   co_return at;

@@ -68,6 +68,9 @@ class Table final : public Index {
     Overflow first;
     Overflow second;
     bool has_second = false;  // the two choices are different lines
+    // Of the units that the choices will move to, if a resize is announced and they were read: version 0 until then.
+    Line first_new;
+    Line second_new;
   };
   struct Found {
     Slot slot;
@@ -85,10 +88,17 @@ class Table final : public Index {
   const Shape& shape() const { return options_.shape; }
 
   // ---- search (search.cc)
+  // Wherever its bucket has come to, in one or several attempts.
+  Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                             std::string& value);
+  Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                          std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                             std::string& value);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
+                                          std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                              std::string_view key, BlockBuffer& buffer);
   Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
@@ -123,22 +133,38 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
+  // Some attempts under one pin; kContended if there should be more under another.
+  Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
+                             Changed& changed);
   Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
                           Changed& changed);
+  // The same in careful mode: what is in level 1, or belongs there, is changed under a lock that is taken by the trip
+  // that reads it. Nothing: it is not so simple.
+  Task<std::optional<Attempt>> TryModifyLocked(fabric::Op& op, const Change& change, Partition& part,
+                                               const KeyHash& hash, Draft& draft, Changed& changed);
+  Task<std::optional<Attempt>> ModifyUnderLock(fabric::Op& op, const Change& change, Partition& part,
+                                               const KeyHash& hash, View& view, Draft& draft, Changed& changed);
+  // What the change makes of the value that was found; and the block for it, if there is one.
+  Task<Decision> DecideAndPrepare(fabric::Op& op, const Change& change, const KeyHash& hash,
+                                  std::optional<std::string_view> value, Draft& draft, Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
-                        Draft& draft, const BlockBuffer& buffer);
+                        Draft& draft, const BlockBuffer& buffer, bool locked);
   Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
                        Draft& draft);
-  // CAS of an entry, in careful mode under the lock of its unit. True if it took effect.
-  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft);
+  // CAS of an entry, in careful mode under the lock of its unit: `locked` if it is held. True if it took effect.
+  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locked);
   Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
 
   // ---- inserts that are not appends (overflow.cc)
   Task<Attempt> InsertLocked(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key, Draft& draft);
   Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view, std::string_view key,
                                 Draft& draft);
-  bool IsUpToDate(const Partition& part, const View& view) const;
+  Task<Attempt> PlaceUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, Draft& draft);
+  Task<Done> LockView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  void UnlockView(fabric::Op& op, Partition& part, const View& view);
+  bool IsUpToDate(const Partition& part, const View& view, bool with_overflow) const;
+  Task<Done> BringOverflowsUpToDate(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view);
   // Into level 2 or 3; the lock of the key's unit is held.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                                    Place place, uint64_t locked, Draft& draft);
@@ -169,7 +195,8 @@ class Table final : public Index {
   void FreeUnwritten(Partition& part, Split& split);
 
   // ---- locks (lock.cc)
-  // Takes the lock of a unit, waiting for it if need be, and READs behind it in the same trip.
+  // Takes the lock of a unit and READs behind it in the same trip. kContended if it is held by somebody for longer than
+  // is worth waiting for with a pin.
   Task<Done> Lock(fabric::Op& op, Partition& part, uint64_t unit, std::vector<fabric::ReadIntoVerb> reads);
   // One attempt.
   Task<bool> TryLock(fabric::Op& op, Partition& part, uint64_t unit);

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "index/shard/draft.h"
+#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -22,14 +23,15 @@ using fabric::Read;
 
 namespace {
 
-constexpr int kMostAttempts = 1000;
 constexpr int kTornUntilHelp = 3;
+constexpr int kPausesPerLease = 16;
 
 }  // namespace
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  const Patience patience(pool_, part.node(), options_.backoff);
+  for (int attempt = 0;; ++attempt) {
     co_await op.InOrder(
         Read(part.BucketAt(unit), std::as_writable_bytes(lines)),
         Read(part.OverflowAt(unit), std::as_writable_bytes(std::span(&raw.overflow.line, 1))));
@@ -44,10 +46,12 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
     }
     if (attempt % kTornUntilHelp == kTornUntilHelp - 1) {
       const bool is_new = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
-      co_await Help(op, part, unit, is_new);
+      const Result<Done> helped = co_await Help(op, part, unit, is_new).Outcome();
+      if (!helped.ok() && !patience.Allows(helped.error())) co_return helped.error();
+      // The caller's pin stays; whoever walks is not in anybody's way.
+      if (!helped.ok()) co_await op.Pause(pool_.member(part.node()).options().lease / kPausesPerLease);
     }
   }
-  co_return Error(ErrorCode::kContended, fmt::format("unit {} changed {} times while it was read", unit, kMostAttempts));
 }
 
 std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const {
@@ -84,7 +88,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
     co_await part->Refresh(op);
     // READ once more: the directory has where the segments begin, the root where they were allocated.
     const Root root = co_await op.InOrder(Read<Root>(part->root()));
-    const size_t segments = shape().segments(part->directory().newest());
+    const size_t segments = shape().segments(part->directory().newest);
     for (size_t segment = 0; segment < segments; ++segment)
       reach.Mark(FarAddr(part->node(), root.segments[segment]), shape().SegmentBytes(segment));
     for (uint64_t unit = 0; unit < shape().units(part->directory().version); ++unit)

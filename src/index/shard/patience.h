@@ -1,0 +1,51 @@
+// How long an operation that meets others goes on trying.
+//
+// An operation that has to wait starts anew: without its pin, and with a sync if one is due. Otherwise those who wait for a
+// lock would keep a resize from its grace, while everybody waits for the lock because the table cannot grow.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "fabric/op.h"
+#include "farside/result.h"
+#include "farside/task.h"
+#include "pool/client.h"
+
+namespace farside::index::shard {
+
+class Patience {
+ public:
+  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff)
+      : pool_(pool), lease_(pool.member(node).options().lease), backoff_(backoff), began_(pool.client().Now()) {}
+
+  // Whether an attempt that ended with this error is worth another one. A dead holder of a lock costs a lease, and one
+  // that dies while it finishes what another has left costs one more.
+  bool Allows(const Error& error) const {
+    return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
+  }
+  // The longer it has waited, the longer it pauses: a fraction of that, so that it does not wait much longer than it has to.
+  // But not for long, if it is not for somebody who is dead: others may wait for this client to sync. No pin may be held.
+  Task<Done> Wait(fabric::Op& op) {
+    op.CountRetry();
+    const Nanos waited = pool_.client().Now() - began_;
+    const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
+    co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(longest, backoff_)));
+    pool_.RequestSync();
+    co_await pool_.Maintain(op);
+    co_return Done{};
+  }
+
+ private:
+  static constexpr int kPausesPerWait = 8;
+  static constexpr int kPausesPerLease = 64;
+  static constexpr Nanos kLongestPause = std::chrono::microseconds(50);
+  static constexpr int kMostLeases = 16;
+
+  pool::PoolClient& pool_;
+  const Nanos lease_;
+  const Nanos backoff_;
+  const Nanos began_;
+};
+
+}  // namespace farside::index::shard
