@@ -44,7 +44,7 @@ std::string RowsText(const std::vector<Row>& rows, const Paint& paint, bool unic
     metric = std::max(metric, row.metric.size());
     ours = std::max(ours, Format(row.unit, row.ours).size());
   }
-  std::string text = paint.Dim(fmt::format("{:<{}}  {:>9}  {:>{}}   {:<12}", "metric", metric, "paper",
+  std::string text = paint.Dim(fmt::format("{:<{}}  {:>9}  {:>{}}   {}", "metric", metric, "paper",
                                            "ours", ours, "rule")) +
                      "\n";
   for (const Row& row : rows) {

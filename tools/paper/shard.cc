@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -110,9 +111,9 @@ constexpr std::array kTable4 = {
                     const double entries = 8.0 * static_cast<double>(t.plain.stats.slots);
                     return entries / static_cast<double>(t.plain.stats.index_bytes);
                   }},
-    Claim<Table4>{"client cache, directory", 2.36e6, Rule::Below(1000), Unit::kBytes,
+    Claim<Table4>{"client cache, directory", 2.36e6, Rule::Below(1024), Unit::kBytes,
                   [](const Table4& t) { return Detail(t.plain.stats, "directory bytes"); }},
-    Claim<Table4>{"client cache, all of it", kNotGiven, Rule::Below(1000), Unit::kBytes,
+    Claim<Table4>{"client cache, all of it", kNotGiven, Rule::Below(1024), Unit::kBytes,
                   [](const Table4& t) { return static_cast<double>(t.plain.stats.client_bytes); }},
     Claim<Table4>{"location cache, a location that was asked for", kNotGiven, Rule::AtMost(48), Unit::kBytes,
                   [](const Table4& t) {
@@ -316,15 +317,17 @@ Status AddOfRaw(std::string_view what, const BenchCommand& command, const std::o
 }
 
 Result<Report> RunFigure13(const Settings& settings) {
-  const uint64_t records = settings.Scaled(100'000, 3'000'000, 2000);
+  const uint64_t records = settings.Scaled(60'000, 3'000'000, 2000);
   BenchCommand search = OnCluster("c", records);
-  search.ops = settings.Scaled(300'000, 3'000'000, 10'000);
+  search.ops = settings.Scaled(200'000, 3'000'000, 10'000);
   search.warmup = settings.Scaled(20'000, 100'000, 1000);
   BenchCommand cached = search;
-  // Every client must have seen every record, or nearly.
-  cached.records = settings.Scaled(1000, 3000, 100);
+  // Every client must have seen every record, or nearly; so there are few of them, in a table that begins with room for
+  // them: many clients that insert a handful of records each do not notice soon that it should grow.
+  cached.records = settings.Scaled(2000, 20'000, 100);
   cached.warmup = cached.records * kClientsOfFigure13 * 5;
   cached.options["cache"] = std::to_string(16 * cached.records);
+  cached.options["buckets"] = std::to_string(std::bit_ceil(cached.records / cached.nodes / 48 + 1));
   const workload::Mix update{.name = "update", .percent = {0, 100, 0, 0}};
   Report report;
   if (Status added = AddOfRaw("search", search, {}, Rule::AtLeast(0.90), 2, settings, report); !added.ok())
