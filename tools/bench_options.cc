@@ -13,7 +13,7 @@
 #include "pool/layout.h"
 #include "pool/size_class.h"
 #include "pool/superblock.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 
 namespace farside::tools {
 namespace {
@@ -109,7 +109,7 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
   if (!fabric.ok()) return Refuse(fmt::format("--fabric: {}", fabric.error().message()));
   plan.fabric = *fabric;
   if (Status fits = CheckCombination(command, plan); !fits.ok()) return fits.error();
-  Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return engine.error();
   plan.engine_name = command.engine;
   plan.engine_options = command.options;
@@ -155,7 +155,7 @@ Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes, uint64_t t
                         {"bucket", std::to_string(bucket)},
                         {"block", std::to_string(block)},
                         {"trips", std::to_string(trips)}};
-  Result<std::shared_ptr<index::Engine>> engine = MakeEngine(raw.engine_name, raw.engine_options);
+  Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(raw.engine_name, raw.engine_options);
   if (!engine.ok()) return engine.error();
   raw.engine = std::move(*engine);
   raw.region_bytes = RegionBytes(raw);

@@ -9,7 +9,7 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "pool/reach.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 
 namespace farside::tools {
 namespace {
@@ -83,7 +83,7 @@ class Bencher {
       clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected), options));
       BenchClient& client = *clients_.back();
       const Result<Done> joined =
-          fabric::Run(client.client(), client.Join(MakeEngine, plan_.engine_name, plan_.engine_options));
+          fabric::Run(client.client(), client.Join(store::MakeEngine, plan_.engine_name, plan_.engine_options));
       if (!joined.ok()) return Explain(plan_, "set-up", joined.error());
     }
     return OkStatus();

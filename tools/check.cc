@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "fabric/sim/trace.h"
+#include "store/engines.h"
 #include "tools/check_report.h"
-#include "tools/engines.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -25,8 +25,8 @@ constexpr Nanos kPatience = std::chrono::milliseconds(500);
 constexpr uint64_t kMostTableBytes = 1 << 20;
 
 // Runs the named run once more, to look at it closely.
-void LookAt(const check::Subjects& engine, const CheckCommand& command, const check::RunName& name, bool traced,
-            CheckResult& result) {
+void LookAt(const check::Subjects& engine, const CheckCommand& command, const check::RunName& name,
+            bool traced, CheckResult& result) {
   Trace trace;
   result.shown = check::Replay(engine, command.campaign, name, traced ? &trace : nullptr);
   if (traced) result.trace = trace.lines();
@@ -64,12 +64,12 @@ std::string TextOf(const CheckCommand& command, const CheckResult& result) {
 
 // With the options that the user gave, or else with those under which small tables show most.
 Result<std::vector<std::shared_ptr<index::Engine>>> EnginesFor(const CheckCommand& command) {
-  Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return engine.error();
   if (!command.options.empty()) return std::vector{*engine};
   std::vector<std::shared_ptr<index::Engine>> engines;
   for (const index::OptionMap& options : (*engine)->stress_options())
-    engines.push_back(*MakeEngine(command.engine, options));
+    engines.push_back(*store::MakeEngine(command.engine, options));
   return engines;
 }
 

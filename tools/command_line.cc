@@ -19,7 +19,7 @@
 #include <CLI/Formatter.hpp>
 
 #include "base/bytes.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "tools/version.h"
 
 namespace farside::tools {
@@ -211,7 +211,7 @@ void ReadEngineOptions(const std::vector<std::string>& texts, index::OptionMap& 
 }
 
 void AddEngine(CLI::App& app, std::string& into, const std::string& about) {
-  app.add_option("--engine", into, fmt::format("{}: {}", about, EngineNames()))
+  app.add_option("--engine", into, fmt::format("{}: {}", about, store::EngineNames()))
       ->option_text("NAME")
       ->take_last();
 }
@@ -469,17 +469,19 @@ class Parser {
   }
 
   CommandLine InterpretCreate() const {
-    if (create_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    if (create_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return create_;
   }
 
   CommandLine InterpretBench() const {
-    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return bench_;
   }
 
   CommandLine InterpretCheck() const {
-    if (check_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", EngineNames()));
+    if (check_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
     return check_;
   }
 

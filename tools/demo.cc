@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "check/campaign.h"
+#include "store/engines.h"
 #include "tools/check.h"
 #include "tools/check_report.h"
 #include "tools/demo/parts.h"
-#include "tools/engines.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/version.h"
@@ -38,8 +38,8 @@ ExitCode ShowCampaign(const std::string& program, const Paint& paint, int number
   command.campaign.crash = true;
   std::vector<std::shared_ptr<index::Engine>> engines;
   std::vector<index::Engine*> subjects;
-  for (const index::OptionMap& options : (*MakeEngine(command.engine, {}))->stress_options()) {
-    engines.push_back(*MakeEngine(command.engine, options));
+  for (const index::OptionMap& options : (*store::MakeEngine(command.engine, {}))->stress_options()) {
+    engines.push_back(*store::MakeEngine(command.engine, options));
     subjects.push_back(engines.back().get());
   }
   CheckResult result;

@@ -12,8 +12,8 @@
 #include "fabric/sim/sim.h"
 #include "pool/open.h"
 #include "pool/superblock.h"
+#include "store/engines.h"
 #include "store/session.h"
-#include "tools/engines.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -35,7 +35,8 @@ constexpr uint64_t kEnoughMemlock = 1 * kGiB;
 
 Task<Done> PutAndGet(Client& client) {
   Op op(client, OpKind::kMaintenance);
-  const std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, MakeEngine, {});
+  const std::unique_ptr<store::Session> session =
+      co_await store::Session::Join(op, client, store::MakeEngine, {});
   {
     const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", "reference", {});
     Op put(client, OpKind::kInsert);

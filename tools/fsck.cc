@@ -16,7 +16,7 @@
 #include "pool/catalog.h"
 #include "pool/open.h"
 #include "pool/url.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "tools/fsck_report.h"
 #include "tools/json.h"
 #include "tools/output.h"
@@ -114,7 +114,7 @@ void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool
 
 void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walked& walked) {
   if (tables.empty()) return;
-  Result<PoolSession> session = PoolSession::Join(*pool.fabric, MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(*pool.fabric, store::MakeEngine);
   if (!session.ok()) {
     walked.complete = false;
     walked.findings.push_back({Severity::kNote, FarAddr(NodeId{0}, 0),

@@ -1,6 +1,6 @@
 // A pool that a command has open, and the command's session in it.
 //
-//   Result<PoolSession> pool = PoolSession::Open(url, {.read_only = true}, MakeEngine);
+//   Result<PoolSession> pool = PoolSession::Open(url, {.read_only = true}, store::MakeEngine);
 //   pool->Run([](Op& op, store::Session& session) { return session.tables().List(op); });
 //   pool->Leave();
 //

@@ -16,7 +16,7 @@
 #include "pool/catalog.h"
 #include "pool/open.h"
 #include "pool/url.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/pool_session.h"
@@ -120,7 +120,7 @@ struct Seen {
 };
 
 Result<Seen> LookAt(const OpenedPool& pool, const std::string& name) {
-  Result<PoolSession> session = PoolSession::Join(*pool.fabric, MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(*pool.fabric, store::MakeEngine);
   if (!session.ok()) return session.error();
   Result<TableInfo> info =
       session->Run([&](Op& op, store::Session& joined) { return FindTable(op, joined.pool(), name); });
@@ -149,7 +149,7 @@ ExitCode Show(const TableCommand& command) {
 
 // Joining and leaving: what a client does for the pool on the way, such as taking over what the dead have left.
 Status RehearseLeave(const OpenedPool& copy) {
-  Result<PoolSession> session = PoolSession::Join(*copy.fabric, MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(*copy.fabric, store::MakeEngine);
   if (!session.ok()) return session.error();
   return session->Leave();
 }
@@ -184,7 +184,7 @@ Result<std::optional<TableInfo>> Rehearse(const TableCommand& command, const Poo
 }
 
 Result<MadeTable> Make(const TableCommand& command) {
-  Result<PoolSession> session = PoolSession::Open(command.url, {}, MakeEngine);
+  Result<PoolSession> session = PoolSession::Open(command.url, {}, store::MakeEngine);
   if (!session.ok()) return session.error();
   MadeTable made;
   made.pool_made = session->pool().made;
@@ -201,7 +201,7 @@ Result<MadeTable> Make(const TableCommand& command) {
 }
 
 ExitCode Create(const TableCommand& command, const PoolUrl& url) {
-  const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(command.engine, command.options);
+  const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage(Called(command.verb), engine.error().message());
   if ((*engine)->measures_only()) {
     return WrongUsage(
@@ -244,7 +244,7 @@ Task<Done> DropTable(Op& op, store::Session& session, std::string name) {
 }
 
 Status DropIt(const TableCommand& command) {
-  Result<PoolSession> session = PoolSession::Open(command.url, {}, MakeEngine);
+  Result<PoolSession> session = PoolSession::Open(command.url, {}, store::MakeEngine);
   if (!session.ok()) return session.error();
   const Status dropped =
       session->Run([&](Op& op, store::Session& joined) { return DropTable(op, joined, command.name); });
@@ -257,7 +257,7 @@ Status DropIt(const TableCommand& command) {
 Status DropDamaged(const TableCommand& command) {
   const Status dropped = DropIt(command);
   if (dropped.ok() || dropped.error().code() != ErrorCode::kCorrupt) return dropped;
-  Result<PoolSession> next = PoolSession::Open(command.url, {}, MakeEngine);
+  Result<PoolSession> next = PoolSession::Open(command.url, {}, store::MakeEngine);
   const Status swept = next.ok() ? next->Leave() : Status(next.error());
   if (swept.ok()) return swept;
   return Error(swept.error().code(),

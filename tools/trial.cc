@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/engines.h"
+#include "store/engines.h"
 
 namespace farside::tools {
 namespace {
@@ -43,7 +43,7 @@ class TrialEngine final : public index::Engine {
 
 Result<std::shared_ptr<index::Engine>> MakeTrialEngine(std::string_view name,
                                                        const index::OptionMap& options) {
-  Result<std::shared_ptr<index::Engine>> engine = MakeEngine(name, options);
+  Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(name, options);
   if (!engine.ok()) return engine;
   return std::shared_ptr<index::Engine>(std::make_shared<TrialEngine>(std::move(*engine)));
 }

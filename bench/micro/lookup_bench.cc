@@ -25,7 +25,7 @@
 #include "pool/open.h"
 #include "store/session.h"
 #include "tests/unit/base/heap_count.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "workload/records.h"
 
 namespace farside {
@@ -88,7 +88,7 @@ class Engine {
  public:
   explicit Engine(uint64_t records) {
     const uint64_t nodes = (records + kRecordsPerNode - 1) / kRecordsPerNode;
-    if (tools::MakeEngine(name_, {}).ok()) {
+    if (store::MakeEngine(name_, {}).ok()) {
       nodes_ = 1;
     } else {
       name_ = "reference";
@@ -125,7 +125,7 @@ class Engine {
  private:
   Task<Done> Join() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, tools::MakeEngine, {});
+    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "lookup", name_, options_));
     co_return Done{};
   }

@@ -77,7 +77,8 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   return Run(subjects.For(run.seed), MakeWorkload(run.seed, shape), std::move(sim));
 }
 
-CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options, const Progress& progress) {
+CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options,
+                           const Progress& progress) {
   CampaignReport report;
   const auto enough = [&] { return options.stop_at_first && report.violations > 0; };
   for (uint64_t i = 0; i < options.seeds && !enough(); ++i) {

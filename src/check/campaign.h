@@ -69,7 +69,8 @@ using Progress = std::function<void(const CampaignReport&)>;
 // What is checked: an engine, with one set of options or with several in turn, from seed to seed.
 class Subjects {
  public:
-  Subjects(index::Engine& engine) : engines_{&engine} {}  // NOLINT(google-explicit-constructor): the usual case
+  Subjects(index::Engine& engine)
+      : engines_{&engine} {}  // NOLINT(google-explicit-constructor): the usual case
   explicit Subjects(std::vector<index::Engine*> engines) : engines_(std::move(engines)) {}
   index::Engine& For(uint64_t seed) const { return *engines_[seed % engines_.size()]; }
 

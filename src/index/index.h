@@ -5,18 +5,17 @@
 // never an error. Every operation says through `op.End` what it turned out to be.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "fabric/address.h"
 #include "fabric/op.h"
+#include "farside/record.h"
 #include "farside/result.h"
 #include "farside/task.h"
 #include "pool/client.h"
@@ -28,26 +27,9 @@ namespace farside::index {
 // key absent.
 enum class PutOutcome : uint8_t { kInserted, kReplaced, kNotTold };
 
-struct Record {
-  std::string key;
-  std::string value;
-};
-
-// How far a walk through all records has come. Starts as {}; what is in it is the engine's business.
-struct Cursor {
-  std::array<uint64_t, 4> position{};
-};
-
-// What a table holds and takes.
-struct TableStats {
-  uint64_t records = 0;
-  uint64_t slots = 0;         // entries that the index has room for
-  uint64_t index_bytes = 0;   // of far memory, without the blocks of keys and values
-  uint64_t block_bytes = 0;   // of far memory: keys and values with their headers, as they were asked for
-  uint64_t client_bytes = 0;  // of this client's memory: caches
-  // What only this engine can tell, by name: "share in level 1" 0.977
-  std::vector<std::pair<std::string, double>> details;
-};
+using farside::Cursor;
+using farside::Record;
+using farside::TableStats;
 
 class Index {
  public:

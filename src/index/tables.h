@@ -43,6 +43,9 @@ class Tables {
   Task<OpenTable> CreateOrOpen(fabric::Op& op, std::string name, std::string engine, OptionMap options);
   // With the options that it was made with; those that change no bytes have their defaults.
   Task<OpenTable> Open(fabric::Op& op, std::string name);
+  // A table that another client of this process has open, with the options that it was opened with: no trips, but the
+  // first Validate asks whether it is still there.
+  Result<OpenTable> OpenKnown(const pool::TableInfo& info, const OptionMap& options);
   // Fails with kNotFound if the table was dropped since it was opened. Costs a trip only if the catalog has changed;
   // to be awaited before an operation begins.
   Task<Done> Validate(fabric::Op& op, OpenTable& table);

@@ -85,6 +85,8 @@ class Allocator {
   std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
   // Claims memory if need be. kOutOfMemory if there is none.
   Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
+  // Others may have given something back: the next search for room looks everywhere, however recent the last one was.
+  void ExpectRoom() { no_room_since_.reset(); }
   // Frees a block that nobody else ever saw. `bytes` as it was allocated; so everywhere below.
   void FreeUnpublished(fabric::FarAddr block, uint64_t bytes);
 

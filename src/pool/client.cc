@@ -50,7 +50,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
       co_return outcome.error();
     }
     node.published = node.membership.known_epoch();
-    node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->AskForGrace(asking); });
+    node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->KeepUp(asking); });
   }
   joined->NewGeneration();
   joined->last_round_ = client.Now();
@@ -84,9 +84,19 @@ void PoolClient::End(Generation& generation) {
 // Operations that begin from now on know the epochs of the last sync.
 void PoolClient::NewGeneration() {
   Generation generation;
+  if (!spare_.empty()) {
+    generation.epochs = std::move(spare_.back());
+    spare_.pop_back();
+    generation.epochs.clear();
+  }
   for (const auto& node : nodes_) generation.epochs.push_back(node->membership.known_epoch());
   generations_.push_back(std::move(generation));
-  while (generations_.size() > 1 && generations_.front().in_flight == 0) generations_.pop_front();
+  while (generations_.size() > 1 && generations_.front().in_flight == 0) DropOldestGeneration();
+}
+
+void PoolClient::DropOldestGeneration() {
+  spare_.push_back(std::move(generations_.front().epochs));
+  generations_.pop_front();
 }
 
 // INVARIANT pool/1: detached verbs belong to operations that have ended; they must have landed before their
@@ -101,10 +111,15 @@ Task<Done> PoolClient::DrainDetached(Op& op) {
 Task<Done> PoolClient::Sync(Op& op, bool raise) {
   co_await DrainDetached(op);
   while (generations_.size() > 1 && generations_.front().in_flight == 0 && !client_.HasUnawaited()) {
-    generations_.pop_front();
+    DropOldestGeneration();
   }
-  const std::vector<uint64_t> oldest =
-      Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
+  // A copy: another sync of this client may drop the generation while this one waits.
+  std::vector<uint64_t> oldest;
+  if (!spare_.empty()) {
+    oldest = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  oldest = Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
   for (auto& node : nodes_) {
     const uint64_t epoch = oldest[Index(node->membership.node())];
     // Operations in flight may have unlinked what they have not retired yet.
@@ -121,6 +136,7 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
       if (waiting.stamp == kUnstamped) waiting.stamp = known;
     }
   }
+  spare_.push_back(std::move(oldest));
   NewGeneration();
   co_return Done{};
 }
@@ -130,6 +146,11 @@ bool PoolClient::MaintenanceDue() const { return sync_requested_ || RoundDue(); 
 bool PoolClient::RoundDue() const {
   return since_round_ >= options_.operations_per_sync ||
          client_.Now() - last_round_ >= options_.lease.lease / kSyncsPerLease;
+}
+
+bool PoolClient::RepairDue() const {
+  return walk_ && std::any_of(nodes_.begin(), nodes_.end(),
+                              [](const auto& node) { return node->allocator.SweepDue(); });
 }
 
 bool PoolClient::NeedsGrace() const {
@@ -142,6 +163,7 @@ bool PoolClient::NeedsGrace() const {
 Task<Done> PoolClient::MoveOn(Op& op) {
   since_round_ = 0;
   last_round_ = client_.Now();
+  sync_requested_ = false;
   co_await Sync(op, /*raise=*/NeedsGrace());
   for (auto& node : nodes_) {
     RegistryView view = co_await node->membership.LookAround(op);
@@ -174,7 +196,7 @@ Task<Done> PoolClient::Maintain(Op& op) {
   co_return Done{};
 }
 
-Task<Done> PoolClient::AskForGrace(Op& op) {
+Task<Done> PoolClient::KeepUp(Op& op) {
   if (maintaining_) co_return Done{};
   const ScopedFlag busy(maintaining_);
   co_await MoveOn(op);
@@ -267,8 +289,7 @@ Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
   for (int round = 0; round < kMostGraceRounds; ++round) {
     co_await Maintain(op);
-    const bool sweep_due = walk_ && std::any_of(nodes_.begin(), nodes_.end(),
-                                                [](const auto& node) { return node->allocator.SweepDue(); });
+    const bool sweep_due = RepairDue();
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
     const bool burying =

@@ -79,8 +79,18 @@ class PoolClient {
   Task<Done> Sync(fabric::Op& op, bool raise);
   // Whether enough has happened, or enough time passed, for Maintain.
   bool MaintenanceDue() const;
+  // The same without a look at the clock, for who has somebody else to watch the time.
+  bool MaintenanceDueByCount() const {
+    return sync_requested_ || since_round_ >= options_.operations_per_sync;
+  }
   // Sync, then whatever is due: giving back what is past its grace, callbacks, adoption of the dead.
   Task<Done> Maintain(fabric::Op& op);
+  // Maintain, but for what the dead have left, which can take leases: some trips, and no pauses.
+  Task<Done> KeepUp(fabric::Op& op);
+  // Whether something that this client has unlinked waits for others to move on.
+  bool NeedsGrace() const;
+  // Whether the dead may have left something in memory that this client owns; Maintain looks for it.
+  bool RepairDue() const;
 
   // Calls `callback` in some later Maintain, when every client that was live at this call has moved past it: no
   // operation that began before this call is in flight any more.
@@ -133,14 +143,12 @@ class PoolClient {
   Task<Done> Beat(fabric::Op& op, size_t nodes);
   void End(Generation& generation);
   void NewGeneration();
-  bool NeedsGrace() const;
   // Whether it is time for more than a sync.
   bool RoundDue() const;
+  void DropOldestGeneration();
   Task<Done> DrainDetached(fabric::Op& op);
   // Sync, look around, give back what is past its grace. One at a time.
   Task<Done> MoveOn(fabric::Op& op);
-  // For an allocator that has run out of memory.
-  Task<Done> AskForGrace(fabric::Op& op);
   // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);
@@ -158,7 +166,8 @@ class PoolClient {
   uint64_t since_round_ = 0;
   Nanos last_round_{0};
   bool sync_requested_ = false;
-  bool maintaining_ = false;  // a MoveOn or more is under way
+  bool maintaining_ = false;                  // a MoveOn or more is under way
+  std::vector<std::vector<uint64_t>> spare_;  // epochs of generations that are gone, for their memory
   Walk walk_;
 };
 

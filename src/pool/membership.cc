@@ -102,7 +102,9 @@ void Membership::Learn(const Control& read) {
 }
 
 Task<RegistryView> Membership::LookAround(Op& op) {
-  std::vector<ClientSlot> slots(geometry_.client_slots);
+  // The memory of the last look; a second one at the same time gets its own.
+  std::vector<ClientSlot> slots = std::move(looked_at_);
+  slots.resize(geometry_.client_slots);
   const Nanos asked = client_.Now();
   co_await op.InOrder(
       ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
@@ -128,6 +130,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
         break;
     }
   }
+  looked_at_ = std::move(slots);
   co_return view;
 }
 

@@ -138,6 +138,7 @@ class Membership {
   uint64_t heartbeat_ = 0;
   Control control_{};
   std::map<uint32_t, Watch> watches_;
+  std::vector<ClientSlot> looked_at_;  // what LookAround has read, for its memory
 };
 
 }  // namespace farside::pool

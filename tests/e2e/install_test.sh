@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Given a build tree. When it is installed to a scratch prefix, and that prefix is then moved.
-# Expect that a small program builds and runs against it by find_package(farside) and by pkg-config.
+# Expect that a small program and the examples build and run against it by find_package(farside), and by pkg-config.
 set -euo pipefail
 
 if [[ -n ${FARSIDE_SANITIZE:-} ]]; then
@@ -63,3 +63,30 @@ export PKG_CONFIG_PATH=${pc%/*}
 read -r -a flags < <(pkg-config --cflags --libs farside)
 "${CXX:-c++}" -std=c++20 main.cc -o by_pkg_config "${flags[@]}"
 [[ $(./by_pkg_config) == linked ]]
+
+# The examples are programs of a stranger: they know the installed library only.
+cmake -G Ninja -S "$FARSIDE_SOURCE/examples" -B examples -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug
+cmake --build examples
+
+run() {
+  echo "== $1"
+  "./examples/$1" | tee "$1.out"
+}
+expect_line() {
+  grep -qxF "$2" "$1.out" || {
+    echo "$1 does not say: $2"
+    exit 1
+  }
+}
+run hello
+expect_line hello 'The capital of Japan is Tokyo.'
+expect_line hello '  France -> Paris'
+run counters
+expect_line counters '4 threads counted to 4000.'
+run batch
+expect_line batch '  found 60 of 61'
+expect_line batch 'a copy of nothing: absent is not there'
+
+# pkg-config knows all that the whole library needs, not only what a small program does.
+"${CXX:-c++}" -std=c++20 "$FARSIDE_SOURCE/examples/hello.cc" -o hello_by_pkg_config "${flags[@]}"
+./hello_by_pkg_config >/dev/null

@@ -110,8 +110,10 @@ void TellTheStory(const Trace& trace, std::string_view value, const Paint& paint
 Status ShowCrash(const Paint& paint, int number) {
   Print(Heading(paint, number, "A client dies while it holds a lock"));
   Print(
-      "In the simulator a fault can be put at any verb. The engine is reference, which is made to be simple:\n"
-      "every change takes the lock of its bucket, by a compare-and-swap of some bits (MCAS). This is from the\n"
+      "In the simulator a fault can be put at any verb. The engine is reference, which is made to be "
+      "simple:\n"
+      "every change takes the lock of its bucket, by a compare-and-swap of some bits (MCAS). This is from "
+      "the\n"
       "trace.\n\n");
   Trace trace;
   SimFabric world({.region_bytes = {kSimulatedBytes}, .chaos = fabric::sim::Chaos::Calm(), .trace = &trace});

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "fabric/op.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 
 namespace farside::tools::demo {
 
@@ -12,7 +12,7 @@ using fabric::OpKind;
 
 Task<Done> Settle(Guest& guest, std::string engine, pool::ClientOptions options) {
   Op op(*guest.client, OpKind::kMaintenance);
-  guest.session = co_await store::Session::Join(op, *guest.client, MakeEngine, options);
+  guest.session = co_await store::Session::Join(op, *guest.client, store::MakeEngine, options);
   index::OpenTable table = co_await guest.session->tables().CreateOrOpen(op, "demo", std::move(engine), {});
   guest.table = std::make_unique<index::OpenTable>(std::move(table));
   co_return Done{};

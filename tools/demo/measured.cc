@@ -105,8 +105,10 @@ Status ShowEngines(const Paint& paint, int number) {
   const std::array contestants = {Contestant{"shard", {}}, Contestant{"reference", {{"buckets", "4000"}}}};
   Print(Heading(paint, number, "The engines side by side"));
   Print(
-      "YCSB workload b (95 % reads, 5 % updates, some keys much more often than others) on 20,000 records, by\n"
-      "32 clients on four machines, simulated. raw is the limit: it does what a perfect index would do with the\n"
+      "YCSB workload b (95 % reads, 5 % updates, some keys much more often than others) on 20,000 records, "
+      "by\n"
+      "32 clients on four machines, simulated. raw is the limit: it does what a perfect index would do with "
+      "the\n"
       "bytes that shard reads, and remembers nothing. reference cannot grow, so it got its 4,000 buckets\n"
       "beforehand.\n\n");
   Lines lines;

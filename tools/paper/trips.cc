@@ -10,9 +10,9 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "pool/open.h"
+#include "store/engines.h"
 #include "store/session.h"
 #include "tools/bench_options.h"
-#include "tools/engines.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {
@@ -80,7 +80,7 @@ class Meter {
 
   Task<Done> Join() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, MakeEngine, {});
+    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "paper", plan_.engine, plan_.options));
     co_return Done{};
   }

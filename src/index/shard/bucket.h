@@ -84,7 +84,8 @@ inline std::optional<size_t> FindEmpty(const Overflow& overflow, const Shape& sh
 }
 inline size_t CountEmpty(const Overflow& overflow, const Shape& shape) {
   size_t empty = 0;
-  for (size_t slot = 0; slot < overflow.slots(shape); ++slot) empty += overflow.line.entries[slot].empty() ? 1 : 0;
+  for (size_t slot = 0; slot < overflow.slots(shape); ++slot)
+    empty += overflow.line.entries[slot].empty() ? 1 : 0;
   return empty;
 }
 

@@ -52,12 +52,12 @@ Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition
     if (outcome == Attempt::kDone) co_return outcome;
     op.CountRetry();
   }
-  co_return Error(ErrorCode::kContended, fmt::format("others changed the bucket in {} attempts; retry later",
-                                                     kEagerAttempts));
+  co_return Error(ErrorCode::kContended,
+                  fmt::format("others changed the bucket in {} attempts; retry later", kEagerAttempts));
 }
 
-Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
-                                      Changed& changed) {
+Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                      Draft& draft, Changed& changed) {
   if (part.directory().announced && !Mutant(kNoCarefulMode)) {
     const std::optional<Attempt> locked = co_await TryModifyLocked(op, change, part, hash, draft, changed);
     if (locked.has_value()) co_return *locked;
@@ -76,14 +76,15 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
-  const Attempt replaced =
-      co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/false);  // trip 2
+  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer,
+                                            /*locked=*/false);  // trip 2
   if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
   co_return replaced;
 }
 
 Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHash& hash,
-                                       std::optional<std::string_view> value, Draft& draft, Changed& changed) {
+                                       std::optional<std::string_view> value, Draft& draft,
+                                       Changed& changed) {
   const Result<Decision> decision = Decide(change, value);
   if (!decision.ok()) co_return decision.error();
   changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
@@ -95,7 +96,8 @@ Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHa
 }
 
 Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
-                                                           const KeyHash& hash, Draft& draft, Changed& changed) {
+                                                           const KeyHash& hash, Draft& draft,
+                                                           Changed& changed) {
   View view;
   co_await LockView(op, part, hash, view);  // trip 1
   const Result<std::optional<Attempt>> outcome =
@@ -122,8 +124,8 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (!decision.applied) co_return Attempt::kDone;
   // The directory may have gone on while a block was read: the unit is still locked, and as it was.
   if (found.has_value()) {
-    const Attempt replaced =
-        co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer, /*locked=*/true);  // trip 2
+    const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer,
+                                              /*locked=*/true);  // trip 2
     if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
     co_return replaced;
   }
@@ -143,8 +145,8 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   co_return inserted;
 }
 
-Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
-                                    Draft& draft, const BlockBuffer& buffer, bool locked) {
+Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot,
+                                    bool removes, Draft& draft, const BlockBuffer& buffer, bool locked) {
   if (slot.version != part.directory().version && !locked) {
     co_await SplitFor(op, part, slot.place, hash.number(slot.place));
     co_return Attempt::kRetry;
@@ -169,8 +171,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
 }
 
 // The key is not in the view.
-Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
-                                   Draft& draft) {
+Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                   std::string_view key, Draft& draft) {
   const Bucket& bucket = view.bucket;
   if (bucket.version != part.directory().version) {
     const bool inserted = co_await SplitWith(op, part, hash, bucket, draft);
@@ -197,7 +199,8 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
 
-Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locked) {
+Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
+                            bool locked) {
   // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
   if (locked || !part.directory().announced || Mutant(kNoCarefulMode)) {
@@ -269,7 +272,8 @@ Task<bool> Table::Delete(Op& op, std::string_view key) {
   co_return changed.applied;
 }
 
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected, std::string_view desired) {
+Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
+                                std::string_view desired) {
   Change change(ChangeKind::kCompareAndSet, key);
   change.expected = expected;
   change.value = desired;

@@ -161,8 +161,8 @@ class StateWord {
 
  private:
   constexpr StateWord(Phase phase, uint32_t version, uint32_t steps, pool::Owner owner)
-      : word_(PhaseBits::Set(0, static_cast<uint64_t>(phase)) | Version::Set(0, version) | Steps::Set(0, steps) |
-              OwnerBits::Set(0, owner.bits())) {}
+      : word_(PhaseBits::Set(0, static_cast<uint64_t>(phase)) | Version::Set(0, version) |
+              Steps::Set(0, steps) | OwnerBits::Set(0, owner.bits())) {}
 
   uint64_t word_ = 0;
 };
@@ -178,7 +178,8 @@ static_assert(sizeof(RootLine) == pool::kLine);
 // What every client READs of a table when it opens it, and when it was resized.
 struct Root {
   RootLine line;
-  std::array<uint64_t, kMostSegments> segments;  // offsets as allocated; written before their version is announced
+  std::array<uint64_t, kMostSegments>
+      segments;  // offsets as allocated; written before their version is announced
 };
 static_assert(sizeof(Root) == 384);
 inline constexpr uint64_t kRecordsOffset = offsetof(RootLine, records);
@@ -212,7 +213,9 @@ struct Shape {
   uint32_t slots = 64;          // used in a bucket of level 1
   uint32_t overflow_slots = 8;  // used in a line of level 2
 
-  constexpr size_t lines() const { return std::bit_ceil((size_t{slots} + kSlotsPerLine - 1) / kSlotsPerLine); }
+  constexpr size_t lines() const {
+    return std::bit_ceil((size_t{slots} + kSlotsPerLine - 1) / kSlotsPerLine);
+  }
   constexpr uint64_t bucket_bytes() const { return lines() * pool::kLine; }
   constexpr uint64_t units(uint32_t version) const { return uint64_t{1} << (initial_bits + version - 1); }
   // Entries that levels 1 and 2 have room for.

@@ -24,7 +24,8 @@ std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_by
 
 }  // namespace
 
-Table::Verdict Table::Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) const {
+Table::Verdict Table::Judge(const Partition& part, uint64_t number, uint64_t unit,
+                            std::span<const Line> lines) const {
   const std::optional<uint32_t> version = Mutant(kTornAccepted) ? lines[0].version() : VersionOf(lines);
   if (!version.has_value()) return Verdict::kTorn;
   if (*version == 0) return Verdict::kAbove;
@@ -44,7 +45,9 @@ std::optional<uint64_t> Table::NewUnitOf(const Partition& part, uint64_t number)
 // Goes up from the unit of the newest version to the one that it will be split from, until one of them decides.
 Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
                            uint64_t& unit) {
-  const auto at = [&](uint64_t of) { return place == Place::kLevel1 ? part.BucketAt(of) : part.OverflowAt(of); };
+  const auto at = [&](uint64_t of) {
+    return place == Place::kLevel1 ? part.BucketAt(of) : part.OverflowAt(of);
+  };
   uint32_t level = part.directory().version;
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -70,9 +73,10 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
         if (Mutant(kUnsplitIsEmpty)) co_return Done{};
         while (level > 1 && UnitOf(shape(), number, level) == unit) --level;
         if (UnitOf(shape(), number, level) == unit) {
-          co_return Error(ErrorCode::kCorrupt,
-                          fmt::format("unit {} of the shard table on node {} was never written; run farside fsck", unit,
-                                      fabric::Index(part.node())));
+          co_return Error(
+              ErrorCode::kCorrupt,
+              fmt::format("unit {} of the shard table on node {} was never written; run farside fsck", unit,
+                          fabric::Index(part.node())));
         }
         continue;
       }
@@ -82,7 +86,8 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
         break;
       case Verdict::kTorn:
         if (++torn >= kTornUntilHelp) {
-          const bool is_new = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
+          const bool is_new =
+              std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
           co_await Help(op, part, unit, is_new);
           torn = 0;
         }
@@ -92,8 +97,8 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
     level = part.directory().version;
     op.CountRetry();
   }
-  co_return Error(ErrorCode::kContended, fmt::format("a bucket changed {} times while it was read; retry later",
-                                                     kMostAttempts));
+  co_return Error(ErrorCode::kContended,
+                  fmt::format("a bucket changed {} times while it was read; retry later", kMostAttempts));
 }
 
 // Its lock is held by whoever is splitting it, or (if it is new) by whoever is splitting the unit it comes from. Waiting
@@ -124,8 +129,9 @@ Task<Done> Table::ReadNodes(Op& op, Partition& part, Overflow& overflow) {
   const Line* last = &overflow.line;
   while (last->has_link()) {
     if (overflow.nodes.size() == kMostNodes) {
-      co_return Error(ErrorCode::kCorrupt,
-                      fmt::format("the overflow chain of unit {} does not end; run farside fsck", overflow.unit));
+      co_return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("the overflow chain of unit {} does not end; run farside fsck", overflow.unit));
     }
     Node node;
     node.at = FarAddr(part.node(), last->entries[kLinkSlot].offset());

@@ -25,7 +25,8 @@ class LocationCache {
   // The entry that the key with this hash had in level 1, if that was seen in `not_before` or later.
   std::optional<Entry> Find(uint64_t hash, uint64_t not_before) const {
     const Location& location = slots_[hash & (slots_.size() - 1)];
-    if (location.hash != hash || !location.entry.has_block() || location.seen < not_before) return std::nullopt;
+    if (location.hash != hash || !location.entry.has_block() || location.seen < not_before)
+      return std::nullopt;
     return location.entry;
   }
   void Remember(uint64_t hash, Entry entry, uint64_t seen) {

@@ -59,11 +59,11 @@ inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
 
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill,  kFailedCasIsDone,  kTagIsKey,     kFlagNotKept,  kReuseAtOnce,
-    kOverflowSetLate,  kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode, kSplitBeforeGrace,
-    kTornAccepted,     kNotRefreshed,     kChildNotRead, kUnsplitIsEmpty, kOverflowNotPassedOn,
-    kStaleWindow,      kWrongNumber,      kParentFirst,  kNotFinished,  kRedoneFromScratch,
-    kLockBroken,       kBlindFold,
+    kPublishedRefill, kFailedCasIsDone,     kTagIsKey,       kFlagNotKept,    kReuseAtOnce,
+    kOverflowSetLate, kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode,  kSplitBeforeGrace,
+    kTornAccepted,    kNotRefreshed,        kChildNotRead,   kUnsplitIsEmpty, kOverflowNotPassedOn,
+    kStaleWindow,     kWrongNumber,         kParentFirst,    kNotFinished,    kRedoneFromScratch,
+    kLockBroken,      kBlindFold,
 };
 
 }  // namespace farside::index::shard

@@ -11,7 +11,8 @@ namespace farside::index::shard {
 namespace {
 
 Error Bad(std::string_view key, std::string_view text, std::string_view expected) {
-  return Error(ErrorCode::kInvalidArgument, fmt::format("option {}={}: expected {}", Escape(key), Escape(text), expected));
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("option {}={}: expected {}", Escape(key), Escape(text), expected));
 }
 
 template <class Number>
@@ -33,14 +34,15 @@ Status Set(std::string_view key, std::string_view text, Number low, Number high,
 Status SetOne(Options& options, std::string_view key, std::string_view text) {
   if (key == "buckets") {
     uint64_t buckets = 0;
-    if (!ParseNumber(text, buckets) || !std::has_single_bit(buckets) || buckets > uint64_t{1} << kMostInitialBits)
+    if (!ParseNumber(text, buckets) || !std::has_single_bit(buckets) ||
+        buckets > uint64_t{1} << kMostInitialBits)
       return Bad(key, text, fmt::format("a power of two from 1 to {}", uint64_t{1} << kMostInitialBits));
     options.shape.initial_bits = static_cast<uint32_t>(std::countr_zero(buckets));
     return OkStatus();
   }
-  if (key == "slots")
-    return Set<uint64_t>(key, text, 1, kMostLines * kSlotsPerLine, options.shape.slots);
-  if (key == "overflow_slots") return Set<uint64_t>(key, text, 1, kSlotsPerLine, options.shape.overflow_slots);
+  if (key == "slots") return Set<uint64_t>(key, text, 1, kMostLines * kSlotsPerLine, options.shape.slots);
+  if (key == "overflow_slots")
+    return Set<uint64_t>(key, text, 1, kSlotsPerLine, options.shape.overflow_slots);
   if (key == "max_load") return Set(key, text, 1e-6, 0.95, options.max_load);
   if (key == "head_start") return Set(key, text, 0.0, 0.5, options.head_start);
   if (key == "alpha") return Set(key, text, 1e-6, 1e3, options.alpha);
@@ -51,10 +53,11 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
     if (set.ok()) options.backoff = std::chrono::microseconds(micros);
     return set;
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("the shard table has no option '{}'; it has buckets, slots, overflow_slots, max_load, "
-                           "head_start, alpha, cache, backoff_us",
-                           Escape(key)));
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the shard table has no option '{}'; it has buckets, slots, overflow_slots, max_load, "
+                  "head_start, alpha, cache, backoff_us",
+                  Escape(key)));
 }
 
 }  // namespace

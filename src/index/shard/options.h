@@ -17,9 +17,11 @@ struct Options {
   // ---- of one client
   double max_load = 0.8;     // of levels 1 and 2, at which the table should have doubled (the paper's R)
   double head_start = 0.05;  // of max_load, by which a resize is announced early: its grace takes time
-  double alpha = 0.1;        // how rarely clients sync: every alpha * capacity * (max_load - load) / clients operations
+  double alpha =
+      0.1;  // how rarely clients sync: every alpha * capacity * (max_load - load) / clients operations
   uint64_t cached_locations = 0;  // entries of the location cache; 0: none
-  Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
+  Nanos backoff =
+      std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

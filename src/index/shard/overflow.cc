@@ -23,7 +23,8 @@ Task<Done> Table::LockView(Op& op, Partition& part, const KeyHash& hash, View& v
   view.second.unit = UnitOf(shape(), hash.number(Place::kSecondChoice), version);
   const auto bytes = [](std::span<Line> lines) { return std::as_writable_bytes(lines); };
   std::vector<ReadIntoVerb> reads;
-  reads.push_back(Read(part.BucketAt(view.bucket.unit), bytes(std::span(view.bucket.lines).first(shape().lines()))));
+  reads.push_back(
+      Read(part.BucketAt(view.bucket.unit), bytes(std::span(view.bucket.lines).first(shape().lines()))));
   reads.push_back(Read(part.OverflowAt(view.first.unit), bytes(std::span(&view.first.line, 1))));
   reads.push_back(Read(part.OverflowAt(view.second.unit), bytes(std::span(&view.second.line, 1))));
   // INVARIANT shard/7: while a resize is announced, a new unit that has a version decides. The lock keeps the bucket from
@@ -32,7 +33,8 @@ Task<Done> Table::LockView(Op& op, Partition& part, const KeyHash& hash, View& v
   const std::optional<uint64_t> second = NewUnitOf(part, hash.number(Place::kSecondChoice));
   view.first_new = view.second_new = Line();
   if (first.has_value()) reads.push_back(Read(part.OverflowAt(*first), bytes(std::span(&view.first_new, 1))));
-  if (second.has_value()) reads.push_back(Read(part.OverflowAt(*second), bytes(std::span(&view.second_new, 1))));
+  if (second.has_value())
+    reads.push_back(Read(part.OverflowAt(*second), bytes(std::span(&view.second_new, 1))));
   if (Mutant(kOverflowWithoutLock)) {
     for (const ReadIntoVerb& read : reads) co_await op.InOrder(read);
   } else {
@@ -113,20 +115,23 @@ Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHas
   if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(op, part, view.bucket);
   const Attempt outcome =
       co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft);
-  if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone) co_await SetOverflow(op, part, view.bucket);
+  if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone)
+    co_await SetOverflow(op, part, view.bucket);
   co_return outcome;
 }
 
 Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
   const FarAddr at = part.BucketAt(bucket.unit) + kOverflowSlot * sizeof(Entry);
   const uint64_t hint = bucket.entry(kOverflowSlot).word();
-  co_await op.InOrder(MaskedCas(at, hint, hint & Entry::Flag::kMask, 0, Entry::Flag::kMask, Entry::Flag::kMask));
+  co_await op.InOrder(
+      MaskedCas(at, hint, hint & Entry::Flag::kMask, 0, Entry::Flag::kMask, Entry::Flag::kMask));
   co_return Done{};
 }
 
 // `locked` is the unit whose lock is held.
-Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                                               Place place, uint64_t locked, Draft& draft) {
+Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash,
+                                               const Overflow& overflow, Place place, uint64_t locked,
+                                               Draft& draft) {
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
   // on since the line was read: then somebody may be splitting it.
   const bool may_be_split = part.directory().announced || overflow.version != part.directory().version;
@@ -147,8 +152,8 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
   co_return *outcome;
 }
 
-Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                                         Place place, Draft& draft) {
+Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash,
+                                         const Overflow& overflow, Place place, Draft& draft) {
   const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(place), overflow.version));
   Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
   std::optional<size_t> empty = FindEmpty(overflow, shape());
@@ -174,7 +179,8 @@ Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash&
 
 // A new node at the end of the chain. If an entry stands where the link of the line belongs, it moves to the node: one
 // CAS takes it from here to there.
-Task<Table::Attempt> Table::AppendNode(Op& op, Partition& part, const Overflow& overflow, Entry entry, Draft& draft) {
+Task<Table::Attempt> Table::AppendNode(Op& op, Partition& part, const Overflow& overflow, Entry entry,
+                                       Draft& draft) {
   const bool first = overflow.nodes.empty();
   const Line& last = first ? overflow.line : overflow.nodes.back().line;
   const FarAddr last_at = first ? part.OverflowAt(overflow.unit) : overflow.nodes.back().at;

@@ -33,8 +33,9 @@ constexpr uint64_t kRecordsPerClient = 64;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {
-  return Error(ErrorCode::kCorrupt, fmt::format("the root of a shard table at {:#x} of node {} {}; run farside fsck",
-                                                root.offset, fabric::Index(root.node), what));
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the root of a shard table at {:#x} of node {} {}; run farside fsck", root.offset,
+                           fabric::Index(root.node), what));
 }
 
 // The client can do nothing any more.
@@ -49,12 +50,14 @@ Partition::Partition(const Options& options, pool::PoolClient& pool, FarAddr roo
 
 FarAddr Partition::BucketAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
-  return FarAddr(root_.node, directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes());
+  return FarAddr(root_.node,
+                 directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes());
 }
 
 FarAddr Partition::OverflowAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
-  return FarAddr(root_.node, directory_.bases[segment] + shape().SegmentUnits(segment) * shape().bucket_bytes() +
+  return FarAddr(root_.node, directory_.bases[segment] +
+                                 shape().SegmentUnits(segment) * shape().bucket_bytes() +
                                  (unit - shape().FirstUnit(segment)) * pool::kLine);
 }
 
@@ -62,7 +65,8 @@ FarAddr Partition::LockAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
   const uint64_t lock = (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment);
   return FarAddr(root_.node, directory_.bases[segment] +
-                                 shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) + lock * 8);
+                                 shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) +
+                                 lock * 8);
 }
 
 // ---- syncing -----------------------------------------------------------------------------------------
@@ -112,7 +116,8 @@ void Partition::SetSyncFrequency() {
   const double clients = pool_.live_clients(node());
   const double left = options_.max_load - Load(records_);
   const double share = directory_.announced || left < 0 ? kGraceShare : options_.alpha * left;
-  sync_every_ = std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery, kSyncAtLeastEvery);
+  sync_every_ =
+      std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery, kSyncAtLeastEvery);
 }
 
 // ---- learning ----------------------------------------------------------------------------------------
@@ -180,7 +185,8 @@ void Partition::AskForGrace() {
 Task<Done> Partition::Activate(Op& op) {
   may_activate_ = false;
   if (!directory_.announced || grace_asked_for_ != directory_.newest) co_return Done{};
-  const StateWord announced = StateWord::Announced(directory_.version, directory_.newest - directory_.version);
+  const StateWord announced =
+      StateWord::Announced(directory_.version, directory_.newest - directory_.version);
   const StateWord steady = StateWord::Steady(directory_.newest);
   auto [old, line] = co_await op.InOrder(ForMaintenance(Cas(root_, announced.word(), steady.word())),
                                          ForMaintenance(Read<RootLine>(root_)));
@@ -212,11 +218,12 @@ Task<Done> Partition::Resize(Op& op) {
   const FarAddr slots = root_ + kDirectoryOffset + shape().segments(version) * sizeof(uint64_t);
   auto [written, old, line] = co_await op.InOrder(
       ForMaintenance(Write(slots, std::as_bytes(std::span(offsets)))),
-      ForMaintenance(
-          Cas(root_, preparing.word(), StateWord::Announced(version, static_cast<uint32_t>(made.size())).word())),
+      ForMaintenance(Cas(root_, preparing.word(),
+                         StateWord::Announced(version, static_cast<uint32_t>(made.size())).word())),
       ForMaintenance(Read<RootLine>(root_)));
   if (old != preparing.word()) {
-    co_return Error(ErrorCode::kFenced, "a resize was taken from this client, which was taken for dead; reconnect");
+    co_return Error(ErrorCode::kFenced,
+                    "a resize was taken from this client, which was taken for dead; reconnect");
   }
   Learn(line);
   if (stale_) co_await ReadDirectory(op);
@@ -237,7 +244,8 @@ uint32_t Partition::StepsToGo() const {
 
 Task<bool> Partition::MakeSegments(Op& op, uint32_t steps, std::vector<FarAddr>& made) {
   for (uint32_t step = 0; step < steps; ++step) {
-    const Result<FarAddr> segment = co_await MakeSegment(op, shape().segments(directory_.version) + step).Outcome();
+    const Result<FarAddr> segment =
+        co_await MakeSegment(op, shape().segments(directory_.version) + step).Outcome();
     if (!segment.ok() && IsBroken(segment.error().code())) co_return segment.error();
     if (!segment.ok()) break;  // as far as there is room
     made.push_back(*segment);

@@ -93,11 +93,11 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   const fabric::FarAddr root_;
 
   Directory directory_;
-  StateWord seen_;      // the latest state that was read
-  bool stale_ = true;   // seen_ is newer than the directory
-  bool resizing_ = false;     // some operation of this client is at it
+  StateWord seen_;         // the latest state that was read
+  bool stale_ = true;      // seen_ is newer than the directory
+  bool resizing_ = false;  // some operation of this client is at it
   bool wants_resize_ = false;
-  bool may_activate_ = false;  // the grace of the announcement is over
+  bool may_activate_ = false;     // the grace of the announcement is over
   uint32_t grace_asked_for_ = 0;  // a version that was announced
   uint64_t records_ = 0;          // as of the last sync
   int64_t unreported_ = 0;        // records added by this client since it last boarded

@@ -17,7 +17,10 @@ namespace farside::index::shard {
 class Patience {
  public:
   Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff)
-      : pool_(pool), lease_(pool.member(node).options().lease), backoff_(backoff), began_(pool.client().Now()) {}
+      : pool_(pool),
+        lease_(pool.member(node).options().lease),
+        backoff_(backoff),
+        began_(pool.client().Now()) {}
 
   // Whether an attempt that ended with this error is worth another one. A dead holder of a lock costs a lease, and one
   // that dies while it finishes what another has left costs one more.

@@ -36,7 +36,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     std::optional<Entry> guess;
     if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
     bucket.unit = UnitOf(shape(), number, part.directory().version);
-    const std::span<std::byte> lines = std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
+    const std::span<std::byte> lines =
+        std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
     if (guess.has_value()) {
       const FarAddr block(part.node(), guess->offset());
       co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines),
@@ -82,7 +83,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                   std::string& value) {
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
-  for (Patience patience(pool_, part.node(), options_.backoff); !found.ok() && patience.Allows(found.error());) {
+  for (Patience patience(pool_, part.node(), options_.backoff);
+       !found.ok() && patience.Allows(found.error());) {
     co_await patience.Wait(op);
     found = co_await SearchPinned(op, part, hash, key, value).Outcome();
   }
@@ -117,8 +119,9 @@ Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, s
 }
 
 // The key's slot and value, from a view with all levels.
-Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const KeyHash& hash, const View& view,
-                                                 std::string_view key, BlockBuffer& buffer) {
+Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const KeyHash& hash,
+                                                 const View& view, std::string_view key,
+                                                 BlockBuffer& buffer) {
   std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, key, buffer);
   if (!found.has_value() && view.bucket.overflow())
     found = co_await FindInOverflows(op, part, hash, view, key, buffer);
@@ -140,8 +143,9 @@ Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, c
   co_return std::nullopt;
 }
 
-Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part, const KeyHash& hash, const View& view,
-                                                         std::string_view key, BlockBuffer& buffer) {
+Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part, const KeyHash& hash,
+                                                         const View& view, std::string_view key,
+                                                         BlockBuffer& buffer) {
   for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
     if (place == Place::kSecondChoice && !view.has_second) continue;
     const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
@@ -154,7 +158,8 @@ Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part
       for (size_t slot = 0; slot < slots; ++slot) {
         at.entry = entries.entries[slot];
         if (at.entry.tag() != tag || !at.entry.has_block()) continue;
-        at.at = (is_node ? overflow.nodes[line - 1].at : part.OverflowAt(overflow.unit)) + slot * sizeof(Entry);
+        at.at =
+            (is_node ? overflow.nodes[line - 1].at : part.OverflowAt(overflow.unit)) + slot * sizeof(Entry);
         const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
         if (value.has_value()) co_return Found{.slot = at, .value = *value};
       }
@@ -164,7 +169,8 @@ Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part
 }
 
 // The value in the block that a slot names, if the block is the key's.
-Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::string_view key, BlockBuffer& buffer) {
+Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::string_view key,
+                                                       BlockBuffer& buffer) {
   co_await ReadBlock(op, slot.at.node, slot.entry, buffer);
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
   if (!view.ok()) co_return view.error();

@@ -114,10 +114,10 @@ std::string ShardEngine::Describe(FarAddr at, std::span<const FarAddr> roots) co
 // Few keys: so buckets of one or two slots, and loads at which two keys are enough to resize.
 std::vector<OptionMap> ShardEngine::stress_options() const {
   return {
-      {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}},     // resizes, keys in level 1
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}},      // all three levels
-      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}},      // holes, level 2, some resizes
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.005"}},   // resizes one behind the other
+      {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}},   // resizes, keys in level 1
+      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}},    // all three levels
+      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}},    // holes, level 2, some resizes
+      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.005"}},  // resizes one behind the other
   };
 }
 

@@ -97,10 +97,10 @@ class Table final : public Index {
                             std::string& value);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
-  Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
-                                          std::string_view key, BlockBuffer& buffer);
-  Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
-                                             std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash,
+                                          const Bucket& bucket, std::string_view key, BlockBuffer& buffer);
+  Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash,
+                                             const View& view, std::string_view key, BlockBuffer& buffer);
   Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
                                                   BlockBuffer& buffer);
   Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
@@ -134,44 +134,49 @@ class Table final : public Index {
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
   // Some attempts under one pin; kContended if there should be more under another.
-  Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
-                             Changed& changed);
-  Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash, Draft& draft,
-                          Changed& changed);
+  Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                             Draft& draft, Changed& changed);
+  Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                          Draft& draft, Changed& changed);
   // The same in careful mode: what is in level 1, or belongs there, is changed under a lock that is taken by the trip
   // that reads it. Nothing: it is not so simple.
   Task<std::optional<Attempt>> TryModifyLocked(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, Draft& draft, Changed& changed);
   Task<std::optional<Attempt>> ModifyUnderLock(fabric::Op& op, const Change& change, Partition& part,
-                                               const KeyHash& hash, View& view, Draft& draft, Changed& changed);
+                                               const KeyHash& hash, View& view, Draft& draft,
+                                               Changed& changed);
   // What the change makes of the value that was found; and the block for it, if there is one.
   Task<Decision> DecideAndPrepare(fabric::Op& op, const Change& change, const KeyHash& hash,
                                   std::optional<std::string_view> value, Draft& draft, Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                         Draft& draft, const BlockBuffer& buffer, bool locked);
-  Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, std::string_view key,
-                       Draft& draft);
+  Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                       std::string_view key, Draft& draft);
   // CAS of an entry, in careful mode under the lock of its unit: `locked` if it is held. True if it took effect.
-  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft, bool locked);
+  Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
+                       bool locked);
   Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
 
   // ---- inserts that are not appends (overflow.cc)
-  Task<Attempt> InsertLocked(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key, Draft& draft);
-  Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view, std::string_view key,
-                                Draft& draft);
-  Task<Attempt> PlaceUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view, Draft& draft);
+  Task<Attempt> InsertLocked(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                             Draft& draft);
+  Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view,
+                                std::string_view key, Draft& draft);
+  Task<Attempt> PlaceUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                               Draft& draft);
   Task<Done> LockView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   void UnlockView(fabric::Op& op, Partition& part, const View& view);
   bool IsUpToDate(const Partition& part, const View& view, bool with_overflow) const;
   Task<Done> BringOverflowsUpToDate(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view);
   // Into level 2 or 3; the lock of the key's unit is held.
-  Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                                   Place place, uint64_t locked, Draft& draft);
+  Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash,
+                                   const Overflow& overflow, Place place, uint64_t locked, Draft& draft);
   Task<Attempt> FillOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                              Place place, Draft& draft);
   Task<Done> SetOverflow(fabric::Op& op, Partition& part, const Bucket& bucket);
-  Task<Attempt> AppendNode(fabric::Op& op, Partition& part, const Overflow& overflow, Entry entry, Draft& draft);
+  Task<Attempt> AppendNode(fabric::Op& op, Partition& part, const Overflow& overflow, Entry entry,
+                           Draft& draft);
 
   // ---- splitting (split.cc)
   struct Split;
@@ -179,14 +184,16 @@ class Table final : public Index {
   Task<Done> SplitFor(fabric::Op& op, Partition& part, Place place, uint64_t number);
   // The same from a bucket that was found to be behind, with a key that is not in the table as the last entry of it.
   // False: somebody else was faster, or there was no room; nothing was inserted.
-  Task<bool> SplitWith(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket, Draft& draft);
+  Task<bool> SplitWith(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
+                       Draft& draft);
   // From `version` to the next one. True if the draft was published with it.
   Task<bool> SplitStep(fabric::Op& op, Partition& part, uint64_t unit, uint32_t version, const KeyHash* hash,
                        Draft* draft);
   Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft);
   // The lock is held, taken over from somebody who may have been splitting the unit.
   Task<Done> FinishSplit(fabric::Op& op, Partition& part, uint64_t unit);
-  Task<Done> DivideBucket(fabric::Op& op, Partition& part, Split& split, const Entry* added, bool added_moves);
+  Task<Done> DivideBucket(fabric::Op& op, Partition& part, Split& split, const Entry* added,
+                          bool added_moves);
   Task<Done> DivideOverflow(fabric::Op& op, Partition& part, Split& split);
   Task<Done> RefreshTags(fabric::Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
                          bool level1);

@@ -57,8 +57,8 @@ struct Table::Split {
   Bucket new_bucket;
   Overflow old_overflow;
   Line new_line;
-  std::vector<Node> made_nodes;                // of level 3, for both
-  std::array<bool, kMostLines> keep_old{};     // lines that have the next version
+  std::vector<Node> made_nodes;             // of level 3, for both
+  std::array<bool, kMostLines> keep_old{};  // lines that have the next version
   std::array<bool, kMostLines> keep_new{};
   bool keep_old_line = false;
   bool keep_new_line = false;
@@ -87,7 +87,8 @@ Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number
   co_return Error(ErrorCode::kContended, "others keep splitting what is to be split; retry later");
 }
 
-Task<bool> Table::SplitWith(Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket, Draft& draft) {
+Task<bool> Table::SplitWith(Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
+                            Draft& draft) {
   const uint64_t number = hash.number(Place::kLevel1);
   if (bucket.version + 1 == part.directory().version) {
     const bool inserted = co_await SplitStep(op, part, bucket.unit, bucket.version, &hash, &draft);
@@ -191,7 +192,8 @@ Task<Done> Table::DivideBucket(Op& op, Partition& part, Split& split, const Entr
   }
   // INVARIANT shard/4: the bit follows to the new unit.
   Bucket new_bucket;
-  Fill(std::span(new_bucket.lines).first(shape().lines()), moved, next, overflow && !Mutant(kOverflowNotPassedOn));
+  Fill(std::span(new_bucket.lines).first(shape().lines()), moved, next,
+       overflow && !Mutant(kOverflowNotPassedOn));
   for (size_t i = 0; i < old_lines.size(); ++i) {
     if (!split.keep_new[i]) split.new_bucket.lines[i] = new_bucket.lines[i];
   }
@@ -213,7 +215,8 @@ Task<Done> Table::DivideOverflow(Op& op, Partition& part, Split& split) {
     }
   }
   std::vector<Entry> tagged = all;
-  if (EndsWindow(split.version) && !Mutant(kStaleWindow)) co_await RefreshTags(op, part, split, tagged, false);
+  if (EndsWindow(split.version) && !Mutant(kStaleWindow))
+    co_await RefreshTags(op, part, split, tagged, false);
   std::vector<Entry> stay;
   std::vector<Entry> moved;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -249,7 +252,8 @@ Task<Line> Table::LayOut(Op& op, Partition& part, Split& split, std::span<const 
 }
 
 // The tags have run out of bits to split by: the blocks have the full hashes.
-Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::vector<Entry>& entries, bool level1) {
+Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
+                              bool level1) {
   std::vector<std::array<std::byte, pool::kLine>> headers(entries.size());
   for (size_t first = 0; first < entries.size(); first += kHeadersPerTrip) {
     Batch trip(op, Order::kInOrder);
@@ -292,11 +296,13 @@ Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft
     trip.Add(draft->Write());
   }
   const size_t lines = shape().lines();
-  const bool any_new_kept = std::find(split.keep_new.begin(), split.keep_new.end(), true) != split.keep_new.end();
+  const bool any_new_kept =
+      std::find(split.keep_new.begin(), split.keep_new.end(), true) != split.keep_new.end();
   const auto write_new = [&] {
     if (!split.keep_new_line) trip.Add(WriteObject(part.OverflowAt(split.new_unit), split.new_line));
     if (!any_new_kept) {
-      trip.Add(Write(part.BucketAt(split.new_unit), std::as_bytes(std::span(split.new_bucket.lines).first(lines))));
+      trip.Add(Write(part.BucketAt(split.new_unit),
+                     std::as_bytes(std::span(split.new_bucket.lines).first(lines))));
     } else {
       for (size_t i = 0; i < lines; ++i) {
         if (!split.keep_new[i])
@@ -316,7 +322,8 @@ Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft
   if (unlock) unlocked = trip.Add(Cas(part.LockAt(split.unit), mine, 0));
   co_await trip;
   if (unlock && trip.Old(unlocked) != mine) {
-    co_return Error(ErrorCode::kFenced, "a lock was taken from this client, which was taken for dead; reconnect");
+    co_return Error(ErrorCode::kFenced,
+                    "a lock was taken from this client, which was taken for dead; reconnect");
   }
   for (const Node& node : split.old_overflow.nodes)
     allocator.Retire(node.at, sizeof(Line), pool_.published_epoch(part.node()));
@@ -329,7 +336,8 @@ Task<Done> Table::FinishSplit(Op& op, Partition& part, uint64_t unit) {
   co_await part.Refresh(op);
   const Directory& directory = part.directory();
   if (unit >= shape().units(directory.version)) {
-    co_return Error(ErrorCode::kCorrupt, fmt::format("a lock names unit {}, which is not in the table", unit));
+    co_return Error(ErrorCode::kCorrupt,
+                    fmt::format("a lock names unit {}, which is not in the table", unit));
   }
   Split split;
   split.unit = unit;
@@ -375,7 +383,8 @@ Task<Done> Table::FinishSplit(Op& op, Partition& part, uint64_t unit) {
 // There was no room for all the nodes. If the split failed while it was written, they stay: they may be reachable.
 void Table::FreeUnwritten(Partition& part, Split& split) {
   if (split.writing) return;
-  for (const Node& node : split.made_nodes) pool_.allocator(part.node()).FreeUnpublished(node.at, sizeof(Line));
+  for (const Node& node : split.made_nodes)
+    pool_.allocator(part.node()).FreeUnpublished(node.at, sizeof(Line));
   split.made_nodes.clear();
 }
 

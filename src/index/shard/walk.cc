@@ -45,7 +45,8 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
       co_return Done{};
     }
     if (attempt % kTornUntilHelp == kTornUntilHelp - 1) {
-      const bool is_new = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
+      const bool is_new =
+          std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
       const Result<Done> helped = co_await Help(op, part, unit, is_new).Outcome();
       if (!helped.ok() && !patience.Allows(helped.error())) co_return helped.error();
       // The caller's pin stays; whoever walks is not in anybody's way.
@@ -67,9 +68,10 @@ std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool
   };
   if (level1) {
     for (size_t i = 0; i < shape().lines(); ++i) {
-      const size_t count = std::min(kSlotsPerLine, shape().slots - std::min<size_t>(shape().slots, i * kSlotsPerLine));
-      add(Place::kLevel1, raw.bucket.version, part.BucketAt(raw.bucket.unit) + i * sizeof(Line), raw.bucket.lines[i],
-          count);
+      const size_t count =
+          std::min(kSlotsPerLine, shape().slots - std::min<size_t>(shape().slots, i * kSlotsPerLine));
+      add(Place::kLevel1, raw.bucket.version, part.BucketAt(raw.bucket.unit) + i * sizeof(Line),
+          raw.bucket.lines[i], count);
     }
     return slots;
   }
@@ -209,7 +211,8 @@ Task<Done> Table::AddStats(Op& op, Partition& part, TableStats& stats, std::arra
       const std::vector<Slot> slots = SlotsOf(part, raw, level1);
       stats.records += slots.size();
       for (const Slot& slot : slots) {
-        const bool in_line = !level1 && slot.at.offset / pool::kLine == part.OverflowAt(unit).offset / pool::kLine;
+        const bool in_line =
+            !level1 && slot.at.offset / pool::kLine == part.OverflowAt(unit).offset / pool::kLine;
         ++levels[level1 ? 0 : in_line ? 1 : 2];
         uint64_t bytes = slot.entry.bytes();
         if (bytes == 0) {
@@ -241,17 +244,21 @@ Task<Done> Table::VerifyUnit(Op& op, Partition& part, uint64_t unit) {
   RawUnit raw;
   co_await ReadRaw(op, part, unit, raw);
   const auto broken = [&](std::string_view what) {
-    return Error(ErrorCode::kCorrupt, fmt::format("unit {} of node {} {}", unit, fabric::Index(part.node()), what));
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("unit {} of node {} {}", unit, fabric::Index(part.node()), what));
   };
   const uint32_t version = part.directory().version;
-  if (raw.bucket.version > version || raw.overflow.version > version) co_return broken("is newer than its table");
-  if (raw.bucket.version != raw.overflow.version) co_return broken("is split in one level and not in the other");
+  if (raw.bucket.version > version || raw.overflow.version > version)
+    co_return broken("is newer than its table");
+  if (raw.bucket.version != raw.overflow.version)
+    co_return broken("is split in one level and not in the other");
   if (unit < shape().units(1) && raw.bucket.version == 0) co_return broken("was never written");
   // INVARIANT shard/1: nothing is used behind an unused slot, nor in slots that are none.
   bool unused = false;
   for (size_t slot = 0; slot < shape().lines() * kSlotsPerLine; ++slot) {
     const Entry entry = raw.bucket.entry(slot);
-    if (!entry.empty() && (unused || slot >= shape().slots)) co_return broken("has an entry behind an unused slot");
+    if (!entry.empty() && (unused || slot >= shape().slots))
+      co_return broken("has an entry behind an unused slot");
     unused |= entry.empty();
     if (!entry.empty() && raw.bucket.version == 0) co_return broken("has entries and no version");
   }
@@ -275,8 +282,9 @@ Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
   co_await ReadView(op, part, hash, view);
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
   if (placed && found.has_value() && found->slot.at == slot.at) co_return Done{};
-  co_return Error(ErrorCode::kCorrupt, fmt::format("the key \"{}\" stands twice, or where nobody looks for it (unit {})",
-                                                   Escape(key), slot.unit));
+  co_return Error(ErrorCode::kCorrupt,
+                  fmt::format("the key \"{}\" stands twice, or where nobody looks for it (unit {})",
+                              Escape(key), slot.unit));
 }
 
 }  // namespace farside::index::shard

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "fabric/op.h"
 #include "pool/layout.h"
-#include "tools/engines.h"
+#include "store/engines.h"
 #include "tools/fsck.h"
 #include "tools/pool_session.h"
 #include "tools/table.h"
@@ -57,7 +57,7 @@ class DamagedPool : public testing::Test {
       pool::OpenOptions options;
       options.format.client_slots = 4;
       options.format.table_slots = 4;
-      Result<PoolSession> session = PoolSession::Open(url_ + "?size=1MiB", options, MakeEngine);
+      Result<PoolSession> session = PoolSession::Open(url_ + "?size=1MiB", options, store::MakeEngine);
       EXPECT_TRUE(session.ok());
       Must(session->Run([](Op& op, store::Session& s) { return FillTable(op, s, "small", 40); }));
       Must(session->Run([](Op& op, store::Session& s) { return FillTable(op, s, "large", 3); }));
@@ -190,7 +190,7 @@ class LaterEngine final : public index::Engine {
 
 Result<std::shared_ptr<index::Engine>> MakeLaterEngine(std::string_view name,
                                                        const index::OptionMap& options) {
-  Result<std::shared_ptr<index::Engine>> engine = MakeEngine("reference", options);
+  Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine("reference", options);
   if (!engine.ok() || name != "reference") return engine;
   return std::shared_ptr<index::Engine>(std::make_shared<LaterEngine>(*engine));
 }

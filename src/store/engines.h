@@ -1,4 +1,4 @@
-// The engines that this binary knows, by name.
+// The engines that are compiled in, by name. The library, the tools and the tests all ask here.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,23 @@
 #include "farside/result.h"
 #include "index/index.h"
 
-namespace farside::tools {
+namespace farside::store {
 
 struct EngineEntry {
   std::string_view name;
   Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options);
 };
 
+// In the order in which they are preferred.
 std::span<const EngineEntry> Engines();
 
-// "reference, shard": for messages.
+// The engine of tables that are made without naming one.
+std::string_view DefaultEngine();
+
+// "shard, reference": for messages.
 std::string EngineNames();
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.
 Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options);
 
-}  // namespace farside::tools
+}  // namespace farside::store

@@ -1,4 +1,4 @@
-#include "tools/engines.h"
+#include "store/engines.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,10 @@
 #include "index/reference/reference.h"
 #include "index/shard/shard.h"
 
-namespace farside::tools {
+namespace farside::store {
 namespace {
 
-// A new engine is one line here.
+// A new engine is one line here. The first one is the default.
 constexpr std::array kEngines = {
     EngineEntry{"shard", index::shard::MakeShardEngine},
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
@@ -23,6 +23,8 @@ constexpr std::array kEngines = {
 }  // namespace
 
 std::span<const EngineEntry> Engines() { return kEngines; }
+
+std::string_view DefaultEngine() { return kEngines.front().name; }
 
 std::string EngineNames() {
   std::string names;
@@ -41,4 +43,4 @@ Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const i
   return known->make(options);
 }
 
-}  // namespace farside::tools
+}  // namespace farside::store

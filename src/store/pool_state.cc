@@ -1,0 +1,195 @@
+#include "store/pool_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace farside::store {
+
+using fabric::Op;
+
+namespace {
+
+// Twice as often as a client has to (pool/client.cc), so that it does not matter if one visit is in vain.
+constexpr int kVisitsPerLease = 16;
+constexpr auto kMoment = std::chrono::microseconds(200);
+
+}  // namespace
+
+TableState::TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t place, pool::TableInfo table,
+                       index::OptionMap with)
+    : pool(std::move(of)), id(number), slot(place), info(std::move(table)), options(std::move(with)) {}
+
+TableState::~TableState() { pool->ReturnSlot(slot); }
+
+PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options)
+    : options_(options), opened_(std::move(opened)) {}
+
+Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const PoolStateOptions& options) {
+  Result<std::unique_ptr<pool::OpenedPool>> opened = pool::OpenPool(url, options.open);
+  if (!opened.ok()) return opened.error();
+  return Serve(std::move(*opened), options);
+}
+
+Result<std::shared_ptr<PoolState>> PoolState::Serve(std::unique_ptr<pool::OpenedPool> opened,
+                                                    const PoolStateOptions& options) {
+  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options));
+  if (Status started = state->Start(); !started.ok()) return started.error();
+  return state;
+}
+
+Status PoolState::Start() {
+  Result<std::unique_ptr<SessionState>> own = SessionState::Join(*this);
+  if (!own.ok()) return own.error();
+  own_ = std::move(*own);
+  own_is_open_ = true;
+  if (options_.keeper) keeper_ = std::thread([this] { RunKeeper(); });
+  return OkStatus();
+}
+
+PoolState::~PoolState() { StopKeeper(); }
+
+Status PoolState::Close() {
+  {
+    const std::scoped_lock lock(sessions_mutex_);
+    const size_t open = sessions_.size() - (own_is_open_ ? 1 : 0);
+    if (open > 0) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{} session{} of the pool {} still open; close them first", open,
+                               open == 1 ? "" : "s", open == 1 ? "is" : "are"));
+    }
+    own_is_open_ = false;
+  }
+  StopKeeper();
+  const std::scoped_lock lock(own_mutex_);
+  if (own_ == nullptr) return Closed();
+  const std::unique_ptr<SessionState> own = std::move(own_);
+  return own->Close();
+}
+
+Error PoolState::Closed() { return Error(ErrorCode::kInvalidArgument, "the pool is closed"); }
+
+// ---- sessions ----------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<SessionState>> PoolState::NewSession() {
+  if (closing()) return Closed();
+  return SessionState::Join(*this);
+}
+
+void PoolState::Add(SessionState& session) {
+  const std::scoped_lock lock(sessions_mutex_);
+  sessions_.push_back(&session);
+}
+
+void PoolState::Remove(SessionState& session) {
+  const std::scoped_lock lock(sessions_mutex_);
+  std::erase(sessions_, &session);
+}
+
+void PoolState::MoveEveryone(const SessionState* but) {
+  const std::unique_lock lock(sessions_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // somebody else does the same, or comes or goes
+  for (SessionState* session : sessions_) {
+    if (session != but) session->KeepOnBehalf();
+  }
+}
+
+void PoolState::WaitForOthers(const SessionState* but) {
+  std::this_thread::sleep_for(kMoment);
+  MoveEveryone(but);
+}
+
+// ---- the keeper --------------------------------------------------------------------------------------
+
+void PoolState::Keep() {
+  MoveEveryone(nullptr);
+  const std::unique_lock lock(own_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || own_ == nullptr) return;
+  // Nobody can be told if it fails, and the next visit tries again.
+  [[maybe_unused]] const Status kept = own_->Administer<Done>(
+      [](Op& op, Session& session) { return session.pool().Maintain(op); }, [this] { return closing(); });
+}
+
+void PoolState::RunKeeper() {
+  const Nanos pause =
+      std::max<Nanos>(options_.client.lease.lease / kVisitsPerLease, std::chrono::milliseconds(1));
+  std::unique_lock lock(keeper_mutex_);
+  while (!keeper_wakes_.wait_for(lock, pause, [this] { return closing(); })) {
+    lock.unlock();
+    Keep();
+    lock.lock();
+  }
+}
+
+void PoolState::StopKeeper() {
+  {
+    const std::scoped_lock lock(keeper_mutex_);
+    closing_ = true;
+  }
+  keeper_wakes_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
+}
+
+// ---- tables ------------------------------------------------------------------------------------------
+
+std::shared_ptr<const TableState> PoolState::NewTable(index::OpenTable open, index::OptionMap options) {
+  const std::scoped_lock lock(slots_mutex_);
+  uint32_t slot = slots_;
+  if (free_slots_.empty()) {
+    ++slots_;
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  return std::make_shared<const TableState>(shared_from_this(), ++last_id_, slot, std::move(open.info),
+                                            std::move(options));
+}
+
+void PoolState::ReturnSlot(uint32_t slot) {
+  const std::scoped_lock lock(slots_mutex_);
+  free_slots_.push_back(slot);
+}
+
+// Waits as long as the task does, which is bounded by itself.
+template <class T, class MakeTask>
+Result<T> PoolState::Administer(MakeTask make_task) {
+  if (own_ == nullptr) return Closed();
+  return own_->Administer<T>(make_task, [] { return false; });
+}
+
+Result<PoolState::MadeTable> PoolState::CreateOrOpen(std::string_view name, std::string_view engine,
+                                                     const index::OptionMap& options) {
+  const std::scoped_lock lock(own_mutex_);
+  Result<index::OpenTable> open = Administer<index::OpenTable>([&](Op& op, Session& session) {
+    return session.tables().CreateOrOpen(op, std::string(name), std::string(engine), options);
+  });
+  if (!open.ok()) return open.error();
+  const bool created = open->created;
+  return MadeTable{.table = NewTable(std::move(*open), options), .created = created};
+}
+
+Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view name) {
+  const std::scoped_lock lock(own_mutex_);
+  Result<index::OpenTable> open = Administer<index::OpenTable>(
+      [&](Op& op, Session& session) { return session.tables().Open(op, std::string(name)); });
+  if (!open.ok()) return open.error();
+  Result<index::OptionMap> options = index::ParseOptions(open->info.options);
+  if (!options.ok()) return options.error();
+  return NewTable(std::move(*open), std::move(*options));
+}
+
+Status PoolState::DropTable(std::string_view name) {
+  const std::scoped_lock lock(own_mutex_);
+  return Administer<Done>(
+      [&](Op& op, Session& session) { return session.tables().Drop(op, std::string(name)); });
+}
+
+Result<std::vector<pool::TableInfo>> PoolState::ListTables() {
+  const std::scoped_lock lock(own_mutex_);
+  return Administer<std::vector<pool::TableInfo>>(
+      [](Op& op, Session& session) { return session.tables().List(op); });
+}
+
+}  // namespace farside::store

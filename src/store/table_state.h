@@ -1,0 +1,29 @@
+// What all copies of a farside::Table share. Nothing in it changes, so any thread may read it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "index/index.h"
+#include "pool/catalog.h"
+
+namespace farside::store {
+
+class PoolState;
+
+struct TableState {
+  TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t place, pool::TableInfo table,
+             index::OptionMap with);
+  ~TableState();
+  TableState(const TableState&) = delete;
+  TableState& operator=(const TableState&) = delete;
+
+  const std::shared_ptr<PoolState> pool;
+  const uint64_t id;    // of this handle; never given again by its pool
+  const uint32_t slot;  // where sessions keep their view of it; given again when the handle is gone
+  const pool::TableInfo info;
+  const index::OptionMap
+      options;  // those that it was opened with, also those that the catalog does not record
+};
+
+}  // namespace farside::store

@@ -1,0 +1,72 @@
+#include "tests/conformance/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/engines.h"
+
+namespace farside::conformance {
+namespace {
+
+// Tables that do not grow are made large.
+index::OptionMap RoomyOptions(std::string_view engine) {
+  if (engine == "reference") return {{"buckets", "1024"}};
+  return {};
+}
+
+}  // namespace
+
+std::vector<EngineUnderTest> RoomyEngines() {
+  std::vector<EngineUnderTest> engines;
+  for (const store::EngineEntry& entry : store::Engines()) {
+    engines.push_back({std::string(entry.name), std::string(entry.name), RoomyOptions(entry.name)});
+  }
+  return engines;
+}
+
+std::vector<EngineUnderTest> StressedEngines() {
+  std::vector<EngineUnderTest> engines;
+  for (const store::EngineEntry& entry : store::Engines()) {
+    const std::vector<index::OptionMap> all = Must(entry.make({}))->stress_options();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string name(entry.name);
+      engines.push_back({name + "_stress_" + std::to_string(i), name, all[i]});
+    }
+  }
+  return engines;
+}
+
+std::vector<EngineUnderTest> AllEngines() {
+  std::vector<EngineUnderTest> engines = RoomyEngines();
+  std::ranges::move(StressedEngines(), std::back_inserter(engines));
+  return engines;
+}
+
+std::string LabelOf(const testing::TestParamInfo<EngineUnderTest>& info) {
+  std::string label = info.param.label;
+  std::ranges::replace_if(
+      label, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return label;
+}
+
+EngineTest::EngineTest(std::string_view url)
+    : pool_(Must(Pool::Open(url))), table_(MakeTable(pool_)), session_(Must(pool_.NewSession())) {}
+
+Table EngineTest::MakeTable(Pool& pool) {
+  return Must(pool.CreateTable("t", {.engine = GetParam().engine, .options = GetParam().options}));
+}
+
+std::optional<std::string> EngineTest::Get(std::string_view key) { return Must(session_.Get(table_, key)); }
+
+std::vector<Record> EngineTest::All() {
+  std::vector<Record> all;
+  std::vector<Record> page;
+  Cursor cursor;
+  while (Must(session_.Next(table_, cursor, page))) std::ranges::move(page, std::back_inserter(all));
+  std::ranges::sort(all, {}, &Record::key);
+  const auto twice = std::ranges::adjacent_find(all, {}, &Record::key);
+  EXPECT_EQ(twice, all.end()) << "the cursor returned a key twice";
+  return all;
+}
+
+}  // namespace farside::conformance

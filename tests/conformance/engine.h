@@ -1,0 +1,63 @@
+// What the conformance suite of tables needs to know about an engine. Every engine that is compiled in is tested, as users
+// get it and with each set of options under which small tables pass through everything that large ones do.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "farside/farside.h"
+#include "index/index.h"
+
+namespace farside::conformance {
+
+struct EngineUnderTest {
+  std::string label;  // "reference", "reference_stress_0"
+  std::string engine;
+  index::OptionMap options;
+};
+inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) {
+  return out << engine.label;
+}
+
+// With room for some ten thousand records; most engines grow by themselves, and need no options for that.
+std::vector<EngineUnderTest> RoomyEngines();
+// With the options of Engine::stress_options, for a few dozen records.
+std::vector<EngineUnderTest> StressedEngines();
+std::vector<EngineUnderTest> AllEngines();
+
+std::string LabelOf(const testing::TestParamInfo<EngineUnderTest>& info);
+
+// A pool with one table of the engine, and a session.
+class EngineTest : public testing::TestWithParam<EngineUnderTest> {
+ protected:
+  explicit EngineTest(std::string_view url = "embedded:?size=64MiB");
+
+  // The value of a key; none if it is absent. An error fails the test.
+  std::optional<std::string> Get(std::string_view key);
+  // All records, by a cursor; a key that comes twice fails the test. Only while nobody changes the table.
+  std::vector<Record> All();
+
+  static Table MakeTable(Pool& pool);
+
+  Pool pool_;
+  Table table_;
+  Session session_;
+};
+
+// The outcome of an operation that must not fail.
+template <class T>
+T Must(Result<T> result) {
+  if (!result.ok()) {
+    ADD_FAILURE() << result.error().ToString();
+    std::abort();
+  }
+  return std::move(*result);
+}
+
+}  // namespace farside::conformance
