@@ -44,7 +44,7 @@ expect_status 0
 expect_no_err
 for words in 'shard-levels: where records are' 'metric' 'paper' 'ours' 'rule' '> 97 %' 'holds'; do expect_out "$words"; done
 grep -qF 'DOES NOT HOLD' "$out" && fail "a rule is broken: $(cat "$out")"
-run paper shard-figure16 --scale 5
+run paper shard-figure16 --scale 2
 expect_out "a resize is announced"
 LC_ALL=C grep -q '[^[:print:]]' "$out" && fail "more than plain text on what is no terminal"
 

@@ -197,8 +197,8 @@ struct Resizing {
   uint64_t buckets;  // at the end; more clients need more, or the run is over in a moment
 };
 constexpr std::array kResizings = {
-    Resizing{"few clients, latency binds", 8, 0.60, 8192},
-    Resizing{"many clients, the NIC binds", 128, 0.45, 16384},
+    Resizing{"few clients, latency binds", 8, 0.60, 32768},
+    Resizing{"many clients, the NIC binds", 128, 0.45, 32768},
 };
 constexpr uint64_t kFullBuckets = uint64_t{1} << 20;
 

@@ -51,9 +51,12 @@ Plot PlotOf(const BenchTally& tally, Nanos window, std::string title) {
   const Nanos length = window * static_cast<int64_t>(whole.size());
   plot.x_begin = "0 ms";
   plot.x_end = fmt::format("{:.0f} ms of virtual time", Seconds(length) * 1e3);
-  for (const auto& [step, at] : tally.growth) {
-    if (at > length) continue;
-    plot.marks.emplace_back(Seconds(at) / Seconds(length), step % 2 == 1 ? '.' : '^');
+  // Where both fall into one column, what is in force is shown.
+  for (const bool in_force : {false, true}) {
+    for (const auto& [step, at] : tally.growth) {
+      if (at > length || (step % 2 == 0) != in_force) continue;
+      plot.marks.emplace_back(Seconds(at) / Seconds(length), in_force ? '^' : '.');
+    }
   }
   plot.legend = ". a resize is announced   ^ in force: buckets are split when somebody writes to them";
   return plot;
