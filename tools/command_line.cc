@@ -69,7 +69,8 @@ Examples:
   farside doctor --json)";
 
 constexpr const char* kDemoFooter =
-    R"(Takes a few seconds and needs no set-up. Exits with 1 if the checks that it runs find a violation.
+    R"(A table and what its operations cost, a table that grows, the engines side by side, a client that dies, and a
+search for bugs. Takes a few seconds and needs no set-up. Exits with 1 if the search finds a violation.
 
 Example:
   farside demo)";
@@ -92,9 +93,9 @@ counters, times from the simulated cluster; so figures do not depend on the mach
 
 Examples:
   farside paper list
-  farside paper shard-table3
-  farside paper shard-levels --json
-  farside paper shard-table4 --scale 10)";
+  farside paper shard-levels
+  farside paper shard-table4 --json
+  farside paper shard-figure18 --scale 50)";
 
 constexpr const char* kTableFooter =
     R"(URL is file:PATH, or 'file:PATH?size=1GiB' for a file that is made if it does not exist (quoted, since shells
