@@ -110,7 +110,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change&
 Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, View& view, Draft& draft,
                                                            Changed& changed) {
-  if (!IsUpToDate(part, view, view.bucket.overflow())) co_return std::nullopt;
+  if (!IsUpToDate(part, hash, view, view.bucket.overflow())) co_return std::nullopt;
   if (view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
@@ -118,7 +118,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   const std::optional<size_t> unused = FindUnused(view.bucket, shape());
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, view, /*with_overflow=*/true))
+  if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, hash, view, /*with_overflow=*/true))
     co_return std::nullopt;
   const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
   if (!decision.applied) co_return Attempt::kDone;

@@ -27,6 +27,9 @@ inline constexpr MutantName kOverflowWithoutLock{"shard/overflow-without-lock"};
 // The entry that makes room for a link is not moved to the node.
 inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
 
+// A bucket that was read under a lock is taken for the key's, although the table was resized meanwhile.
+inline constexpr MutantName kUnitOfOldVersion{"shard/unit-of-old-version"};
+
 // ---- resizing
 
 // No middle state: whoever has seen an announcement writes as before, as in the paper's barrier (shard/6).
@@ -59,11 +62,11 @@ inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
 
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill, kFailedCasIsDone,     kTagIsKey,       kFlagNotKept,    kReuseAtOnce,
-    kOverflowSetLate, kOverflowWithoutLock, kLinkDropsEntry, kNoCarefulMode,  kSplitBeforeGrace,
-    kTornAccepted,    kNotRefreshed,        kChildNotRead,   kUnsplitIsEmpty, kOverflowNotPassedOn,
-    kStaleWindow,     kWrongNumber,         kParentFirst,    kNotFinished,    kRedoneFromScratch,
-    kLockBroken,      kBlindFold,
+    kPublishedRefill, kFailedCasIsDone,     kTagIsKey,         kFlagNotKept,    kReuseAtOnce,
+    kOverflowSetLate, kOverflowWithoutLock, kLinkDropsEntry,   kNoCarefulMode,  kSplitBeforeGrace,
+    kTornAccepted,    kNotRefreshed,        kChildNotRead,     kUnsplitIsEmpty, kOverflowNotPassedOn,
+    kStaleWindow,     kWrongNumber,         kParentFirst,      kNotFinished,    kRedoneFromScratch,
+    kLockBroken,      kBlindFold,           kUnitOfOldVersion,
 };
 
 }  // namespace farside::index::shard

@@ -50,13 +50,20 @@ void Table::UnlockView(Op& op, Partition& part, const View& view) {
   if (!Mutant(kOverflowWithoutLock)) Unlock(op, part, view.bucket.unit);
 }
 
-// Whether the view, read under the lock, is all that there is to know about a key.
-bool Table::IsUpToDate(const Partition& part, const View& view, bool with_overflow) const {
+// Whether the view, read under the lock, is all that there is to know about a key. Another operation of this client may have
+// learned of a resize since the lock was asked for: then these are not the units of the key any more.
+bool Table::IsUpToDate(const Partition& part, const KeyHash& hash, const View& view,
+                       bool with_overflow) const {
   const uint32_t version = part.directory().version;
+  const auto is_unit = [&](Place place, uint64_t unit) {
+    return UnitOf(shape(), hash.number(place), version) == unit || Mutant(kUnitOfOldVersion);
+  };
   if (VersionOf(std::span(view.bucket.lines).first(shape().lines())) != version) return false;
+  if (!is_unit(Place::kLevel1, view.bucket.unit)) return false;
   if (!with_overflow) return true;
   return view.first.version == version && view.second.version == version && view.first_new.version() == 0 &&
-         view.second_new.version() == 0;
+         view.second_new.version() == 0 && is_unit(Place::kFirstChoice, view.first.unit) &&
+         is_unit(Place::kSecondChoice, view.second.unit);
 }
 
 // Everything is read again, under the lock.
@@ -84,7 +91,7 @@ Task<Done> Table::BringOverflowsUpToDate(Op& op, Partition& part, const KeyHash&
 
 Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                             std::string_view key, Draft& draft) {
-  if (!IsUpToDate(part, view, /*with_overflow=*/true)) co_return Attempt::kRetry;
+  if (!IsUpToDate(part, hash, view, /*with_overflow=*/true)) co_return Attempt::kRetry;
   co_await EndOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);

@@ -167,7 +167,7 @@ class Table final : public Index {
                                Draft& draft);
   Task<Done> LockView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   void UnlockView(fabric::Op& op, Partition& part, const View& view);
-  bool IsUpToDate(const Partition& part, const View& view, bool with_overflow) const;
+  bool IsUpToDate(const Partition& part, const KeyHash& hash, const View& view, bool with_overflow) const;
   Task<Done> BringOverflowsUpToDate(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view);
   // Into level 2 or 3; the lock of the key's unit is held.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash,

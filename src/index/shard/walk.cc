@@ -282,9 +282,14 @@ Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
   co_await ReadView(op, part, hash, view);
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
   if (placed && found.has_value() && found->slot.at == slot.at) co_return Done{};
+  const std::string_view what = !placed             ? "belongs to another node"
+                                : found.has_value() ? "stands twice"
+                                                    : "stands where nobody looks for it";
   co_return Error(ErrorCode::kCorrupt,
-                  fmt::format("the key \"{}\" stands twice, or where nobody looks for it (unit {})",
-                              Escape(key), slot.unit));
+                  fmt::format("the key \"{}\" {}: in level {} of unit {} (version {}); its bucket is unit {} "
+                              "(version {}, overflow {})",
+                              Escape(key), what, slot.place == Place::kLevel1 ? 1 : 2, slot.unit,
+                              slot.version, view.bucket.unit, view.bucket.version, view.bucket.overflow()));
 }
 
 }  // namespace farside::index::shard
