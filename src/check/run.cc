@@ -107,10 +107,11 @@ enum class Role : uint8_t {
 // leaves. When its client is broken, it connects anew and goes on.
 class Actor {
  public:
-  Actor(int number, Role role, Script script, bool drops)
+  Actor(int number, Role role, Script script, bool drops, int lanes)
       : number_(number),
         role_(role),
         script_(std::move(script)),
+        lanes_(lanes),
         drops_at_(drops ? script_.size() / 2 : kNever) {}
 
   bool running() const { return client_ != nullptr; }
@@ -147,6 +148,7 @@ class Actor {
 
  private:
   static constexpr size_t kNever = ~size_t{0};
+  static constexpr Nanos kLookAtLanes = std::chrono::microseconds(1);
 
   Task<Done> Live(Stage& stage) {
     Op op(*client_, OpKind::kMaintenance);
@@ -173,14 +175,31 @@ class Actor {
 
   // Ends with an error if the client is broken and the script is to go on with another.
   Task<Done> RunScript(Stage& stage, Op& op) {
+    std::vector<Task<Done>> lanes;
+    for (int i = 0; i < lanes_; ++i) lanes.push_back(RunLane(stage));
+    for (Task<Done>& lane : lanes) lane.Start();
+    for (Task<Done>& lane : lanes) {
+      while (!lane.done()) co_await op.Pause(kLookAtLanes);
+    }
+    for (Task<Done>& lane : lanes) {
+      const Result<Done> end = lane.TakeResult();
+      if (!end.ok()) co_return end.error();
+    }
+    co_return Done{};
+  }
+
+  // One operation after the other, while there are any left.
+  Task<Done> RunLane(Stage& stage) {
+    Op op(*client_, OpKind::kMaintenance);
     pool::PoolClient& pool = session_->pool();
     while (next_ < script_.size()) {
-      if (next_ == drops_at_) co_await MakeAndDropTable(stage, op);
+      const size_t mine = next_++;
+      if (mine == drops_at_) co_await MakeAndDropTable(stage, op);
       co_await session_->tables().Validate(op, *table_);
-      const ScriptedCall& call = script_[next_++];
-      co_await Perform(stage, call);
+      co_await Perform(stage, script_[mine]);
       if (pool.MaintenanceDue()) co_await pool.Maintain(op);
     }
+    op.End(OpKind::kMaintenance, fabric::OpOutcome::kDone);
     co_return Done{};
   }
 
@@ -276,6 +295,7 @@ class Actor {
   const int number_;
   const Role role_;
   const Script script_;
+  const int lanes_;  // operations in flight
   size_t drops_at_;
   size_t next_ = 0;
   std::unique_ptr<Client> client_;
@@ -309,7 +329,7 @@ void Drive(Stage& stage, std::vector<Actor>& actors) {
 
 void DriveOne(Stage& stage, int number, Role role, Script script) {
   std::vector<Actor> actors;
-  actors.emplace_back(number, role, std::move(script), false);
+  actors.emplace_back(number, role, std::move(script), false, 1);
   Drive(stage, actors);
 }
 
@@ -351,7 +371,8 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
 
   std::vector<Actor> actors;
   for (const Script& script : workload.scripts) {
-    actors.emplace_back(static_cast<int>(actors.size()), Role::kWorker, script, workload.drops_a_table);
+    actors.emplace_back(static_cast<int>(actors.size()), Role::kWorker, script, workload.drops_a_table,
+                        workload.lanes);
   }
   Drive(stage, actors);
   report.script_verbs = world.verbs_posted();

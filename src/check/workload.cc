@@ -46,6 +46,7 @@ Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape) {
   }
   workload.drops_a_table = random.Chance(1, 4);
   workload.nodes = random.Chance(1, 4) ? 2 : 1;
+  workload.lanes = random.Chance(1, 4) ? 3 : 1;
   return workload;
 }
 

@@ -28,6 +28,7 @@ struct Workload {
   std::vector<Script> scripts;    // one per client
   std::vector<std::string> keys;  // all keys that occur
   int nodes = 1;                  // of the pool
+  int lanes = 1;                  // operations that a client has in flight
   bool drops_a_table =
       false;  // each client also makes a second table in the middle of its script, and drops it
 };

@@ -46,6 +46,7 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   if (key == "max_load") return Set(key, text, 1e-6, 0.95, options.max_load);
   if (key == "head_start") return Set(key, text, 0.0, 0.5, options.head_start);
   if (key == "alpha") return Set(key, text, 1e-6, 1e3, options.alpha);
+  if (key == "burst") return Set<uint64_t>(key, text, 0, 1 << 20, options.burst);
   if (key == "cache") return Set<uint64_t>(key, text, 0, uint64_t{1} << 32, options.cached_locations);
   if (key == "backoff_us") {
     uint64_t micros = 0;
@@ -56,7 +57,7 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   return Error(
       ErrorCode::kInvalidArgument,
       fmt::format("the shard table has no option '{}'; it has buckets, slots, overflow_slots, max_load, "
-                  "head_start, alpha, cache, backoff_us",
+                  "head_start, alpha, burst, cache, backoff_us",
                   Escape(key)));
 }
 

@@ -19,6 +19,7 @@ struct Options {
   double head_start = 0.05;  // of max_load, by which a resize is announced early: its grace takes time
   double alpha =
       0.1;  // how rarely clients sync: every alpha * capacity * (max_load - load) / clients operations
+  uint64_t burst = 64;            // records that a client may insert while a resize is under way
   uint64_t cached_locations = 0;  // entries of the location cache; 0: none
   Nanos backoff =
       std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one

@@ -28,8 +28,6 @@ constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
 // While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a hundredth.
 constexpr double kGraceShare = 0.01;
-// What a client inserts in the time that a resize takes, roughly.
-constexpr uint64_t kRecordsPerClient = 64;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {
@@ -233,7 +231,7 @@ Task<Done> Partition::Resize(Op& op) {
 // One, as a rule. But a resize takes a grace period, in which every client finishes what it does and syncs; a table that is
 // small for its clients would spend its time with resizes, and they with waiting for each other's locks.
 uint32_t Partition::StepsToGo() const {
-  const uint64_t expected = records_ + kRecordsPerClient * pool_.live_clients(node());
+  const uint64_t expected = records_ + options_.burst * pool_.live_clients(node());
   uint32_t version = directory_.version + 1;
   while (version < kMostVersion && shape().initial_bits + version < kMostUnitBits &&
          options_.max_load * static_cast<double>(shape().capacity(version)) < static_cast<double>(expected)) {

@@ -114,10 +114,14 @@ std::string ShardEngine::Describe(FarAddr at, std::span<const FarAddr> roots) co
 // Few keys: so buckets of one or two slots, and loads at which two keys are enough to resize.
 std::vector<OptionMap> ShardEngine::stress_options() const {
   return {
-      {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}},   // resizes, keys in level 1
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}},    // all three levels
-      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}},    // holes, level 2, some resizes
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.005"}},  // resizes one behind the other
+      // Resizes, keys in level 1.
+      {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}, {"burst", "0"}},
+      // All three levels.
+      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}},
+      // Holes, level 2, some resizes; the location cache.
+      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}, {"cache", "16"}},
+      // Resizes one behind the other, and several versions at once.
+      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.02"}, {"burst", "1"}},
   };
 }
 
