@@ -55,6 +55,7 @@ class Table final : public Index {
   Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<TableStats> Stats(fabric::Op& op) override;
+  uint64_t growth() const override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
 

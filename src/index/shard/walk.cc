@@ -208,6 +208,16 @@ Task<TableStats> Table::Stats(Op& op) {
   co_return stats;
 }
 
+// That of the node that is ahead.
+uint64_t Table::growth() const {
+  uint64_t most = 0;
+  for (const auto& part : partitions_) {
+    const Directory& directory = part->directory();
+    if (directory.version > 0) most = std::max<uint64_t>(most, 2 * (directory.version - 1) + directory.announced);
+  }
+  return most;
+}
+
 Task<Done> Table::AddStats(Op& op, Partition& part, TableStats& stats, std::array<uint64_t, 3>& levels) {
   const uint32_t version = part.directory().version;
   stats.slots += shape().capacity(version);
