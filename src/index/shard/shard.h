@@ -95,7 +95,11 @@ class Table final : public Index {
   Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                            std::string& value);
+                            std::string& value, uint64_t epoch);
+  // Where the location cache says it is. False: it is not there, or the cache does not say.
+  Task<bool> SearchLocation(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                            std::string& value, uint64_t epoch);
+  void Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash,
@@ -125,6 +129,8 @@ class Table final : public Index {
   std::optional<uint64_t> NewUnitOf(const Partition& part, uint64_t number) const;
   Task<Done> ReadUnit(fabric::Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
                       uint64_t& unit);
+  uint64_t UnitAbove(uint64_t number, uint32_t version) const;
+  Task<uint32_t> NearestAbove(fabric::Op& op, Partition& part, Place place, uint64_t number, uint32_t level);
   Task<Done> ReadView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);

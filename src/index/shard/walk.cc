@@ -213,7 +213,8 @@ uint64_t Table::growth() const {
   uint64_t most = 0;
   for (const auto& part : partitions_) {
     const Directory& directory = part->directory();
-    if (directory.version > 0) most = std::max<uint64_t>(most, 2 * (directory.version - 1) + directory.announced);
+    if (directory.version > 0)
+      most = std::max<uint64_t>(most, 2 * (directory.version - 1) + directory.announced);
   }
   return most;
 }
