@@ -18,25 +18,8 @@ namespace {
 
 constexpr Nanos kPatience = std::chrono::milliseconds(500);
 
-// One progress line for each phase.
-class Progress {
- public:
-  void Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit) {
-    if (what != what_) {
-      line_.reset();  // wiped before the next one is drawn
-      what_ = what;
-      line_ = std::make_unique<ProgressLine>(what_, std::string(unit), total, kPatience);
-    }
-    line_->Show(done);
-  }
-
- private:
-  std::string what_;
-  std::unique_ptr<ProgressLine> line_;
-};
-
 Result<BenchResult> RunBoth(const BenchCommand& command, const BenchPlan& plan) {
-  Progress line;
+  ProgressLines line(kPatience);
   // A person may look at stderr while stdout goes to a file, but who asks for JSON is a program.
   const BenchProgress progress = [&](std::string_view what, uint64_t done, uint64_t total,
                                      std::string_view unit) {

@@ -40,6 +40,12 @@ void BenchTally::Add(const BenchTally& other) {
   ended = std::max(ended, other.ended);
   operations += other.operations;
   errors += other.errors;
+  windows.resize(std::max(windows.size(), other.windows.size()));
+  for (size_t i = 0; i < other.windows.size(); ++i) windows[i] += other.windows[i];
+  for (const auto& [step, at] : other.growth) {
+    const auto [known, is_new] = growth.emplace(step, at);
+    if (!is_new) known->second = std::min(known->second, at);
+  }
   if (first_problem.empty()) first_problem = other.first_problem;
 }
 
@@ -117,6 +123,7 @@ Task<Done> BenchClient::Worker() {
       break;
     }
     tally_.latency[static_cast<size_t>(request->action)].Record(static_cast<uint64_t>((end - begin).count()));
+    if (options.window > Nanos{0}) CountInWindow(end);
     begin = end;
     if (++tally_.operations % kOperationsPerCount == 0) phase_->Count(kOperationsPerCount);
     // A table may ask for a sync before the next operation, so this is looked at after each.
@@ -213,6 +220,16 @@ Task<bool> BenchClient::InsertUncontended(Buffers& buffers) {
     const bool contended = !inserted.ok() && inserted.error().code() == ErrorCode::kContended;
     if (!contended || attempt == attempts) co_return inserted;
   }
+}
+
+void BenchClient::CountInWindow(Nanos end) {
+  const Nanos since = end - tally_.began;
+  const auto window = static_cast<size_t>(since / phase_->options().window);
+  if (window >= tally_.windows.size()) tally_.windows.resize(window + 1);
+  ++tally_.windows[window];
+  const uint64_t growth = index().growth();
+  if (growth > growth_seen_) tally_.growth.emplace(growth, since);
+  growth_seen_ = growth;
 }
 
 void BenchClient::CountError(std::string what) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,10 @@ struct BenchTally {
   std::string first_problem;  // the first of the errors; empty if there are none
   Nanos began{0};
   Nanos ended{0};
+  // If the phase has windows: operations that ended in each, from the begin on; and when somebody first knew of each
+  // step of the table's growth (Index::growth), counted from the begin too.
+  std::vector<uint64_t> windows;
+  std::map<uint64_t, Nanos> growth;
 
   void Add(const BenchTally& other);
   double seconds() const { return std::chrono::duration<double>(ended - began).count(); }
@@ -52,6 +57,7 @@ class BenchPhase {
     uint64_t value_size = 8;
     uint64_t key_size = 8;
     bool verify = true;
+    Nanos window{0};      // 0: nobody wants to know when operations ended
     uint64_t stream = 0;  // phases of one seed draw different numbers
   };
 
@@ -136,6 +142,7 @@ class BenchClient {
   Task<Done> WaitForOthers();
   std::optional<workload::Request> NextRequest(Nanos now);
   void FillNewValue(Buffers& buffers);
+  void CountInWindow(Nanos end);
   void CountError(std::string what);
   // True if the run goes on without this operation.
   bool Survives(const Error& error, const char* what);
@@ -155,7 +162,8 @@ class BenchClient {
   Nanos deadline_{0};
   uint32_t working_ = 0;  // workers that have not done their part
   bool maintaining_ = false;
-  uint32_t versions_ = 0;  // values written so far
+  uint32_t versions_ = 0;     // values written so far
+  uint64_t growth_seen_ = 0;  // of the table, at the last look
   std::vector<Task<Done>> workers_;
 };
 

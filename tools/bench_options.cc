@@ -144,7 +144,7 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
   return plan;
 }
 
-Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes) {
+Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes, uint64_t trips) {
   BenchPlan raw = plan;
   const double lines = std::round(bucket_bytes / static_cast<double>(pool::kLine));
   const auto bucket = static_cast<uint64_t>(std::clamp(lines * pool::kLine, static_cast<double>(pool::kLine),
@@ -153,7 +153,8 @@ Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes) {
   raw.engine_name = "raw";
   raw.engine_options = {{"records", std::to_string(plan.records / plan.nodes + 1)},
                         {"bucket", std::to_string(bucket)},
-                        {"block", std::to_string(block)}};
+                        {"block", std::to_string(block)},
+                        {"trips", std::to_string(trips)}};
   Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(raw.engine_name, raw.engine_options);
   if (!engine.ok()) return engine.error();
   raw.engine = std::move(*engine);

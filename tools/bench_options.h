@@ -34,6 +34,7 @@ struct BenchPlan {
   uint64_t key_size = 8;
   uint64_t value_size = 8;
   uint64_t seed = 1;
+  Nanos window{0};                      // of BenchTally::windows; 0: none
   uint64_t region_bytes = 0;            // of each node
   uint64_t operations_per_sync = 1000;  // fewer with large values: what was retired must not fill the memory
 
@@ -44,7 +45,8 @@ struct BenchPlan {
 // kInvalidArgument, in one line, if the words make no sense.
 Result<BenchPlan> PlanBench(const BenchCommand& command);
 
-// The same benchmark on the engine `raw`, whose searches read `bucket_bytes` of index, rounded to lines.
-Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes);
+// The same benchmark on the engine `raw`, whose searches read `bucket_bytes` of index, rounded to lines, in so many
+// trips.
+Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes, uint64_t trips = 2);
 
 }  // namespace farside::tools

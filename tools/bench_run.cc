@@ -109,6 +109,7 @@ class Bencher {
     options.key_size = plan_.key_size;
     options.value_size = plan_.value_size;
     options.verify = plan_.verifies();
+    options.window = plan_.window;
     return options;
   }
   BenchPhase::Options WarmupOptions() const {

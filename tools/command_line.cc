@@ -69,7 +69,8 @@ Examples:
   farside doctor --json)";
 
 constexpr const char* kDemoFooter =
-    R"(Takes a few seconds and needs no set-up. Exits with 1 if the checks that it runs find a violation.
+    R"(A table and what its operations cost, a table that grows, the engines side by side, a client that dies, and a
+search for bugs. Takes a few seconds and needs no set-up. Exits with 1 if the search finds a violation.
 
 Example:
   farside demo)";
@@ -84,6 +85,17 @@ URL is file:PATH, or embedded: for a pool that is made for the check.
 Examples:
   farside fsck file:pool.farside
   farside fsck --json file:pool.farside)";
+
+constexpr const char* kPaperFooter =
+    R"(NAME is an experiment, such as shard-table3, or 'list'. Each of them measures what a paper reports, and says what the
+paper has, what we have, the rule that our figure must keep, and whether it does. Counts come from the fabric's
+counters, times from the simulated cluster; so figures do not depend on the machine. Exits with 1 if a rule is broken.
+
+Examples:
+  farside paper list
+  farside paper shard-levels
+  farside paper shard-table4 --json
+  farside paper shard-figure18 --scale 50)";
 
 constexpr const char* kTableFooter =
     R"(URL is file:PATH, or 'file:PATH?size=1GiB' for a file that is made if it does not exist (quoted, since shells
@@ -306,6 +318,16 @@ CLI::App* AddFsck(CLI::App& app, FsckCommand& command) {
   return fsck;
 }
 
+CLI::App* AddPaper(CLI::App& app, PaperCommand& command) {
+  CLI::App* paper = app.add_subcommand("paper", "Compare what the papers report with what we measure");
+  paper->footer(kPaperFooter);
+  AddOperand(*paper, "NAME", command.name, "The experiment, or 'list'");
+  AddNumber(*paper, "--scale", command.percent, 1, 10'000, "The size, in percent of the usual one");
+  AddFlag(*paper, "--full", command.full, "The size that the claim speaks of, however long it takes");
+  AddFlag(*paper, "--json", command.json, "Print one JSON object");
+  return paper;
+}
+
 CLI::App* AddTableVerb(CLI::App& table, const char* name, const char* about, const char* footer,
                        TableCommand& command) {
   CLI::App* verb = table.add_subcommand(name, about);
@@ -371,6 +393,7 @@ class Parser {
         ->option_text(" ")
         ->expected(0, 2);
     help_app_->footer("Example:\n  farside help check");
+    paper_app_ = AddPaper(app_, paper_);
     AddTable();
     for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
   }
@@ -437,6 +460,7 @@ class Parser {
     if (chosen == doctor_app_) return doctor_;
     if (chosen == demo_app_) return demo_;
     if (chosen == fsck_app_) return fsck_;
+    if (chosen == paper_app_) return paper_;
     if (chosen == table_app_) return NothingAsked{table_app_->help("farside")};
     if (chosen == create_app_) return InterpretCreate();
     if (chosen == list_app_) return list_;
@@ -452,7 +476,8 @@ class Parser {
   }
 
   CommandLine InterpretBench() const {
-    if (bench_.engine.empty()) return Bad(fmt::format("--engine is missing; there is: {}", store::EngineNames()));
+    if (bench_.engine.empty())
+      return Bad(fmt::format("--engine is missing; there is: {}, raw", store::EngineNames()));
     return bench_;
   }
 
@@ -486,6 +511,7 @@ class Parser {
   CLI::App* doctor_app_ = nullptr;
   CLI::App* help_app_ = nullptr;
   CLI::App* fsck_app_ = nullptr;
+  CLI::App* paper_app_ = nullptr;
   CLI::App* table_app_ = nullptr;
   CLI::App* create_app_ = nullptr;
   CLI::App* list_app_ = nullptr;
@@ -496,6 +522,7 @@ class Parser {
   DemoCommand demo_;
   DoctorCommand doctor_;
   FsckCommand fsck_;
+  PaperCommand paper_;
   TableCommand create_;
   TableCommand list_;
   TableCommand show_;

@@ -9,6 +9,7 @@
 #include "tools/demo.h"
 #include "tools/doctor.h"
 #include "tools/fsck.h"
+#include "tools/paper.h"
 #include "tools/table.h"
 
 namespace farside::tools {
@@ -29,7 +30,7 @@ struct BadUsage {
 };
 
 using CommandLine = std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DoctorCommand,
-                                 DemoCommand, FsckCommand, TableCommand>;
+                                 DemoCommand, FsckCommand, PaperCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);

@@ -251,6 +251,39 @@ std::string ToJson(const FsckCommand& command, const PoolReport& report) {
                {"findings", std::move(findings)}});
 }
 
+std::string ToJson(const PaperCommand& command, const paper::Experiment& experiment,
+                   const paper::Report& report) {
+  Json rows = Json::array();
+  for (const paper::Row& row : report.rows) {
+    rows.push_back({{"metric", row.metric},
+                    {"paper", row.paper.has_value() ? Json(*row.paper) : Json(nullptr)},
+                    {"ours", row.ours},
+                    {"rule", row.rule.Text(row.unit)},
+                    {"holds", row.holds()},
+                    {"unit", Name(row.unit)}});
+  }
+  Json plots = Json::array();
+  for (const paper::Plot& plot : report.plots) {
+    plots.push_back({{"title", plot.title}, {"unit", plot.y_unit}, {"columns", plot.columns}});
+  }
+  return Line({{"name", experiment.name},
+               {"title", experiment.title},
+               {"rows", std::move(rows)},
+               {"holds", paper::AllHold(report.rows)},
+               {"set_up", report.set_up},
+               {"scale_percent", command.percent},
+               {"full", command.full},
+               {"plots", std::move(plots)},
+               {"note", TextOrNull(report.note)},
+               {"commit", Commit()}});
+}
+
+std::string PaperNamesJson() {
+  Json names = Json::array();
+  for (const paper::Experiment& experiment : paper::Experiments()) names.push_back(experiment.name);
+  return Line({{"names", std::move(names)}});
+}
+
 std::string ToJson(const TableList& list) {
   Json tables = Json::array();
   for (const pool::TableInfo& table : list.tables) tables.push_back(ToObject(table));

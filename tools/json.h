@@ -7,6 +7,7 @@
 #include "tools/check_report.h"
 #include "tools/doctor.h"
 #include "tools/fsck.h"
+#include "tools/paper.h"
 #include "tools/table_report.h"
 
 namespace farside::tools {
@@ -15,6 +16,9 @@ std::string ToJson(const BenchPlan& plan, const BenchResult& result);
 std::string ToJson(const CheckCommand& command, const CheckResult& result);
 std::string ToJson(const DoctorReport& report);
 std::string ToJson(const FsckCommand& command, const PoolReport& report);
+std::string ToJson(const PaperCommand& command, const paper::Experiment& experiment,
+                   const paper::Report& report);
+std::string PaperNamesJson();
 std::string ToJson(const TableList& list);
 std::string ToJson(const ShownTable& table);
 std::string ToJson(const MadeTable& table);

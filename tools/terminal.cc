@@ -68,4 +68,25 @@ void ProgressLine::Show(uint64_t done) {
   drawn_ = text.size();
 }
 
+void ProgressLines::Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit) {
+  if (what != what_) {
+    line_.reset();  // wiped before the next one is drawn
+    what_ = what;
+    line_ = std::make_unique<ProgressLine>(what_, std::string(unit), total, patience_);
+  }
+  line_->Show(done);
+}
+
+// As setlocale would look for it: the first of these that is set decides.
+bool StdoutDrawsUnicode() {
+  if (!IsTerminal(STDOUT_FILENO)) return false;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* locale = std::getenv(name);
+    if (locale == nullptr || *locale == '\0') continue;
+    const std::string_view text = locale;
+    return text.find("UTF-8") != text.npos || text.find("utf8") != text.npos;
+  }
+  return false;
+}
+
 }  // namespace farside::tools

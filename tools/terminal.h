@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -51,5 +52,21 @@ class ProgressLine {
   Nanos next_;        // when it is drawn again
   size_t drawn_ = 0;  // columns in use
 };
+
+// One progress line after the other: a new one for each thing that goes on.
+class ProgressLines {
+ public:
+  explicit ProgressLines(Nanos patience) : patience_(patience) {}
+
+  void Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit);
+
+ private:
+  const Nanos patience_;
+  std::string what_;
+  std::unique_ptr<ProgressLine> line_;
+};
+
+// Whether a person looks at stdout through a terminal that draws more than ASCII.
+bool StdoutDrawsUnicode();
 
 }  // namespace farside::tools

@@ -56,6 +56,9 @@ class Index {
   virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
   // Looks through the whole table. Exact only while nobody changes it.
   virtual Task<TableStats> Stats(fabric::Op& op) = 0;
+  // How often the table has begun to grow and has grown, as this client knows without asking: odd while a resize is under
+  // way. For those who watch; nothing depends on it.
+  virtual uint64_t growth() const { return 0; }
 
   // Marks every block that the table owns, its roots included, and keeps the promise of pool/reach.h: others may
   // change the table meanwhile. The caller holds a pin.

@@ -16,7 +16,7 @@ struct EngineEntry {
   Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options);
 };
 
-// In the order in which they are preferred.
+// In the order in which they are preferred. Without `raw`, which keeps nothing and only measures.
 std::span<const EngineEntry> Engines();
 
 // The engine of tables that are made without naming one.

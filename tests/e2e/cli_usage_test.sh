@@ -14,10 +14,10 @@ for way in --help -h help; do
   run "$way"
   expect_status 0
   expect_no_err
-  for word in Usage: bench check demo doctor fsck help table; do expect_out "$word"; done
+  for word in Usage: bench check demo doctor fsck help paper table; do expect_out "$word"; done
 done
 
-commands=(bench check demo doctor help table 'table create' 'table list' 'table show' 'table drop' fsck)
+commands=(bench check demo doctor help paper table 'table create' 'table list' 'table show' 'table drop' fsck)
 for command in "${commands[@]}"; do
   read -r -a names <<<"$command"
   run help "${names[@]}"
@@ -47,7 +47,7 @@ expect_err "Usage: farside"
 
 # ---- what nobody understands
 run nosuch
-expect_error "there is no command 'nosuch'; there is: bench, check, demo, doctor, fsck, help, table"
+expect_error "there is no command 'nosuch'; there is: bench, check, demo, doctor, fsck, help, paper, table"
 run --nosuch
 expect_error "there is no option '--nosuch'"
 run help nosuch

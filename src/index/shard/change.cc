@@ -104,6 +104,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change&
       co_await ModifyUnderLock(op, change, part, hash, view, draft, changed).Outcome();
   UnlockView(op, part, view);
   if (!outcome.ok()) co_return outcome.error();
+  if (*outcome == Attempt::kRetry) co_await HelpBusy(op, part, view);
   co_return *outcome;
 }
 
@@ -147,9 +148,14 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
 
 Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot,
                                     bool removes, Draft& draft, const BlockBuffer& buffer, bool locked) {
+  bool in_place = false;
   if (slot.version != part.directory().version && !locked) {
-    co_await SplitFor(op, part, slot.place, hash.number(slot.place));
-    co_return Attempt::kRetry;
+    const Result<Done> split = co_await SplitFor(op, part, slot.place, hash.number(slot.place)).Outcome();
+    // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the lock, nobody
+    // splits the unit, and what it has not yet passed on can be changed where it is.
+    in_place = !split.ok() && split.error().code() == ErrorCode::kOutOfMemory && removes;
+    if (!split.ok() && !in_place) co_return split.error();
+    if (!in_place) co_return Attempt::kRetry;
   }
   Entry desired;
   if (!removes) {
@@ -159,7 +165,9 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
     desired = Entry::Hole();
   }
   const uint64_t replaced_bytes = buffer.bytes().size();
-  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft, locked);
+  Locking locking = in_place ? Locking::kTake : Locking::kIfCareful;
+  if (locked) locking = Locking::kHeld;
+  const bool written = co_await WriteSlot(op, part, slot, desired, removes ? nullptr : &draft, locking);
   if (!written) co_return Attempt::kRetry;
   const FarAddr replaced(part.node(), slot.entry.offset());
   if (Mutant(kReuseAtOnce)) {
@@ -195,15 +203,17 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
   const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
-  const bool written = co_await WriteSlot(op, part, slot, desired, &draft, /*locked=*/false);
+  const bool written = co_await WriteSlot(op, part, slot, desired, &draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
 
 Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
-                            bool locked) {
+                            Locking locking) {
   // Nothing is awaited between this look at the directory and the CAS; and the pin, which is older than what comes
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
-  if (locked || !part.directory().announced || Mutant(kNoCarefulMode)) {
+  const bool lock =
+      locking == Locking::kTake || (locking == Locking::kIfCareful && part.directory().announced);
+  if (!lock || Mutant(kNoCarefulMode)) {
     const bool written = co_await CasSlot(op, slot, desired, draft);
     co_return written;
   }

@@ -1,7 +1,10 @@
 // Finding the bucket that decides about a key, while others split buckets.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <vector>
 
 #include "index/shard/draft.h"
 #include "index/shard/mutants.h"
@@ -42,6 +45,38 @@ std::optional<uint64_t> Table::NewUnitOf(const Partition& part, uint64_t number)
   return moved;
 }
 
+// The unit that the unit of a version is split from; itself, if it is one of the first.
+uint64_t Table::UnitAbove(uint64_t number, uint32_t version) const {
+  const uint64_t unit = UnitOf(shape(), number, version);
+  while (version > 1 && UnitOf(shape(), number, version) == unit) --version;
+  return UnitOf(shape(), number, version);
+}
+
+// The version below `level` whose unit is the first above that has been written. Nearly always the next one; a table that
+// went several versions by one resize has units that are far behind, so all that is above is looked at by one trip.
+Task<uint32_t> Table::NearestAbove(Op& op, Partition& part, Place place, uint64_t number, uint32_t level) {
+  std::vector<uint32_t> levels;
+  for (uint64_t unit = UnitOf(shape(), number, level); level > 1; --level) {
+    if (UnitOf(shape(), number, level - 1) == unit) continue;
+    unit = UnitOf(shape(), number, level - 1);
+    levels.push_back(level - 1);
+  }
+  if (levels.empty()) co_return 1u;
+  if (levels.size() == 1) co_return levels.front();
+  std::vector<Line> first(levels.size());
+  fabric::Batch trip(op, fabric::Order::kInOrder);
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const uint64_t unit = UnitOf(shape(), number, levels[i]);
+    const FarAddr at = place == Place::kLevel1 ? part.BucketAt(unit) : part.OverflowAt(unit);
+    trip.Add(Read(at, BytesOf(std::span(&first[i], 1))));
+  }
+  co_await trip;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    if (first[i].version() != 0) co_return levels[i];
+  }
+  co_return levels.back();
+}
+
 // Goes up from the unit of the newest version to the one that it will be split from, until one of them decides.
 Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
                            uint64_t& unit) {
@@ -64,14 +99,28 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
         op.CountRetry();
         continue;
       }
+    } else if (const uint64_t above = UnitAbove(number, level); newest && above != unit) {
+      // It may not be split yet; then the unit above decides, as a rule, and it is here already.
+      std::array<Line, kMostLines> lines_above;
+      const std::span<Line> read_above = std::span(lines_above).first(lines.size());
+      co_await op.InOrder(Read(at(unit), BytesOf(lines)), Read(at(above), BytesOf(read_above)));
+      if (Judge(part, number, unit, lines) == Verdict::kAbove &&
+          Judge(part, number, above, read_above) == Verdict::kDecides && !Mutant(kUnsplitIsEmpty)) {
+        std::copy(read_above.begin(), read_above.end(), lines.begin());
+        unit = above;
+        co_return Done{};
+      }
     } else {
       co_await op.InOrder(Read(at(unit), BytesOf(lines)));
     }
     switch (Judge(part, number, unit, lines)) {
       case Verdict::kDecides: co_return Done{};
       case Verdict::kAbove: {
-        if (Mutant(kUnsplitIsEmpty)) co_return Done{};
-        while (level > 1 && UnitOf(shape(), number, level) == unit) --level;
+        if (Mutant(kUnsplitIsEmpty)) {
+          for (Line& line : lines) line.set_version(part.directory().version);
+          co_return Done{};
+        }
+        level = co_await NearestAbove(op, part, place, number, level);
         if (UnitOf(shape(), number, level) == unit) {
           co_return Error(
               ErrorCode::kCorrupt,
@@ -199,6 +248,7 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
   co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)),
                       Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
                       Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
+  if (Mutant(kLevel2First)) co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)));
   if (Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides) {
     view.bucket.version = lines[0].version();
   } else {

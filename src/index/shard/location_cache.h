@@ -1,8 +1,9 @@
-// Where keys were found last, so that a search can READ the bucket and the block in one trip.
+// Where keys were found last, so that a search can READ the entry and the block in one trip.
 //
-// INVARIANT shard/9: a block is READ on the word of this cache only if the entry was seen in its bucket in an epoch that this
-// client has not published past: then the block cannot have been reused since, and what the bucket says in the same trip
-// decides, in whatever order the two were sampled.
+// INVARIANT shard/9: a block is READ on the word of this cache only if the entry was seen in its slot in an epoch that this
+// client has not published past: then the block cannot have been reused since. It counts only if the slot still holds the
+// entry, in a line of the version that the directory has: then the key has no other place (shard/1), and nobody is
+// splitting the unit (shard/5). So what the slot says decides, in whatever order the two were sampled.
 #pragma once
 
 #include <bit>
@@ -14,33 +15,35 @@
 
 namespace farside::index::shard {
 
+struct Location {
+  uint64_t hash = 0;
+  Entry entry;           // without its flag
+  uint64_t slot = 0;     // offset of the entry
+  uint32_t version = 0;  // of the directory, and of the line
+  uint64_t seen = 0;     // the epoch that the operation knew which saw it
+};
+
 class LocationCache {
  public:
   // A power of two of entries, at least as many as asked for; 0: none.
-  explicit LocationCache(uint64_t entries) : slots_(entries == 0 ? 0 : std::bit_ceil(entries)) {}
+  explicit LocationCache(uint64_t entries) : locations_(entries == 0 ? 0 : std::bit_ceil(entries)) {}
 
-  bool enabled() const { return !slots_.empty(); }
-  uint64_t bytes() const { return slots_.size() * sizeof(Location); }
+  bool enabled() const { return !locations_.empty(); }
+  uint64_t bytes() const { return locations_.size() * sizeof(Location); }
 
-  // The entry that the key with this hash had in level 1, if that was seen in `not_before` or later.
-  std::optional<Entry> Find(uint64_t hash, uint64_t not_before) const {
-    const Location& location = slots_[hash & (slots_.size() - 1)];
-    if (location.hash != hash || !location.entry.has_block() || location.seen < not_before)
-      return std::nullopt;
-    return location.entry;
+  // Where the key with this hash was, if that was seen in `not_before` or later, in a table of this version.
+  const Location* Find(uint64_t hash, uint32_t version, uint64_t not_before) const {
+    const Location& location = locations_[hash & (locations_.size() - 1)];
+    const bool known = location.hash == hash && location.entry.has_block() && location.version == version;
+    return known && location.seen >= not_before ? &location : nullptr;
   }
-  void Remember(uint64_t hash, Entry entry, uint64_t seen) {
-    if (entry.bytes() == 0) return;  // it takes a trip to learn how large it is
-    slots_[hash & (slots_.size() - 1)] = {.hash = hash, .entry = entry, .seen = seen};
+  void Remember(const Location& location) {
+    if (location.entry.bytes() == 0) return;  // it takes a trip to learn how large it is
+    locations_[location.hash & (locations_.size() - 1)] = location;
   }
 
  private:
-  struct Location {
-    uint64_t hash = 0;
-    Entry entry;
-    uint64_t seen = 0;  // the epoch that the operation knew which saw it
-  };
-  std::vector<Location> slots_;
+  std::vector<Location> locations_;
 };
 
 }  // namespace farside::index::shard

@@ -71,6 +71,8 @@ Task<bool> Table::TryLock(Op& op, Partition& part, uint64_t unit) {
 
 // Nobody waits for it: the client's epoch does (pool/1).
 void Table::Unlock(Op& op, Partition& part, uint64_t unit) {
+  if (Mutant(kUnlockByWrite))
+    return op.Detach(Order::kInOrder, fabric::WriteObject(part.LockAt(unit), uint64_t{0}));
   op.Detach(Order::kInOrder, Cas(part.LockAt(unit), LockedBySelf(part, unit), 0));
 }
 

@@ -26,9 +26,22 @@ inline constexpr MutantName kOverflowSetLate{"shard/overflow-set-late"};
 inline constexpr MutantName kOverflowWithoutLock{"shard/overflow-without-lock"};
 // The entry that makes room for a link is not moved to the node.
 inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
-
-// A bucket that was read under a lock is taken for the key's, although the table was resized meanwhile.
-inline constexpr MutantName kUnitOfOldVersion{"shard/unit-of-old-version"};
+// An insert under a lock goes to the unit that was the key's when the lock was asked for.
+inline constexpr MutantName kUnitOfOldVersion{"shard/insert-into-unit-of-old-version"};
+// An insert goes to a line of level 2 of a version that another operation of the client knows to be over.
+inline constexpr MutantName kLineOfOldVersion{"shard/insert-into-line-of-old-version"};
+// Nobody asks whether the holder of a second lock is dead.
+inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"};
+// Somebody who holds a lock waits for another one.
+inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
+// A lock is released by a WRITE, which an atomic of somebody else may swallow.
+inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
+// For a change, level 1 is read when level 2 was read already (shard/1).
+inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
+// The block that the location cache names is taken, whatever the bucket says (shard/9).
+inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
+// Locations are used however old they are (shard/9).
+inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
 // ---- resizing
 
@@ -60,13 +73,55 @@ inline constexpr MutantName kNotFinished{"shard/split-not-finished"};
 inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 // A lock is taken over from an owner that may be alive.
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
+// Whoever looks through the whole table takes a unit as it is, although its split has begun (shard/7).
+inline constexpr MutantName kHalfSplitWalked{"shard/half-split-walked"};
+// The segment of a version is written to the directory after that version was announced.
+inline constexpr MutantName kDirectoryWrittenLate{"shard/directory-written-late"};
+// The state is taken from the READ that brings the directory, whose lines have no order.
+inline constexpr MutantName kStateOfSameRead{"shard/state-of-the-same-read"};
+// Nobody goes on with a resize whose preparer has died.
+inline constexpr MutantName kPreparerNotFollowed{"shard/preparer-not-followed"};
+// A walk or a cursor does not go on to units that the table got meanwhile.
+inline constexpr MutantName kWalkEndsEarly{"shard/walk-ends-early"};
+inline constexpr MutantName kCursorEndsEarly{"shard/cursor-ends-early"};
 
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill, kFailedCasIsDone,     kTagIsKey,         kFlagNotKept,    kReuseAtOnce,
-    kOverflowSetLate, kOverflowWithoutLock, kLinkDropsEntry,   kNoCarefulMode,  kSplitBeforeGrace,
-    kTornAccepted,    kNotRefreshed,        kChildNotRead,     kUnsplitIsEmpty, kOverflowNotPassedOn,
-    kStaleWindow,     kWrongNumber,         kParentFirst,      kNotFinished,    kRedoneFromScratch,
-    kLockBroken,      kBlindFold,           kUnitOfOldVersion,
+    kPublishedRefill,
+    kFailedCasIsDone,
+    kTagIsKey,
+    kFlagNotKept,
+    kReuseAtOnce,
+    kOverflowSetLate,
+    kOverflowWithoutLock,
+    kLinkDropsEntry,
+    kNoCarefulMode,
+    kSplitBeforeGrace,
+    kTornAccepted,
+    kNotRefreshed,
+    kChildNotRead,
+    kUnsplitIsEmpty,
+    kOverflowNotPassedOn,
+    kStaleWindow,
+    kWrongNumber,
+    kParentFirst,
+    kNotFinished,
+    kRedoneFromScratch,
+    kLockBroken,
+    kBlindFold,
+    kHalfSplitWalked,
+    kUnitOfOldVersion,
+    kSecondLockNotHelped,
+    kSecondLockAwaited,
+    kUnlockByWrite,
+    kLevel2First,
+    kCacheNotCompared,
+    kCacheOfAnyEpoch,
+    kDirectoryWrittenLate,
+    kStateOfSameRead,
+    kPreparerNotFollowed,
+    kWalkEndsEarly,
+    kCursorEndsEarly,
+    kLineOfOldVersion,
 };
 
 }  // namespace farside::index::shard

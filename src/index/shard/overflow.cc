@@ -86,6 +86,13 @@ Task<Done> Table::BringOverflowsUpToDate(Op& op, Partition& part, const KeyHash&
     if (moved.version() != 0) co_await part.Refresh(op);
     if (overflow.version != part.directory().version) co_await SplitFor(op, part, place, hash.number(place));
   }
+  co_await HelpBusy(op, part, view);
+  co_return Done{};
+}
+
+Task<Done> Table::HelpBusy(Op& op, Partition& part, const View& view) {
+  if (view.busy.has_value() && !Mutant(kSecondLockNotHelped))
+    co_await Help(op, part, *view.busy, /*is_new=*/false);
   co_return Done{};
 }
 
@@ -101,7 +108,7 @@ Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHa
 }
 
 // The key is nowhere, the bucket has no unused slot, and the lock is held.
-Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHash& hash, const View& view,
+Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                            Draft& draft) {
   const std::optional<size_t> hole = FindHole(view.bucket, shape());
   if (hole.has_value()) {
@@ -121,7 +128,7 @@ Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHas
   const bool announces = !view.bucket.overflow();
   if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(op, part, view.bucket);
   const Attempt outcome =
-      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft);
+      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft, view.busy);
   if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone)
     co_await SetOverflow(op, part, view.bucket);
   co_return outcome;
@@ -138,17 +145,23 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 // `locked` is the unit whose lock is held.
 Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash,
                                                const Overflow& overflow, Place place, uint64_t locked,
-                                               Draft& draft) {
+                                               Draft& draft, std::optional<uint64_t>& busy) {
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
   // on since the line was read: then somebody may be splitting it.
-  const bool may_be_split = part.directory().announced || overflow.version != part.directory().version;
+  const bool may_be_split = part.directory().announced ||
+                            (overflow.version != part.directory().version && !Mutant(kLineOfOldVersion));
   if (!may_be_split || part.LockAt(overflow.unit) == part.LockAt(locked)) {
     const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
     co_return outcome;
   }
   // INVARIANT shard/6, without waiting: two who wait for each other's locks would wait for ever.
-  const bool taken = co_await TryLock(op, part, overflow.unit);
-  if (!taken) co_return Attempt::kRetry;
+  if (Mutant(kSecondLockAwaited)) co_await Lock(op, part, overflow.unit, {});
+  bool taken = Mutant(kSecondLockAwaited);
+  if (!taken) taken = co_await TryLock(op, part, overflow.unit);
+  if (!taken) {
+    busy = overflow.unit;
+    co_return Attempt::kRetry;
+  }
   Line line;
   co_await op.InOrder(Read(part.OverflowAt(overflow.unit), std::as_writable_bytes(std::span(&line, 1))));
   Result<Attempt> outcome = Attempt::kRetry;

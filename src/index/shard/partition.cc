@@ -141,8 +141,9 @@ Task<Done> Partition::ReadDirectory(Op& op) {
     const RootLine line = co_await op.InOrder(ForMaintenance(Read<RootLine>(root_)));
     Learn(line);
   }
-  const StateWord state = seen_;
+  StateWord state = seen_;
   const Root root = co_await op.InOrder(ForMaintenance(Read<Root>(root_)));
+  if (Mutant(kStateOfSameRead)) state = root.line.state;
   Directory read;
   read.version = state.version();
   read.announced = state.phase() == Phase::kAnnounced;
@@ -214,6 +215,13 @@ Task<Done> Partition::Resize(Op& op) {
   std::vector<uint64_t> offsets;
   for (const FarAddr& segment : made) offsets.push_back(segment.offset);
   const FarAddr slots = root_ + kDirectoryOffset + shape().segments(version) * sizeof(uint64_t);
+  if (Mutant(kDirectoryWrittenLate)) {
+    const StateWord announced = StateWord::Announced(version, static_cast<uint32_t>(made.size()));
+    co_await op.InOrder(Cas(root_, preparing.word(), announced.word()));
+    co_await op.InOrder(Write(slots, std::as_bytes(std::span(offsets))));
+    co_await Refresh(op);
+    co_return Done{};
+  }
   auto [written, old, line] = co_await op.InOrder(
       ForMaintenance(Write(slots, std::as_bytes(std::span(offsets)))),
       ForMaintenance(Cas(root_, preparing.word(),
@@ -264,7 +272,7 @@ Task<bool> Partition::TakePreparation(Op& op) {
   if (found.phase() != Phase::kPreparing || found.version() != version || found.owner() == member.self())
     co_return false;
   const pool::Standing standing = co_await member.StandingOf(op, found.owner());
-  if (standing != pool::Standing::kGone) co_return false;
+  if (standing != pool::Standing::kGone || Mutant(kPreparerNotFollowed)) co_return false;
   const uint64_t taken = co_await op.InOrder(ForMaintenance(Cas(root_, old, mine)));
   co_return taken == old;
 }

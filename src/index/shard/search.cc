@@ -33,41 +33,43 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   if (decided) {
     const uint64_t number = hash.number(Place::kLevel1);
     BlockBuffer buffer;
-    std::optional<Entry> guess;
-    if (locations_.enabled()) guess = locations_.Find(hash.hash(), pool_.published_epoch(part.node()));
+    if (locations_.enabled()) {
+      const bool remembered = co_await SearchLocation(op, part, hash, key, value, pin->epoch(part.node()));
+      if (remembered) {
+        op.End(OpKind::kSearch, OpOutcome::kDone);
+        co_return true;
+      }
+    }
     bucket.unit = UnitOf(shape(), number, part.directory().version);
     const std::span<std::byte> lines =
         std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
-    if (guess.has_value()) {
-      const FarAddr block(part.node(), guess->offset());
-      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines),
-                          ForBlock(Read(block, buffer.Resize(guess->bytes()))));
-    } else {
-      co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines));
-    }
+    co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines));
     const std::span<const Line> read = std::span(bucket.lines).first(shape().lines());
-    decided = Judge(part, number, bucket.unit, read) == Verdict::kDecides;
+    // Another operation of this client may have learned of a resize meanwhile: then this is not all that there is to read.
+    decided = Judge(part, number, bucket.unit, read) == Verdict::kDecides && !part.directory().announced;
     bucket.version = read[0].version();
     if (decided) {
       const uint64_t tag = TagOf(shape(), number, bucket.version);
       for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value() && !found;
            slot = FindTag(bucket, shape(), tag, *slot + 1)) {
-        const Entry entry = bucket.entry(*slot).WithFlag(false);
-        // INVARIANT shard/9: the block was not reused since the entry was seen, and the entry is still there.
-        if (!guess.has_value() || entry != *guess) co_await ReadBlock(op, part.node(), entry, buffer);
+        const Entry entry = bucket.entry(*slot);
+        co_await ReadBlock(op, part.node(), entry, buffer);
         const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
         if (!view.ok()) co_return view.error();
-        guess.reset();  // the buffer is used for the next one
         if (view->key != key && !Mutant(kTagIsKey)) continue;
         value.assign(view->value);
         found = true;
-        if (locations_.enabled()) locations_.Remember(hash.hash(), entry, pin->epoch(part.node()));
+        Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+        at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
+        at.entry = entry;
+        Remember(part, hash, at, pin->epoch(part.node()));
       }
     }
   }
   // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
   if (decided && !found && bucket.overflow()) {
-    const Result<bool> searched = co_await SearchOverflow(op, part, hash, key, value).Outcome();
+    const Result<bool> searched =
+        co_await SearchOverflow(op, part, hash, key, value, pin->epoch(part.node())).Outcome();
     decided = searched.ok() || searched.error().code() != ErrorCode::kContended;
     if (decided && !searched.ok()) co_return searched.error();
     if (decided) found = *searched;
@@ -78,6 +80,44 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   }
   op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
+}
+
+// One trip: the line of the slot where the key was, and the block that was its.
+Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                 std::string& value, uint64_t epoch) {
+  const uint64_t not_before = Mutant(kCacheOfAnyEpoch) ? 0 : pool_.published_epoch(part.node());
+  const uint32_t version = part.directory().version;
+  const Location* const known = locations_.Find(hash.hash(), version, not_before);
+  if (known == nullptr) co_return false;
+  Location location = *known;
+  BlockBuffer buffer;
+  Line line;
+  const FarAddr line_at(part.node(), location.slot / pool::kLine * pool::kLine);
+  const FarAddr block_at(part.node(), location.entry.offset());
+  co_await op.InOrder(Read(line_at, std::as_writable_bytes(std::span(&line, 1))),
+                      ForBlock(Read(block_at, buffer.Resize(location.entry.bytes()))));
+  const Entry entry = line.entries[location.slot % pool::kLine / sizeof(Entry)].WithFlag(false);
+  const bool counts = line.version() == version && entry == location.entry;
+  if (!counts && !Mutant(kCacheNotCompared)) co_return false;
+  const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+  if (!view.ok()) co_return view.error();
+  if (view->key != key) co_return false;  // of the same hash
+  value.assign(view->value);
+  location.seen = epoch;
+  locations_.Remember(location);
+  co_return true;
+}
+
+// Where a key is now. Nodes of level 3 come and go with splits, so what is in them is not remembered.
+void Table::Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch) {
+  if (!locations_.enabled() || slot.version != part.directory().version || part.directory().announced) return;
+  const uint64_t line = slot.at.offset / pool::kLine * pool::kLine;
+  if (slot.place != Place::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
+  locations_.Remember({.hash = hash.hash(),
+                       .entry = slot.entry.WithFlag(false),
+                       .slot = slot.at.offset,
+                       .version = slot.version,
+                       .seen = epoch});
 }
 
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
@@ -105,16 +145,27 @@ Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std
     found = co_await FindInOverflows(op, part, hash, view, key, buffer);
   }
   if (found.has_value()) value.assign(found->value);
+  // A reader need not split what it finds behind; but the next ones would all have to look above, for ever, if nobody
+  // writes here. Whether it succeeds does not matter to this one.
+  const bool behind = view.bucket.version < part.directory().version && !part.directory().announced;
+  if (behind && view.bucket.unit != UnitOf(shape(), hash.number(Place::kLevel1), part.directory().version)) {
+    const Result<Done> split =
+        co_await SplitFor(op, part, Place::kLevel1, hash.number(Place::kLevel1)).Outcome();
+    if (!split.ok() && split.error().code() == ErrorCode::kOutcomeUnknown) co_return found.has_value();
+  }
   co_return found.has_value();
 }
 
 Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                 std::string& value) {
+                                 std::string& value, uint64_t epoch) {
   View view;
   co_await ReadOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindInOverflows(op, part, hash, view, key, buffer);
-  if (found.has_value()) value.assign(found->value);
+  if (found.has_value()) {
+    value.assign(found->value);
+    Remember(part, hash, found->slot, epoch);
+  }
   co_return found.has_value();
 }
 

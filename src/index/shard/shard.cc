@@ -116,10 +116,12 @@ std::vector<OptionMap> ShardEngine::stress_options() const {
   return {
       // Resizes, keys in level 1.
       {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}, {"burst", "0"}},
+      // The location cache, few resizes.
+      {{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}, {"cache", "16"}},
       // All three levels.
       {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}},
-      // Holes, level 2, some resizes; the location cache.
-      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}, {"cache", "16"}},
+      // Holes, level 2, some resizes.
+      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}},
       // Resizes one behind the other, and several versions at once.
       {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.02"}, {"burst", "1"}},
   };

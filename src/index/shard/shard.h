@@ -55,6 +55,7 @@ class Table final : public Index {
   Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<TableStats> Stats(fabric::Op& op) override;
+  uint64_t growth() const override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
 
@@ -70,6 +71,7 @@ class Table final : public Index {
     // Of the units that the choices will move to, if a resize is announced and they were read: version 0 until then.
     Line first_new;
     Line second_new;
+    std::optional<uint64_t> busy;  // a unit whose lock somebody else holds
   };
   struct Found {
     Slot slot;
@@ -93,7 +95,11 @@ class Table final : public Index {
   Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                            std::string& value);
+                            std::string& value, uint64_t epoch);
+  // Where the location cache says it is. False: it is not there, or the cache does not say.
+  Task<bool> SearchLocation(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                            std::string& value, uint64_t epoch);
+  void Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash,
@@ -123,6 +129,8 @@ class Table final : public Index {
   std::optional<uint64_t> NewUnitOf(const Partition& part, uint64_t number) const;
   Task<Done> ReadUnit(fabric::Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
                       uint64_t& unit);
+  uint64_t UnitAbove(uint64_t number, uint32_t version) const;
+  Task<uint32_t> NearestAbove(fabric::Op& op, Partition& part, Place place, uint64_t number, uint32_t level);
   Task<Done> ReadView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
@@ -152,9 +160,14 @@ class Table final : public Index {
                         Draft& draft, const BlockBuffer& buffer, bool locked);
   Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                        std::string_view key, Draft& draft);
-  // CAS of an entry, in careful mode under the lock of its unit: `locked` if it is held. True if it took effect.
+  enum class Locking : uint8_t {
+    kIfCareful,  // as the directory demands
+    kHeld,       // the lock of the unit is held
+    kTake,       // the lock is taken
+  };
+  // CAS of an entry. True if it took effect.
   Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
-                       bool locked);
+                       Locking locking);
   Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
 
   // ---- inserts that are not appends (overflow.cc)
@@ -162,15 +175,18 @@ class Table final : public Index {
                              Draft& draft);
   Task<Attempt> InsertUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view,
                                 std::string_view key, Draft& draft);
-  Task<Attempt> PlaceUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+  Task<Attempt> PlaceUnderLock(fabric::Op& op, Partition& part, const KeyHash& hash, View& view,
                                Draft& draft);
   Task<Done> LockView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   void UnlockView(fabric::Op& op, Partition& part, const View& view);
   bool IsUpToDate(const Partition& part, const KeyHash& hash, const View& view, bool with_overflow) const;
   Task<Done> BringOverflowsUpToDate(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view);
-  // Into level 2 or 3; the lock of the key's unit is held.
+  // Into level 2 or 3; the lock of the key's unit is held. `busy` is set if that of the line is not to be had.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash,
-                                   const Overflow& overflow, Place place, uint64_t locked, Draft& draft);
+                                   const Overflow& overflow, Place place, uint64_t locked, Draft& draft,
+                                   std::optional<uint64_t>& busy);
+  // Whoever holds a second lock that was not to be had may be dead. No lock may be held.
+  Task<Done> HelpBusy(fabric::Op& op, Partition& part, const View& view);
   Task<Attempt> FillOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
                              Place place, Draft& draft);
   Task<Done> SetOverflow(fabric::Op& op, Partition& part, const Bucket& bucket);
@@ -216,6 +232,8 @@ class Table final : public Index {
     Overflow overflow;
   };
   Task<Done> ReadRaw(fabric::Op& op, Partition& part, uint64_t unit, RawUnit& raw);
+  Task<bool> IsHalfSplit(fabric::Op& op, Partition& part, uint64_t unit, uint32_t version,
+                         const RawUnit& raw);
   std::vector<Slot> SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const;
   Task<Done> WalkUnit(fabric::Op& op, Partition& part, uint64_t unit, pool::Reach& reach);
   Task<Done> VerifyUnit(fabric::Op& op, Partition& part, uint64_t unit);

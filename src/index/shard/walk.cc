@@ -5,8 +5,11 @@
 // in its old place or in its new one, also if the table grows meanwhile.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "index/shard/draft.h"
+#include "index/shard/mutants.h"
 #include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
@@ -36,7 +39,10 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
         Read(part.BucketAt(unit), std::as_writable_bytes(lines)),
         Read(part.OverflowAt(unit), std::as_writable_bytes(std::span(&raw.overflow.line, 1))));
     const std::optional<uint32_t> version = VersionOf(lines);
-    if (version.has_value()) {
+    bool half_split = !version.has_value();
+    if (!half_split && !Mutant(kHalfSplitWalked))
+      half_split = co_await IsHalfSplit(op, part, unit, *version, raw);
+    if (!half_split) {
       raw.bucket.unit = raw.overflow.unit = unit;
       raw.bucket.version = *version;
       raw.overflow.version = raw.overflow.line.version();
@@ -53,6 +59,22 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
       if (!helped.ok()) co_await op.Pause(pool_.member(part.node()).options().lease / kPausesPerLease);
     }
   }
+}
+
+// Whether a split of the unit, or the one that makes it, has begun and not ended; perhaps because somebody died over it.
+// What moved is then in two places, and only the new one follows what others do to it: blocks that the old one names may
+// have been reused.
+Task<bool> Table::IsHalfSplit(Op& op, Partition& part, uint64_t unit, uint32_t version, const RawUnit& raw) {
+  if (raw.overflow.line.version() != version) co_return true;
+  if (version == 0 || version >= part.directory().newest) co_return false;
+  const uint64_t new_unit = unit + shape().units(version);
+  RawUnit made;
+  const std::span<Line> lines = std::span(made.bucket.lines).first(shape().lines());
+  co_await op.InOrder(
+      Read(part.BucketAt(new_unit), std::as_writable_bytes(lines)),
+      Read(part.OverflowAt(new_unit), std::as_writable_bytes(std::span(&made.overflow.line, 1))));
+  const auto written = [](const Line& line) { return line.version() != 0; };
+  co_return written(made.overflow.line) || std::any_of(lines.begin(), lines.end(), written);
 }
 
 std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const {
@@ -97,7 +119,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
       co_await WalkUnit(op, *part, unit, reach);
     // If it has grown meanwhile, entries may have moved to units that were not looked at.
     uint64_t seen = 0;
-    while (seen != shape().units(part->directory().version)) {
+    while (seen != shape().units(part->directory().version) && !Mutant(kWalkEndsEarly)) {
       seen = shape().units(part->directory().version);
       co_await part->Refresh(op);
       for (uint64_t unit = seen; unit < shape().units(part->directory().version); ++unit)
@@ -136,7 +158,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     Partition& part = *partitions_[number];
     if (part.NeedsAttention()) co_await part.Attend(op);
     if (unit >= shape().units(part.directory().version)) {
-      co_await part.Refresh(op);
+      if (!Mutant(kCursorEndsEarly)) co_await part.Refresh(op);
       if (unit < shape().units(part.directory().version)) continue;
       unit = 0;
       number += level;
@@ -184,6 +206,17 @@ Task<TableStats> Table::Stats(Op& op) {
   };
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
+}
+
+// That of the node that is ahead.
+uint64_t Table::growth() const {
+  uint64_t most = 0;
+  for (const auto& part : partitions_) {
+    const Directory& directory = part->directory();
+    if (directory.version > 0)
+      most = std::max<uint64_t>(most, 2 * (directory.version - 1) + directory.announced);
+  }
+  return most;
 }
 
 Task<Done> Table::AddStats(Op& op, Partition& part, TableStats& stats, std::array<uint64_t, 3>& levels) {

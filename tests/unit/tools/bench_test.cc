@@ -1,5 +1,7 @@
 // The benchmark's own promises: it does what it counts, it notices wrong values, and a simulated run is the same again.
+#include <chrono>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,32 @@ TEST(Bench, EveryWorkloadDoesAsManyOperationsAsItIsAskedFor) {
       EXPECT_GT(tally.ended, tally.began);
     }
   }
+}
+
+TEST(Bench, WindowsSayWhenOperationsEndedAndWhenTheTableGrew) {
+  // Given a load of a table that has to grow, with windows. When it is run in virtual time. Expect every operation in one of
+  // them, none of them after the end, and every step of the growth in order.
+  BenchCommand command;
+  command.engine = "shard";
+  command.workload = "load";
+  command.fabric = "sim";
+  command.records = 2000;
+  command.clients = 3;
+  Result<BenchPlan> plan = PlanBench(command);
+  ASSERT_TRUE(plan.ok());
+  plan->window = std::chrono::microseconds(100);
+  const Result<BenchRun> run = RunBench(*plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
+  ASSERT_TRUE(run.ok()) << run.error().ToString();
+  const BenchTally& tally = *run->run;
+  EXPECT_EQ(std::accumulate(tally.windows.begin(), tally.windows.end(), uint64_t{0}), 2000u);
+  EXPECT_LE((tally.windows.size() - 1) * plan->window, tally.ended - tally.began);
+  ASSERT_GE(tally.growth.size(), 3u);
+  Nanos last{0};
+  for (const auto& [step, at] : tally.growth) {
+    EXPECT_GE(at, last) << step;
+    last = at;
+  }
+  EXPECT_LE(last, tally.ended - tally.began);
 }
 
 TEST(Bench, TheLoadInsertsEveryRecordOnce) {

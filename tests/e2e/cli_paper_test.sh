@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Given the experiments of the papers. When they are listed, and run at small sizes.
+# Expect rows of which each says what the paper has, what we have and whether the rule holds; an exit code that agrees.
+source "$(dirname "$0")/cli_common.sh"
+
+# ---- the list
+run paper list
+expect_status 0
+expect_no_err
+expect_out "shard-table3"
+run paper list --json
+expect_status 0
+expect_json "set(o) == {'names'}" \
+  "{'shard-table3', 'shard-table4', 'shard-levels', 'shard-figure13', 'shard-figure16', 'shard-figure18'} <= set(o['names'])"
+mapfile -t names < <(json_field '"\n".join(o["names"])')
+
+# ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but never in
+# silence.
+for name in "${names[@]}"; do
+  run paper "$name" --scale 1 --json
+  expect_no_err
+  [[ $status == 0 || $status == 1 ]] || fail "exit code $status"
+  expect_json "o['name'] == '$name'" "len(o['rows']) > 0" \
+    "all({'metric', 'paper', 'ours', 'rule', 'holds'} <= set(row) for row in o['rows'])" \
+    "all(row['paper'] is None or isinstance(row['paper'], float) for row in o['rows'])" \
+    "all(isinstance(row['ours'], (int, float)) and isinstance(row['holds'], bool) for row in o['rows'])" \
+    "all(row['rule'] == 'reported' or row['rule'].split()[0] in ('<', '>', '<=', '>=') for row in o['rows'])" \
+    "all(row['holds'] for row in o['rows'] if row['rule'] == 'reported')" \
+    "len({row['metric'] for row in o['rows']}) == len(o['rows'])" \
+    "(o['holds'], $status) in ((True, 0), (False, 1))" \
+    "o['holds'] == all(row['holds'] for row in o['rows'])" \
+    "o['scale_percent'] == 1 and o['full'] is False"
+done
+
+# ---- counts and virtual times do not depend on the machine
+run paper shard-figure18 --scale 2 --json
+cp "$out" "$scratch/once"
+run paper shard-figure18 --scale 2 --json
+cmp -s "$out" "$scratch/once" || fail "two runs differ"
+
+# ---- the text
+run paper shard-levels --scale 10
+expect_status 0
+expect_no_err
+for words in 'shard-levels: where records are' 'metric' 'paper' 'ours' 'rule' '> 97 %' 'holds'; do expect_out "$words"; done
+grep -qF 'DOES NOT HOLD' "$out" && fail "a rule is broken: $(cat "$out")"
+run paper shard-figure16 --scale 2
+expect_out "a resize is announced"
+LC_ALL=C grep -q '[^[:print:]]' "$out" && fail "more than plain text on what is no terminal"
+
+# ---- what makes no sense
+run paper
+expect_error "NAME is missing"
+run paper nosuch
+expect_error "there is no experiment 'nosuch'; 'farside paper list' has them all"
+run paper shard-levels stray
+expect_error "'stray' is one word too many"
+for bad in 0 -1 10001 abc; do
+  run paper shard-levels --scale "$bad"
+  expect_error "--scale: '$bad' is not a whole number from 1 to 10000"
+done
+
+# ---- a terminal gets ticks, and a plot of blocks if it can draw them
+need_terminal
+LC_ALL=C.UTF-8 run_on_terminal paper shard-levels --scale 10
+expect_status 0
+expect_out "✓"
+LC_ALL=C run_on_terminal paper shard-levels --scale 10
+expect_status 0
+expect_out "holds"
+finish

@@ -1,0 +1,128 @@
+// Every planted bug of the shard table is caught by name, and without them nothing is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/campaign.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+#include "tests/sanitized.h"
+#include "tests/simulation/shard_scenes.h"
+
+namespace farside::index::shard {
+namespace {
+
+using check::WorkloadShape;
+
+// Something that may catch a bug: says what it has caught, or nothing.
+struct Hunt {
+  std::string name;
+  std::function<std::string()> run;
+};
+
+// Runs with faults by chance, and without; the options take turns from seed to seed.
+std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape) {
+  std::vector<std::shared_ptr<Engine>> engines;
+  std::vector<Engine*> subjects;
+  for (const OptionMap& some : options) {
+    engines.push_back(*MakeShardEngine(some));
+    subjects.push_back(engines.back().get());
+  }
+  check::CampaignOptions campaign;
+  campaign.seeds = seeds;
+  campaign.crash = true;
+  campaign.sweep = false;
+  campaign.shape = shape;
+  campaign.stop_at_first = true;
+  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
+  if (report.violations == 0)
+    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
+  // The run that it names shows it again.
+  const check::RunReport again =
+      check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
+  EXPECT_EQ(again.problem, report.first_violation->problem);
+  return "run " + report.first_violation->run.ToString() + ": " + again.problem;
+}
+
+// The quick ones first. Whatever a scene needs many words for, the searches may find by chance.
+std::vector<Hunt> Hunts(uint64_t fewer = 1) {
+  const std::vector<OptionMap> stress = (*MakeShardEngine({}))->stress_options();
+  const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
+  const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
+  return {
+      {"short scripts", [=] { return Search(stress, 100 / fewer, {}); }},
+      {"two keys with one tag", TwoKeysWithOneTag},
+      {"each needs the lock of the other", EachNeedsTheLockOfTheOther},
+      {"dead owner of a second lock", DeadOwnerOfASecondLock},
+      {"cursor while the table grows", CursorWhileTheTableGrows},
+      {"walk while the table grows", WalkWhileTheTableGrows},
+      {"many operations in flight", [=] { return ManyOperationsInFlight(16 / fewer); }},
+      {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
+      {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
+      {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
+      {"links",
+       [=] {
+         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}}}, 100 / fewer,
+                       long_scripts);
+       }},
+      {"buckets of two lines",
+       [=] {
+         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}}, 200 / fewer,
+                       many_keys);
+       }},
+      {"two meet in a split",
+       [=] {
+         return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer);
+       }},
+      {"cached block is reused", [=] { return CachedBlockIsReused(400 / fewer); }},
+      {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
+      {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
+  };
+}
+
+class ShardMutant : public testing::TestWithParam<MutantName> {};
+
+TEST_P(ShardMutant, IsCaught) {
+  // Given the shard table with one planted bug.
+  // When the searches and scenes run, one after the other.
+  // Expect that one of them catches it.
+  const ScopedMutant mutant(GetParam());
+  for (const Hunt& hunt : Hunts()) {
+    const std::string caught = hunt.run();
+    if (caught.empty()) continue;
+    RecordProperty("by", hunt.name);
+    RecordProperty("what", caught);
+    return;
+  }
+  FAIL() << GetParam().text << " was not caught";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), [](const auto& param) {
+  std::string name = param.param.text;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
+
+TEST(ShardMutants, WithoutOneNothingIsCaught) {
+  // Given the same build with no bug switched on.
+  // When the searches and scenes that catch the mutants run.
+  // Expect that they catch nothing.
+  for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
+}
+
+TEST(ShardMutants, HaveDistinctNames) {
+  std::set<std::string> names;
+  for (const MutantName& mutant : kAllMutants) names.insert(mutant.text);
+  EXPECT_EQ(names.size(), kAllMutants.size());
+}
+
+}  // namespace
+}  // namespace farside::index::shard

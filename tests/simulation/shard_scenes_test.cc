@@ -1,0 +1,40 @@
+// The shard table under clients that nobody kills: who meets whom, and who knows what.
+#include "tests/simulation/shard_scenes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sanitized.h"
+
+namespace farside::index::shard {
+namespace {
+
+TEST(ShardScenes, EachNeedsTheLockOfTheOther_BothPutsSucceed) {
+  // Given a resize that is announced, and two units whose buckets are full
+  // When each of two clients puts a key that overflows into the other unit
+  // Expect that they do not wait for each other
+  EXPECT_EQ(EachNeedsTheLockOfTheOther(), "");
+}
+
+TEST(ShardScenes, TwoInsertAKeyWhileAThirdSplits_OnlyOneDoes) {
+  // Given a full bucket that is about to be split
+  // When two clients insert one key, one of whom only knows that the resize was announced, over many seeds
+  // Expect that one of them does, and that the key stands once
+  EXPECT_EQ(TwoInsertAKeyWhileAThirdSplits(800 / kFewer), "");
+}
+
+TEST(ShardScenes, CachedBlockIsReused_NoOldValueIsRead) {
+  // Given a client that has cached where a key is, and a block that was replaced and is reused for the same key
+  // When it searches for the key on a fabric that samples READs in any order
+  // Expect a value that the key had meanwhile
+  EXPECT_EQ(CachedBlockIsReused(400 / kFewer), "");
+}
+
+TEST(ShardScenes, ManyOperationsInFlightWhileTheTableGrows_NothingIsLostOrDoubled) {
+  // Given two clients with a dozen operations in flight each, and a table that grows under them
+  // When they put distinct keys, and insert one key together, over some seeds
+  // Expect every key where everybody looks for it, once, and one insert applied
+  EXPECT_EQ(ManyOperationsInFlight(80 / kFewer), "");
+}
+
+}  // namespace
+}  // namespace farside::index::shard

@@ -1,0 +1,187 @@
+#include "tools/paper/trips.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "fabric/op.h"
+#include "fabric/run.h"
+#include "pool/open.h"
+#include "store/engines.h"
+#include "store/session.h"
+#include "tools/bench_options.h"
+#include "workload/records.h"
+
+namespace farside::tools::paper {
+namespace {
+
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::OpTally;
+
+constexpr uint64_t kSeed = 1;
+constexpr uint64_t kOperationsPerLook = 32;
+
+double Per(uint64_t sum, uint64_t count) {
+  return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
+// One table and its only client.
+class Meter {
+ public:
+  Meter(const TripsPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
+
+  Status SetUp() {
+    BenchCommand sizes;
+    sizes.engine = plan_.engine;
+    sizes.options = plan_.options;
+    sizes.records = plan_.records;
+    const Result<BenchPlan> room = PlanBench(sizes);
+    if (!room.ok()) return room.error();
+    pool::OpenOptions options;
+    options.random = &random_;
+    Result<std::unique_ptr<pool::OpenedPool>> pool =
+        pool::OpenPool(fmt::format("embedded:?size={}", room->region_bytes), options);
+    if (!pool.ok()) return pool.error();
+    pool_ = std::move(*pool);
+    Result<std::unique_ptr<fabric::Client>> client = pool_->fabric->Connect();
+    if (!client.ok()) return client.error();
+    client_ = std::move(*client);
+    return fabric::Run(*client_, Join());
+  }
+
+  Result<TripFigures> Measure() {
+    TripFigures figures;
+    figures.insert = Phase("inserts", &Meter::Insert, OpKind::kInsert, OpOutcome::kDone, 1);
+    figures.maintenance_beside_inserts = Per(beside_, plan_.records);
+    if (failed_.ok()) {
+      Op op(*client_, OpKind::kMaintenance);
+      Result<index::TableStats> stats = fabric::Run(*client_, table_->index->Stats(op));
+      if (!stats.ok()) return stats.error();
+      figures.loaded = std::move(*stats);
+    }
+    figures.search = Phase("searches", &Meter::Search, OpKind::kSearch, OpOutcome::kDone, 1);
+    figures.absent =
+        Phase("searches for what is absent", &Meter::SearchAbsent, OpKind::kSearch, OpOutcome::kRefused, 1);
+    figures.repeated_search =
+        Phase("repeated searches", &Meter::SearchAgain, OpKind::kSearch, OpOutcome::kDone, 1);
+    figures.update = Phase("updates", &Meter::Update, OpKind::kUpdate, OpOutcome::kDone, 1);
+    figures.erase = Phase("deletes", &Meter::Delete, OpKind::kDelete, OpOutcome::kDone, 2);
+    if (!failed_.ok()) return failed_.error();
+    return figures;
+  }
+
+ private:
+  using Step = Task<bool> (Meter::*)(uint64_t record);
+
+  Task<Done> Join() {
+    Op op(*client_, OpKind::kMaintenance);
+    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
+    table_.emplace(co_await session_->tables().CreateOrOpen(op, "paper", plan_.engine, plan_.options));
+    co_return Done{};
+  }
+
+  // Every `stride`th record once. Nothing, if an earlier phase has failed.
+  KindTrips Phase(std::string_view what, Step step, OpKind kind, OpOutcome outcome, uint64_t stride) {
+    if (!failed_.ok()) return {};
+    counted_ = fabric::Counters();
+    client_->counters() = fabric::Counters();
+    const std::string name = fmt::format("{} {}", plan_.engine, what);
+    for (uint64_t record = 0; record < plan_.records && failed_.ok(); record += stride) {
+      if (record % 1024 == 0) progress_(name, record, plan_.records, "records");
+      const Result<bool> ended = fabric::Run(*client_, (this->*step)(record));
+      if (!ended.ok()) {
+        failed_ = ended.error();
+      } else if (!*ended) {
+        failed_ = Error(ErrorCode::kCorrupt,
+                        fmt::format("{}: record {} has another answer than it must have", name, record));
+      } else if (record % kOperationsPerLook == 0 && session_->pool().MaintenanceDue()) {
+        Op op(*client_, OpKind::kMaintenance);
+        const Result<Done> maintained = fabric::Run(*client_, session_->pool().Maintain(op));
+        if (!maintained.ok()) failed_ = maintained.error();
+        op.End(OpKind::kMaintenance, OpOutcome::kDone);
+      }
+    }
+    counted_.Add(client_->counters());
+    const OpTally& tally = counted_.at(kind, outcome);
+    const OpTally& beside = counted_.at(OpKind::kMaintenance, OpOutcome::kDone);
+    beside_ = tally.maintenance_trips + beside.maintenance_trips + beside.end_to_end_trips;
+    return {.operations = tally.operations,
+            .index = Per(tally.index_trips, tally.operations),
+            .end_to_end = Per(tally.end_to_end_trips, tally.operations),
+            .maintenance = Per(tally.maintenance_trips, tally.operations)};
+  }
+
+  void FillKey(uint64_t record) { workload::FillKey(record, key_); }
+  void FillValue() { workload::FillValue(key_, version_++, value_); }
+
+  Task<bool> Insert(uint64_t record) {
+    FillKey(record);
+    FillValue();
+    Op op(*client_, OpKind::kInsert);
+    const bool inserted = co_await table_->index->Insert(op, key_, value_);
+    co_return inserted;
+  }
+  Task<bool> Search(uint64_t record) {
+    FillKey(record);
+    Op op(*client_, OpKind::kSearch);
+    const bool found = co_await table_->index->Get(op, key_, read_);
+    co_return found&& workload::IsValueOf(key_, read_, value_.size());
+  }
+  Task<bool> SearchAbsent(uint64_t record) {
+    FillKey(plan_.records + record);
+    Op op(*client_, OpKind::kSearch);
+    const bool found = co_await table_->index->Get(op, key_, read_);
+    co_return !found;
+  }
+  // Only the second of the two counts.
+  Task<bool> SearchAgain(uint64_t record) {
+    const fabric::Counters before = client_->counters();
+    const bool first = co_await Search(record);
+    client_->counters() = before;
+    const bool second = co_await Search(record);
+    co_return first&& second;
+  }
+  Task<bool> Update(uint64_t record) {
+    FillKey(record);
+    FillValue();
+    Op op(*client_, OpKind::kUpdate);
+    const bool updated = co_await table_->index->Update(op, key_, value_);
+    co_return updated;
+  }
+  Task<bool> Delete(uint64_t record) {
+    FillKey(record);
+    Op op(*client_, OpKind::kDelete);
+    const bool deleted = co_await table_->index->Delete(op, key_);
+    co_return deleted;
+  }
+
+  const TripsPlan& plan_;
+  const BenchProgress& progress_;
+  Random random_{kSeed};
+  std::unique_ptr<pool::OpenedPool> pool_;
+  std::unique_ptr<fabric::Client> client_;
+  std::unique_ptr<store::Session> session_;
+  std::optional<index::OpenTable> table_;
+  std::string key_ = std::string(8, '\0');
+  std::string value_ = std::string(8, '\0');
+  std::string read_;
+  uint32_t version_ = 0;
+  fabric::Counters counted_;
+  uint64_t beside_ = 0;  // maintenance trips of the phase
+  Status failed_ = OkStatus();
+};
+
+}  // namespace
+
+Result<TripFigures> MeasureTrips(const TripsPlan& plan, const BenchProgress& progress) {
+  Meter meter(plan, progress);
+  if (Status ready = meter.SetUp(); !ready.ok()) return ready.error();
+  return meter.Measure();
+}
+
+}  // namespace farside::tools::paper

@@ -1,0 +1,44 @@
+// Round trips per operation of an engine, counted: one client, an embedded pool, keys and values of 8 bytes.
+//
+// Embedded, because counts do not depend on time: a trip is a trip on any fabric. One client, because what contention costs is
+// measured elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "farside/result.h"
+#include "index/index.h"
+#include "tools/bench_run.h"
+
+namespace farside::tools::paper {
+
+struct TripsPlan {
+  std::string engine;
+  index::OptionMap options;
+  uint64_t records = 1;
+};
+
+// What an operation of one kind cost on average.
+struct KindTrips {
+  uint64_t operations = 0;
+  double index = 0;
+  double end_to_end = 0;
+  double maintenance = 0;  // inside of the operations; what is asked for beside them is in TripFigures
+};
+
+struct TripFigures {
+  KindTrips insert;                       // every record, from an empty table on
+  KindTrips search;                       // every record
+  KindTrips absent;                       // as many keys that are not there
+  KindTrips repeated_search;              // every record, right after another search of it
+  KindTrips update;                       // every record
+  KindTrips erase;                        // every second record
+  double maintenance_beside_inserts = 0;  // trips per insert: syncs, grace, memory
+  index::TableStats loaded;               // when everything was inserted
+};
+
+// An operation that ends in another way than it must is an error: these are tables that remember.
+Result<TripFigures> MeasureTrips(const TripsPlan& plan, const BenchProgress& progress);
+
+}  // namespace farside::tools::paper
