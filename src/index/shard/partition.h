@@ -11,6 +11,7 @@
 //            rides with every sync (pool/4), so a grace period says so.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,14 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
     if (added > 0 && !directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
   }
 
+  // Whether most units that a change meets are not split yet, as it is for a while after a resize.
+  bool ExpectsUnsplit() const {
+    return unsplit_ >= kExpectFrom && !directory_.announced && directory_.version > 1;
+  }
+  void NoteUnsplit(bool unsplit) {
+    unsplit_ = unsplit ? std::min(unsplit_ + kUnsplitWeight, kMostUnsplit) : std::max(unsplit_ - 1, 0);
+  }
+
   // ---- pool::SyncRider
   pool::Ride Board() override;
   void Arrive(std::span<const std::byte, pool::kLine> line) override;
@@ -92,7 +101,13 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
+  // A tally of what the last changes met: it stands high as long as one in four units is not split.
+  static constexpr int kUnsplitWeight = 3;
+  static constexpr int kMostUnsplit = 64;
+  static constexpr int kExpectFrom = 32;
+
   Directory directory_;
+  int unsplit_ = 0;
   StateWord seen_;         // the latest state that was read
   bool stale_ = true;      // seen_ is newer than the directory
   bool resizing_ = false;  // some operation of this client is at it

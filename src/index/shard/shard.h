@@ -204,7 +204,13 @@ class Table final : public Index {
   // From `version` to the next one. True if the draft was published with it.
   Task<bool> SplitStep(fabric::Op& op, Partition& part, uint64_t unit, uint32_t version, const KeyHash* hash,
                        Draft* draft);
-  Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft);
+  Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft,
+                            bool absent);
+  Task<std::optional<Attempt>> TryModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
+                                                  const KeyHash& hash, Draft& draft, Changed& changed);
+  Task<std::optional<Attempt>> ModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
+                                               const KeyHash& hash, View& view, Split& split, Draft& draft,
+                                               Changed& changed);
   // The lock is held, taken over from somebody who may have been splitting the unit.
   Task<Done> FinishSplit(fabric::Op& op, Partition& part, uint64_t unit);
   Task<Done> DivideBucket(fabric::Op& op, Partition& part, Split& split, const Entry* added,

@@ -117,7 +117,8 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
     Unlock(op, part, unit);
     co_return false;
   }
-  const Result<bool> published = co_await SplitUnderLock(op, part, split, hash, draft).Outcome();
+  const Result<bool> published =
+      co_await SplitUnderLock(op, part, split, hash, draft, /*absent=*/false).Outcome();
   if (!published.ok()) {
     FreeUnwritten(part, split);
     Unlock(op, part, unit);  // of no effect if the client is broken
@@ -126,12 +127,95 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
   co_return *published;
 }
 
-// Returns whether the draft was published.
-Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft) {
+// For the time after a resize, in which most units are to be split: the trip that reads takes the lock too, of the unit that
+// the key's is split from. So an insert that has to split takes two trips, like any other. Nothing: it was not so.
+Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Change& change, Partition& part,
+                                                              const KeyHash& hash, Draft& draft,
+                                                              Changed& changed) {
+  const uint32_t version = part.directory().version - 1;
+  Split split;
+  split.version = version;
+  split.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
+  split.new_unit = split.unit + shape().units(version);
+  split.old_bucket.unit = split.old_overflow.unit = split.unit;
+  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  std::vector<ReadIntoVerb> reads;
+  reads.push_back(Read(part.BucketAt(split.unit), BytesOf(lines)));
+  reads.push_back(Read(part.OverflowAt(split.unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  // The lines of level 2 that the key may be in, before and after their own split.
+  View view;
+  std::array<Line, 2> above;
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    const bool first = place == Place::kFirstChoice;
+    Overflow& overflow = first ? view.first : view.second;
+    overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
+    reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
+    const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
+    if (unit_above != overflow.unit)
+      reads.push_back(Read(part.OverflowAt(unit_above), BytesOf(std::span(&above[first ? 0 : 1], 1))));
+  }
+  co_await Lock(op, part, split.unit, std::move(reads));  // trip 1
+  const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version &&
+                      part.directory().version == version + 1;
+  part.NoteUnsplit(behind);
+  if (!behind) {
+    Unlock(op, part, split.unit);
+    co_return std::nullopt;
+  }
+  split.old_bucket.version = split.old_overflow.version = version;
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    const bool first = place == Place::kFirstChoice;
+    Overflow& overflow = first ? view.first : view.second;
+    overflow.version = overflow.line.version();
+    if (overflow.version != 0) continue;
+    overflow.line = above[first ? 0 : 1];
+    overflow.unit = UnitOf(shape(), hash.number(place), version);
+    overflow.version = overflow.line.version();
+  }
+  view.bucket = split.old_bucket;
+  Result<std::optional<Attempt>> outcome = std::optional<Attempt>();
+  outcome = co_await ModifyWithSplit(op, change, part, hash, view, split, draft, changed).Outcome();
+  if (!outcome.ok()) FreeUnwritten(part, split);
+  if (!split.writing) Unlock(op, part, split.unit);
+  if (!outcome.ok()) co_return outcome.error();
+  co_return *outcome;
+}
+
+// Under the lock, which the split gives back.
+Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change& change, Partition& part,
+                                                           const KeyHash& hash, View& view, Split& split,
+                                                           Draft& draft, Changed& changed) {
+  if (view.bucket.overflow()) {
+    const auto decides = [&](Place place, const Overflow& overflow) {
+      return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) ==
+             Verdict::kDecides;
+    };
+    if (!decides(Place::kFirstChoice, view.first) || !decides(Place::kSecondChoice, view.second))
+      co_return std::nullopt;
+    co_await EndOverflows(op, part, hash, view);
+  }
+  BlockBuffer buffer;
+  const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
+  std::optional<std::string_view> value;
+  if (found.has_value()) value = found->value;
+  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  if (!decision.applied) co_return Attempt::kDone;
+  if (found.has_value()) {
+    co_await SplitUnderLock(op, part, split, nullptr, nullptr, /*absent=*/false);
+    co_return Attempt::kRetry;
+  }
+  const bool published = co_await SplitUnderLock(op, part, split, &hash, &draft, /*absent=*/true);  // trip 2
+  if (published) part.CountRecords(1);
+  co_return published ? Attempt::kDone : Attempt::kRetry;
+}
+
+// Returns whether the draft was published. `absent`: the key was looked for under the lock, and is not in the table.
+Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft,
+                                 bool absent) {
   split.old_bucket.version = split.old_overflow.version = split.version;
   Entry added;
   bool added_moves = false;
-  if (draft != nullptr) {
+  if (draft != nullptr && !absent) {
     const uint64_t number = hash->number(Place::kLevel1);
     // INVARIANT shard/1. The key was not in the table when the bucket was read. Those who only know the announcement may
     // have inserted since, under the lock: then its tag is in the bucket, or the bucket is full and the key elsewhere.
