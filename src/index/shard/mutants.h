@@ -59,6 +59,8 @@ inline constexpr MutantName kChildNotRead{"shard/child-not-read"};
 inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
 // The overflow bit does not follow to the new unit (shard/4).
 inline constexpr MutantName kOverflowNotPassedOn{"shard/overflow-bit-not-passed-on"};
+// Level 2 is looked through once for keys of the unit, while others split it (shard/4).
+inline constexpr MutantName kOverflowProvedCarelessly{"shard/overflow-proved-carelessly"};
 // The tags are not refreshed by every eighth resize.
 inline constexpr MutantName kStaleWindow{"shard/window-not-refreshed"};
 // The insert that goes along with a split does not look whether the key was inserted meanwhile (shard/1).
@@ -122,6 +124,7 @@ inline constexpr std::array kAllMutants = {
     kWalkEndsEarly,
     kCursorEndsEarly,
     kLineOfOldVersion,
+    kOverflowProvedCarelessly,
 };
 
 }  // namespace farside::index::shard

@@ -26,8 +26,8 @@ constexpr uint64_t kZeroedByATrip = 256 * 1024;
 // Bounds of how often a client syncs, in operations.
 constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
-// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a hundredth.
-constexpr double kGraceShare = 0.01;
+// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth.
+constexpr double kGraceShare = 0.001;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {

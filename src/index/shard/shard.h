@@ -216,6 +216,8 @@ class Table final : public Index {
   Task<Done> DivideBucket(fabric::Op& op, Partition& part, Split& split, const Entry* added,
                           bool added_moves);
   Task<Done> DivideOverflow(fabric::Op& op, Partition& part, Split& split);
+  Task<Done> ProveOverflow(fabric::Op& op, Partition& part, Split& split);
+  Task<std::vector<KeyHash>> ReadHashes(fabric::Op& op, Partition& part, std::span<const Entry> entries);
   Task<Done> RefreshTags(fabric::Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
                          bool level1);
   Task<Line> LayOut(fabric::Op& op, Partition& part, Split& split, std::span<const Entry> entries);

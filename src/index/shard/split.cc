@@ -31,8 +31,16 @@ namespace {
 constexpr int kMostSteps = 1000;
 constexpr size_t kNodesPerTrip = 32;
 constexpr size_t kHeadersPerTrip = 16;
+// Tables with at most so many units, and so many keys in levels 2 and 3, are looked through for an overflow bit.
+constexpr uint64_t kProvableUnits = 256;
+constexpr size_t kProvableEntries = 512;
 
 std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
+
+bool HoldsBlock(const Line& line) {
+  return std::any_of(line.entries.begin(), line.entries.end(),
+                     [](const Entry& entry) { return entry.has_block(); });
+}
 
 // Entries one behind the other, then unused slots.
 void Fill(std::span<Line> lines, std::span<const Entry> entries, uint32_t version, bool overflow) {
@@ -62,6 +70,8 @@ struct Table::Split {
   std::array<bool, kMostLines> keep_new{};
   bool keep_old_line = false;
   bool keep_new_line = false;
+  bool old_overflow_bit = true;  // false: it was proved that no key of the unit is in level 2 or 3
+  bool new_overflow_bit = true;
   bool publishes = false;  // the draft goes along
   bool writing = false;    // something was posted that others may see
 };
@@ -229,10 +239,74 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
     added = draft->EntryFor(TagOf(shape(), number, split.version + 1));
     added_moves = UnitOf(shape(), number, split.version + 1) == split.new_unit;
   }
+  if (split.old_bucket.overflow()) co_await ProveOverflow(op, part, split);
   co_await DivideBucket(op, part, split, draft == nullptr ? nullptr : &added, added_moves);
   co_await DivideOverflow(op, part, split);
   co_await WriteSplit(op, part, split, draft, /*unlock=*/true);
   co_return split.publishes;
+}
+
+// The overflow bit is inherited by both halves, and would be by all of a table that began with one full bucket. While a
+// table is small, level 2 can be looked through for keys of the unit: none can come while its lock is held. Searches of
+// absent keys then take one trip again.
+Task<Done> Table::ProveOverflow(Op& op, Partition& part, Split& split) {
+  const uint64_t units = shape().units(part.directory().version);
+  if (units > kProvableUnits) co_return Done{};
+  std::vector<Line> before(units);
+  std::vector<Line> lines(units);
+  for (std::vector<Line>* pass : {&before, &lines}) {
+    Batch trip(op, Order::kInOrder);
+    for (size_t segment = 0; segment < shape().segments(part.directory().version); ++segment) {
+      const uint64_t first = shape().FirstUnit(segment);
+      const std::span<Line> some = std::span(*pass).subspan(first, shape().SegmentUnits(segment));
+      trip.Add(Read(part.OverflowAt(first), BytesOf(some)));
+    }
+    co_await trip;
+  }
+  // A line that was split between its sample and that of the new one would hide what moved: then its version has changed
+  // since the first pass.
+  std::vector<Entry> entries;
+  for (uint64_t unit = 0; unit < units; ++unit) {
+    if (lines[unit].version() != before[unit].version() && !Mutant(kOverflowProvedCarelessly))
+      co_return Done{};
+    Overflow overflow;
+    overflow.unit = unit;
+    overflow.line = lines[unit];
+    if (overflow.line.has_link()) co_await ReadNodes(op, part, overflow);
+    for (size_t slot = 0; slot < overflow.slots(shape()); ++slot)
+      entries.push_back(overflow.line.entries[slot]);
+    for (const Node& node : overflow.nodes)
+      entries.insert(entries.end(), node.line.entries.begin(), node.line.entries.begin() + kNodeEntries);
+    std::erase_if(entries, [](const Entry& entry) { return !entry.has_block(); });
+    if (entries.size() > kProvableEntries) co_return Done{};
+  }
+  const std::vector<KeyHash> hashes = co_await ReadHashes(op, part, entries);
+  const auto any_of_unit = [&](uint64_t unit) {
+    return std::any_of(hashes.begin(), hashes.end(), [&](const KeyHash& hash) {
+      return UnitOf(shape(), hash.number(Place::kLevel1), split.version + 1) == unit;
+    });
+  };
+  split.old_overflow_bit = any_of_unit(split.unit);
+  split.new_overflow_bit = any_of_unit(split.new_unit);
+  co_return Done{};
+}
+
+// The full hashes that the blocks of these entries have.
+Task<std::vector<KeyHash>> Table::ReadHashes(Op& op, Partition& part, std::span<const Entry> entries) {
+  std::vector<std::array<std::byte, pool::kLine>> headers(entries.size());
+  for (size_t first = 0; first < entries.size(); first += kHeadersPerTrip) {
+    Batch trip(op, Order::kInOrder);
+    for (size_t i = first; i < std::min(entries.size(), first + kHeadersPerTrip); ++i)
+      trip.Add(ForBlock(Read(FarAddr(part.node(), entries[i].offset()), headers[i])));
+    co_await trip;
+  }
+  std::vector<KeyHash> hashes;
+  for (const auto& bytes : headers) {
+    pool::BlockHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    hashes.emplace_back(header.hash);
+  }
+  co_return std::move(hashes);
 }
 
 // Level 1. Lines that were written before count as they are; the rest follows from what the old unit still has.
@@ -270,14 +344,14 @@ Task<Done> Table::DivideBucket(Op& op, Partition& part, Split& split, const Entr
   }
   const uint32_t next = split.version + 1;
   Bucket old_bucket = split.old_bucket;
-  Fill(std::span(old_bucket.lines).first(shape().lines()), stay, next, overflow);
+  Fill(std::span(old_bucket.lines).first(shape().lines()), stay, next, overflow && split.old_overflow_bit);
   for (size_t i = 0; i < old_lines.size(); ++i) {
     if (!split.keep_old[i]) old_lines[i] = old_bucket.lines[i];
   }
   // INVARIANT shard/4: the bit follows to the new unit.
   Bucket new_bucket;
   Fill(std::span(new_bucket.lines).first(shape().lines()), moved, next,
-       overflow && !Mutant(kOverflowNotPassedOn));
+       overflow && split.new_overflow_bit && !Mutant(kOverflowNotPassedOn));
   for (size_t i = 0; i < old_lines.size(); ++i) {
     if (!split.keep_new[i]) split.new_bucket.lines[i] = new_bucket.lines[i];
   }
@@ -338,17 +412,9 @@ Task<Line> Table::LayOut(Op& op, Partition& part, Split& split, std::span<const 
 // The tags have run out of bits to split by: the blocks have the full hashes.
 Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
                               bool level1) {
-  std::vector<std::array<std::byte, pool::kLine>> headers(entries.size());
-  for (size_t first = 0; first < entries.size(); first += kHeadersPerTrip) {
-    Batch trip(op, Order::kInOrder);
-    for (size_t i = first; i < std::min(entries.size(), first + kHeadersPerTrip); ++i)
-      trip.Add(ForBlock(Read(FarAddr(part.node(), entries[i].offset()), headers[i])));
-    co_await trip;
-  }
+  const std::vector<KeyHash> hashes = co_await ReadHashes(op, part, entries);
   for (size_t i = 0; i < entries.size(); ++i) {
-    pool::BlockHeader header;
-    std::memcpy(&header, headers[i].data(), sizeof header);
-    const KeyHash hash(header.hash);
+    const KeyHash& hash = hashes[i];
     Place place = Place::kLevel1;
     if (!level1) {
       // By which of its two choices it came here.
@@ -396,10 +462,16 @@ Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft
   };
   if (!Mutant(kParentFirst)) write_new();
   if (!split.keep_old_line) trip.Add(WriteObject(part.OverflowAt(split.unit), split.old_overflow.line));
-  for (size_t i = 0; i < lines; ++i) {
-    if (!split.keep_old[i])
-      trip.Add(WriteObject(part.BucketAt(split.unit) + i * sizeof(Line), split.old_bucket.lines[i]));
-  }
+  const auto write_old = [&](size_t first, size_t count) {
+    const std::span<const Line> some = std::span(split.old_bucket.lines).subspan(first, count);
+    if (!split.keep_old[first])
+      trip.Add(Write(part.BucketAt(split.unit) + first * sizeof(Line), std::as_bytes(some)));
+  };
+  // All that stays is in the first lines; those behind may be written in any order.
+  size_t used = lines;
+  while (used > 0 && !HoldsBlock(split.old_bucket.lines[used - 1]) && !split.keep_old[used - 1]) --used;
+  for (size_t i = 0; i < used; ++i) write_old(i, 1);
+  if (used < lines) write_old(used, lines - used);
   if (Mutant(kParentFirst)) write_new();
   const uint64_t mine = LockedBySelf(part, split.unit);
   size_t unlocked = 0;
