@@ -188,11 +188,12 @@ template <class T>
 inline constexpr bool kHoldsItsAnswer<ReadVerb<T>> = true;
 
 // A trip whose verbs are known only at run time. Add them, then co_await it; Old() gives the answers of
-// atomics. For structural changes: its verbs live on the heap, and only the plain ones. So READs bring their own
-// buffers (Read(at, into)), and a Call stands alone (op.Call()).
-class Batch : private TripAwaiterBase {
+// atomics. Only the plain verbs: READs bring their own buffers (Read(at, into)), and a Call stands alone (op.Call()).
+// Where the verbs live is up to `Verbs`.
+template <class Verbs>
+class BasicBatch : private TripAwaiterBase {
  public:
-  Batch(Op& op, Order order) : TripAwaiterBase(op, order) {}
+  BasicBatch(Op& op, Order order) : TripAwaiterBase(op, order) {}
 
   // Returns the index of the verb, for Old().
   template <class TypedVerb>
@@ -212,8 +213,36 @@ class Batch : private TripAwaiterBase {
   void await_resume() { op_.CountAnswered(verbs_); }
 
  private:
-  std::vector<Verb> verbs_;
+  Verbs verbs_;
 };
+
+// Room for some verbs, used as far as they were pushed.
+template <size_t kMost>
+class VerbArray {
+  static_assert(kMost >= 1 && kMost <= kMaxVerbsPerTrip);
+
+ public:
+  void push_back(const Verb& verb) {
+    assert(size_ < kMost);
+    verbs_[size_++] = verb;
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  Verb* data() { return verbs_.data(); }
+  Verb* begin() { return verbs_.data(); }
+  Verb* end() { return verbs_.data() + size_; }
+  const Verb& operator[](size_t index) const { return verbs_[index]; }
+
+ private:
+  std::array<Verb, kMost> verbs_;
+  size_t size_ = 0;
+};
+
+// For structural changes: its verbs live on the heap.
+using Batch = BasicBatch<std::vector<Verb>>;
+// For what happens again and again: its verbs live in the frame of who awaits it, so it allocates nothing.
+template <size_t kMost>
+using SmallBatch = BasicBatch<VerbArray<kMost>>;
 
 class [[nodiscard]] PauseAwaiter {
  public:

@@ -172,7 +172,7 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> fo
   }
   // One that is not empty after all stays: an operation may have taken a block of it meanwhile, and as long
   // as that is not published, only its owner knows (sweep.cc).
-  co_await Harvest(op, std::move(chunks), /*thorough=*/true);
+  co_await Harvest(op, chunks, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
   co_return Done{};
 }
@@ -182,7 +182,8 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> fo
 Task<Done> Allocator::LeaveAll(Op& op) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; settle first");
-  co_await Harvest(op, OwnChunks(), /*thorough=*/true);
+  std::vector<Chunk*> own = OwnChunks();
+  co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
   co_await ReclaimOwnerless(op, Place::kExtentClass);
   std::vector<uint32_t> rest;

@@ -282,7 +282,7 @@ Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
   }
   std::vector<Chunk*> chunks = state.SomeToHarvest();
   if (chunks.empty()) co_return Done{};
-  const uint64_t blocks = co_await Harvest(op, std::move(chunks), /*thorough=*/false);
+  const uint64_t blocks = co_await Harvest(op, chunks, /*thorough=*/false);
   state.harvest_misses = blocks > 0 ? 0 : std::min(state.harvest_misses + 1, kMostHarvestMisses);
   state.harvest_pause = (1u << state.harvest_misses) - 1;
   co_return Done{};
@@ -333,7 +333,7 @@ Task<Done> Allocator::ClaimOwnerless(Op& op, ChunkTable::Found found) {
   Chunk* chunk = FindChunk(found.chunk);
   if (taken == 0 || chunk == nullptr) co_return Done{};
   std::vector<Chunk*> chunks = {chunk};
-  co_await Harvest(op, std::move(chunks), /*thorough=*/true);
+  co_await Harvest(op, chunks, /*thorough=*/true);
   co_return Done{};
 }
 
@@ -341,7 +341,8 @@ Task<Done> Allocator::MakeRoom(Op& op, uint32_t wanted_class) {
   const Nanos now = membership_.client().Now();
   if (no_room_since_.has_value() && now - *no_room_since_ < kNoRoomPause) co_return Done{};
   no_room_since_ = now;
-  co_await Harvest(op, OwnChunks(), /*thorough=*/true);
+  std::vector<Chunk*> own = OwnChunks();
+  co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
   co_await ReclaimOwnerless(op, wanted_class);
   co_return Done{};

@@ -209,8 +209,9 @@ class Allocator {
   Task<Done> HarvestWanted(fabric::Op& op);
   Task<uint64_t> HarvestSome(fabric::Op& op);
   // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if
-  // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks.
-  Task<uint64_t> Harvest(fabric::Op& op, std::vector<Chunk*> chunks, bool thorough);
+  // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks. What is in
+  // `chunks` afterwards means nothing.
+  Task<uint64_t> Harvest(fabric::Op& op, std::span<Chunk*> chunks, bool thorough);
   // Bits of a word of the bitmap of an own chunk.
   struct GivenBack {
     Chunk* chunk = nullptr;
@@ -247,6 +248,7 @@ class Allocator {
   std::map<uint32_t, Extent> extents_;  // owned, by first chunk; somebody may have freed one meanwhile
   RetiredQueue retired_;
   std::vector<GiveBackBit> bits_;      // gathered by GiveBack
+  std::vector<uint64_t> bitmaps_;      // what FindGivenBack has read, for its memory
   const std::vector<std::byte> zero_;  // a bitmap
 
   bool settling_ = false;

@@ -15,6 +15,8 @@ namespace farside::pool {
 namespace {
 
 constexpr size_t kRidersPerTrip = 8;  // with control, no more answers than one round trip has room for
+// Pulse, epoch and control; of each rider what it adds, and its line.
+constexpr size_t kMostVerbsOfSync = 3 + 2 * kRidersPerTrip;
 
 }  // namespace
 
@@ -37,11 +39,12 @@ Task<Done> Membership::Leave(Op& op) {
   co_return Done{};
 }
 
-Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise, Riders riders) {
+Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise,
+                            std::span<const std::shared_ptr<SyncRider>> riders) {
   assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
   if (!riders.empty()) {
-    co_await SyncWithRiders(op, pulse, raise, std::move(riders));
+    co_await SyncWithRiders(op, pulse, raise, riders);
     co_return Done{};
   }
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
@@ -61,21 +64,26 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
 
 // Only the first few go in the trip that publishes; those of a client with many tables READ a little later, which is
 // as good (pool/4).
-Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise, Riders riders) {
+Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise,
+                                      std::span<const std::shared_ptr<SyncRider>> waiting) {
+  // A copy, because tables may be opened and closed meanwhile, and none may be passed over. It has the memory of the last
+  // sync; a second one at the same time gets its own.
+  Riders riders = std::move(boarded_);
+  riders.assign(waiting.begin(), waiting.end());
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
-  std::vector<std::array<std::byte, kLine>> lines(riders.size());
   for (size_t first = 0; first < riders.size(); first += kRidersPerTrip) {
-    const size_t end = std::min(riders.size(), first + kRidersPerTrip);
+    const std::span some = std::span(riders).subspan(first, std::min(kRidersPerTrip, riders.size() - first));
     Control control{};
-    fabric::Batch trip(op, fabric::Order::kInOrder);
+    std::array<Ride, kRidersPerTrip> rides;
+    std::array<std::array<std::byte, kLine>, kRidersPerTrip> lines;
+    fabric::SmallBatch<kMostVerbsOfSync> trip(op, fabric::Order::kInOrder);
     if (first == 0) {
       trip.Add(ForMaintenance(WriteObject(pulse_at, pulse)));
       if (raise) trip.Add(ForMaintenance(Cas(At(kEpochOffset), control_.epoch, control_.epoch + 1)));
     }
-    std::vector<Ride> rides;
-    for (size_t i = first; i < end; ++i) rides.push_back(riders[i]->Board());
-    for (const Ride& ride : rides) {
-      if (ride.add_at != 0) trip.Add(ForMaintenance(Faa(At(ride.add_at), ride.delta)));
+    for (size_t i = 0; i < some.size(); ++i) {
+      rides[i] = some[i]->Board();
+      if (rides[i].add_at != 0) trip.Add(ForMaintenance(Faa(At(rides[i].add_at), rides[i].delta)));
     }
     const auto read_control = [&] {
       if (first == 0)
@@ -83,13 +91,14 @@ Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise, Riders ri
             Read(At(kControlOffset), std::as_writable_bytes(std::span<Control, 1>(&control, 1)))));
     };
     if (!Mutant(kRootBeforeEpoch)) read_control();
-    for (size_t i = first; i < end; ++i)
-      trip.Add(ForMaintenance(Read(At(rides[i - first].read_at), lines[i])));
+    for (size_t i = 0; i < some.size(); ++i) trip.Add(ForMaintenance(Read(At(rides[i].read_at), lines[i])));
     if (Mutant(kRootBeforeEpoch)) read_control();
     co_await trip;
     if (first == 0) Learn(control);
-    for (size_t i = first; i < end; ++i) riders[i]->Arrive(lines[i]);
+    for (size_t i = 0; i < some.size(); ++i) some[i]->Arrive(lines[i]);
   }
+  riders.clear();
+  boarded_ = std::move(riders);
   co_return Done{};
 }
 

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -69,8 +70,10 @@ class Membership {
 
   // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
   // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
-  // The riders board before it is posted, and arrive when it has ended.
-  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise, Riders riders = {});
+  // The riders board before it is posted, and arrive when it has ended. They are copied when the task starts, so it must
+  // start at once.
+  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
+                  std::span<const std::shared_ptr<SyncRider>> riders = {});
   // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
   Task<RegistryView> LookAround(fabric::Op& op);
 
@@ -122,7 +125,8 @@ class Membership {
   Error NoSlot(const RegistryView& view) const;
 
   void Learn(const Control& read);
-  Task<Done> SyncWithRiders(fabric::Op& op, Pulse pulse, bool raise, Riders riders);
+  Task<Done> SyncWithRiders(fabric::Op& op, Pulse pulse, bool raise,
+                            std::span<const std::shared_ptr<SyncRider>> waiting);
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
@@ -138,7 +142,9 @@ class Membership {
   uint64_t heartbeat_ = 0;
   Control control_{};
   std::map<uint32_t, Watch> watches_;
-  std::vector<ClientSlot> looked_at_;  // what LookAround has read, for its memory
+  // What is kept for its memory, so that a sync now and then costs no heap.
+  std::vector<ClientSlot> looked_at_;  // what LookAround has read
+  Riders boarded_;                     // of the last sync; empty
 };
 
 }  // namespace farside::pool

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "pool/allocator.h"
@@ -11,7 +12,6 @@
 
 namespace farside::pool {
 
-using fabric::Batch;
 using fabric::Cas;
 using fabric::Faa;
 using fabric::FarAddr;
@@ -19,6 +19,7 @@ using fabric::ForMaintenance;
 using fabric::Op;
 using fabric::Order;
 using fabric::Read;
+using fabric::SmallBatch;
 
 namespace {
 
@@ -44,8 +45,9 @@ Error DoubleFree(FarAddr at, uint64_t bits) {
 // Clears the marks of chunks that were being harvested, also if the coroutine is destroyed.
 class HarvestMarks {
  public:
-  explicit HarvestMarks(std::vector<Chunk*>& chunks) : chunks_(chunks) {
-    std::erase_if(chunks_, [](const Chunk* chunk) { return chunk->harvesting; });
+  explicit HarvestMarks(std::span<Chunk*> chunks)
+      : chunks_(chunks.begin(), std::remove_if(chunks.begin(), chunks.end(),
+                                               [](const Chunk* chunk) { return chunk->harvesting; })) {
     for (Chunk* chunk : chunks_) chunk->harvesting = true;
   }
   HarvestMarks(const HarvestMarks&) = delete;
@@ -53,9 +55,11 @@ class HarvestMarks {
   ~HarvestMarks() {
     for (Chunk* chunk : chunks_) chunk->harvesting = false;
   }
+  // Those that nobody else is harvesting.
+  std::span<Chunk* const> chunks() const { return chunks_; }
 
  private:
-  std::vector<Chunk*>& chunks_;
+  const std::span<Chunk*> chunks_;
 };
 
 }  // namespace
@@ -120,9 +124,9 @@ Task<Done> Allocator::GiveBackToOthers(Op& op) {
             [](const GiveBackBit& a, const GiveBackBit& b) { return a.at < b.at; });
   size_t done = 0;
   while (done < bits_.size()) {
-    Batch batch(op, Order::kTogether);
-    std::vector<FarAddr> words;
-    std::vector<uint64_t> added;
+    SmallBatch<kAtomicsPerTrip> batch(op, Order::kTogether);
+    std::array<FarAddr, kAtomicsPerTrip> words;
+    std::array<uint64_t, kAtomicsPerTrip> added;
     size_t end = done;
     while (end < bits_.size() && batch.size() < kAtomicsPerTrip) {
       const FarAddr at = membership_.At(bits_[end].at);
@@ -131,15 +135,15 @@ Task<Done> Allocator::GiveBackToOthers(Op& op) {
         if ((bits & bits_[end].bit) != 0) ++stats_.nonsense;  // retired twice
         bits |= bits_[end].bit;
       }
-      batch.Add(ForMaintenance(Faa(at, bits)));
-      words.push_back(at);
-      added.push_back(bits);
+      const size_t word = batch.Add(ForMaintenance(Faa(at, bits)));
+      words[word] = at;
+      added[word] = bits;
     }
     ++stats_.trips;
     co_await batch;
     stats_.blocks_given_back += end - done;
     for (; done < end; ++done) retired_[bits_[done].number].done = true;
-    for (size_t i = 0; i < added.size(); ++i) {
+    for (size_t i = 0; i < batch.size(); ++i) {
       if ((batch.Old(i) & added[i]) == 0) continue;
       co_return DoubleFree(words[i], batch.Old(i) & added[i]);
     }
@@ -156,34 +160,37 @@ Task<Done> Allocator::HarvestWanted(Op& op) {
   for (ClassState& state : states_) {
     if (!state.harvest_wanted) continue;
     state.harvest_wanted = false;
-    co_await Harvest(op, state.SomeToHarvest(), /*thorough=*/false);
+    std::vector<Chunk*> chunks = state.SomeToHarvest();
+    co_await Harvest(op, chunks, /*thorough=*/false);
   }
   co_return Done{};
 }
 
 // The chunks of all classes in turn, a few at a time.
 Task<uint64_t> Allocator::HarvestSome(Op& op) {
-  std::vector<Chunk*> chunks;
-  for (uint32_t i = 0; i < classes().count() && chunks.size() < kHarvestedAtOnce; ++i) {
+  std::array<Chunk*, kHarvestedAtOnce> chunks;
+  size_t count = 0;
+  for (uint32_t i = 0; i < classes().count() && count < kHarvestedAtOnce; ++i) {
     ClassState& state = states_[next_harvest_class_];
     next_harvest_class_ = (next_harvest_class_ + 1) % classes().count();
     const std::span<Chunk* const> all = state.shelf.chunks();
-    for (size_t j = 0; j < all.size() && chunks.size() < kHarvestedAtOnce; ++j) {
+    for (size_t j = 0; j < all.size() && count < kHarvestedAtOnce; ++j) {
       Chunk* chunk = state.NextToHarvest();
-      if (!chunk->IsEmpty()) chunks.push_back(chunk);
+      if (!chunk->IsEmpty()) chunks[count++] = chunk;
     }
   }
-  const uint64_t blocks = co_await Harvest(op, std::move(chunks), /*thorough=*/false);
+  const uint64_t blocks = co_await Harvest(op, std::span(chunks).first(count), /*thorough=*/false);
   co_return blocks;
 }
 
-Task<uint64_t> Allocator::Harvest(Op& op, std::vector<Chunk*> chunks, bool thorough) {
+Task<uint64_t> Allocator::Harvest(Op& op, std::span<Chunk*> chunks, bool thorough) {
   const HarvestMarks marks(chunks);
+  const std::span<Chunk* const> all = marks.chunks();
   uint64_t blocks = 0;
-  for (size_t first = 0; first < chunks.size(); first += kHarvestedAtOnce) {
-    const size_t count = std::min(kHarvestedAtOnce, chunks.size() - first);
-    const std::span<Chunk* const> some = std::span(chunks).subspan(first, count);
-    std::vector<GivenBack> given_back;
+  std::vector<GivenBack> given_back;
+  for (size_t first = 0; first < all.size(); first += kHarvestedAtOnce) {
+    const std::span<Chunk* const> some = all.subspan(first, std::min(kHarvestedAtOnce, all.size() - first));
+    given_back.clear();
     co_await FindGivenBack(op, some, thorough, given_back);
     const uint64_t freed = co_await ClearGivenBack(op, given_back);
     blocks += freed;
@@ -198,8 +205,10 @@ Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool
   size_t words = 0;
   for (const Chunk* chunk : chunks) words += classes().shape(chunk->size_class).bitmap_words();
   if (words == 0) co_return Done{};
-  std::vector<uint64_t> bitmaps(words);
-  Batch batch(op, Order::kTogether);
+  // The memory of the last look; a second one at the same time gets its own.
+  std::vector<uint64_t> bitmaps = std::move(bitmaps_);
+  bitmaps.resize(words);
+  SmallBatch<kHarvestedAtOnce> batch(op, Order::kTogether);
   size_t at = 0;
   for (const Chunk* chunk : chunks) {
     const auto bitmap = std::span(bitmaps).subspan(at, classes().shape(chunk->size_class).bitmap_words());
@@ -218,6 +227,7 @@ Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool
       if (bitmap[word] != 0) found.push_back({.chunk = chunk, .word = word, .bits = bitmap[word]});
     }
   }
+  bitmaps_ = std::move(bitmaps);
   co_return Done{};
 }
 
@@ -235,7 +245,7 @@ Task<uint64_t> Allocator::ClearGivenBack(Op& op, std::span<const GivenBack> give
   uint64_t blocks = 0;
   for (size_t first = 0; first < given_back.size(); first += kAtomicsPerTrip) {
     const auto some = given_back.subspan(first, std::min(kAtomicsPerTrip, given_back.size() - first));
-    Batch batch(op, Order::kTogether);
+    SmallBatch<kAtomicsPerTrip> batch(op, Order::kTogether);
     for (const GivenBack& word : some) {
       const FarAddr at = carving_.BitmapWordAt(word.chunk->index, word.word);
       batch.Add(ForMaintenance(Faa(at, uint64_t{0} - word.bits)));
@@ -271,7 +281,7 @@ Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
     const std::vector<ChunkTable::Found> empty = TakeEmptyChunks(keep_spares);
     if (empty.empty()) co_return released;
     InDoubt doubt(*this);
-    Batch batch(op, Order::kTogether);
+    SmallBatch<kAtomicsPerTrip> batch(op, Order::kTogether);
     for (const ChunkTable::Found& found : empty) {
       batch.Add(ForMaintenance(Cas(carving_.WordAt(found.chunk), found.word.word(), ChunkWord().word())));
     }

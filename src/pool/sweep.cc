@@ -142,7 +142,7 @@ Task<Done> Sweep::HarvestSuspects(Op& op) {
         idle.push_back(chunk);
       }
     }
-    co_await allocator_.Harvest(op, std::move(idle), /*thorough=*/true);
+    co_await allocator_.Harvest(op, idle, /*thorough=*/true);
     todo.swap(busy);
     if (todo.empty()) break;
     if (pauses == kMostPauses)

@@ -10,6 +10,7 @@
 #include "tests/simulation/pool_client_run.h"
 #include "tests/simulation/pool_client_scenes.h"
 #include "tests/simulation/pool_lock_run.h"
+#include "tests/simulation/pool_rider_run.h"
 #include "tests/simulation/pool_tables_run.h"
 
 namespace farside::pool {
@@ -37,6 +38,21 @@ std::string CatalogWithoutFaults(uint64_t seed) {
 std::string PinnedReaders(uint64_t seed) { return RunPinned(PoolChaos(seed, /*faults=*/false)).problem; }
 
 std::string TablesWithFaults(uint64_t seed) { return RunTables(PoolChaos(seed, /*faults=*/true), 3).problem; }
+
+TEST(PoolMutant, RiderReadsBeforeTheEpoch_IsCaught) {
+  // Given syncs that READ what tables want to learn before they READ the epoch.
+  // Expect that an operation acts on what is out of force, although it knows the epoch; and without the bug, none does.
+  // The seed says which verb of the run is late, by less than a lease.
+  const auto riders = [](uint64_t seed) {
+    fabric::sim::SimOptions options = PoolChaos(1 + seed % 7, /*faults=*/false);
+    options.chaos.longest_sleep = kTestLease / 2;
+    options.fault = fabric::sim::Fault{.verb = seed, .kind = fabric::sim::FaultKind::kSleepBefore};
+    return RunRiders(options).problem;
+  };
+  EXPECT_EQ(Search(700, riders), "");
+  const ScopedMutant mutant(kRootBeforeEpoch);
+  EXPECT_THAT(Search(700, riders), testing::HasSubstr("out of force"));
+}
 
 TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
   // Given clients that declare others dead without cutting them off.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/simulation/pool_client_scenes.h"
+#include "tests/simulation/pool_rider_run.h"
 
 namespace farside::pool {
 namespace {
@@ -95,6 +96,16 @@ TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
   // When that one leaves while a third one sweeps.
   // Expect that the third one looks again before it buries the dead one, and finds the block.
   EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
+}
+
+TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
+  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and again
+  // When two others act on the word as they know it, over many seeds
+  // Expect that nobody acts on an old one when the grace is over
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const EpochOutcome outcome = RunRiders(PoolChaos(seed, /*faults=*/false));
+    EXPECT_EQ(outcome.problem, "") << "seed " << seed;
+  }
 }
 
 }  // namespace
