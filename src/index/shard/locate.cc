@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostAttempts = 1000;
 // READs in a row that somebody came between. A living writer does that for one trip; a dead one for ever.
 constexpr int kTornUntilHelp = 3;
+constexpr int kMostHelps = 64;
 constexpr size_t kMostNodes = 1 << 16;
 
 std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
@@ -85,6 +86,7 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
   };
   uint32_t level = part.directory().version;
   int torn = 0;
+  int helped_in_vain = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     unit = UnitOf(shape(), number, level);
     const bool newest = level == part.directory().version;
@@ -139,6 +141,7 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
               std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
           co_await Help(op, part, unit, is_new);
           torn = 0;
+          if (++helped_in_vain == kMostHelps) co_return HalfSplitForEver(part, unit);
         }
         break;
       case Verdict::kSplitPast: break;
@@ -157,6 +160,14 @@ Task<Done> Table::Help(Op& op, Partition& part, uint64_t unit, bool is_new) {
   co_await Lock(op, part, locked, {});
   Unlock(op, part, locked);
   co_return Done{};
+}
+
+Error Table::HalfSplitForEver(const Partition& part, uint64_t unit) {
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("the lines of unit {} of the shard table on node {} do not fit together, and nobody is "
+                  "splitting it; run farside fsck",
+                  unit, fabric::Index(part.node())));
 }
 
 Task<Done> Table::ReadBucket(Op& op, Partition& part, uint64_t number, Bucket& bucket) {

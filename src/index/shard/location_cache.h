@@ -1,9 +1,10 @@
 // Where keys were found last, so that a search can READ the entry and the block in one trip.
 //
-// INVARIANT shard/9: a block is READ on the word of this cache only if the entry was seen in its slot in an epoch that this
-// client has not published past: then the block cannot have been reused since. It counts only if the slot still holds the
-// entry, in a line of the version that the directory has: then the key has no other place (shard/1), and nobody is
-// splitting the unit (shard/5). So what the slot says decides, in whatever order the two were sampled.
+// INVARIANT shard/9: a block is READ on the word of this cache only if the entry was seen in its slot in the epoch that the
+// operation holds by its pin, or later: whoever has unlinked it since has stamped it with that epoch or a later one, which
+// this client does not publish past meanwhile. So the block cannot have been reused. It counts only if the slot still holds
+// the entry, in a line of the version that the directory has: then the key has no other place (shard/1), and nobody is
+// splitting the unit (shard/5). What the slot says decides, in whatever order the two were sampled.
 #pragma once
 
 #include <bit>

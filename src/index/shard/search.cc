@@ -85,7 +85,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 // One trip: the line of the slot where the key was, and the block that was its.
 Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                  std::string& value, uint64_t epoch) {
-  const uint64_t not_before = Mutant(kCacheOfAnyEpoch) ? 0 : pool_.published_epoch(part.node());
+  const uint64_t not_before = Mutant(kCacheOfAnyEpoch) ? 0 : epoch;
   const uint32_t version = part.directory().version;
   const Location* const known = locations_.Find(hash.hash(), version, not_before);
   if (known == nullptr) co_return false;

@@ -135,6 +135,7 @@ class Table final : public Index {
   Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> EndOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  static Error HalfSplitForEver(const Partition& part, uint64_t unit);
   // Waits for, or finishes, whatever keeps a unit torn.
   Task<Done> Help(fabric::Op& op, Partition& part, uint64_t unit, bool is_new);
 

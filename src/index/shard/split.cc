@@ -250,13 +250,16 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
 // table is small, level 2 can be looked through for keys of the unit: none can come while its lock is held. Searches of
 // absent keys then take one trip again.
 Task<Done> Table::ProveOverflow(Op& op, Partition& part, Split& split) {
-  const uint64_t units = shape().units(part.directory().version);
+  // Also where others may be splitting to already, if a resize is announced. Taken once: other operations of this client may
+  // learn of more while this one waits, but nobody splits to that before this one has ended (shard/5).
+  const uint32_t newest = part.directory().newest;
+  const uint64_t units = shape().units(newest);
   if (units > kProvableUnits) co_return Done{};
   std::vector<Line> before(units);
   std::vector<Line> lines(units);
   for (std::vector<Line>* pass : {&before, &lines}) {
     Batch trip(op, Order::kInOrder);
-    for (size_t segment = 0; segment < shape().segments(part.directory().version); ++segment) {
+    for (size_t segment = 0; segment < shape().segments(newest); ++segment) {
       const uint64_t first = shape().FirstUnit(segment);
       const std::span<Line> some = std::span(*pass).subspan(first, shape().SegmentUnits(segment));
       trip.Add(Read(part.OverflowAt(first), BytesOf(some)));

@@ -28,13 +28,15 @@ namespace {
 
 constexpr int kTornUntilHelp = 3;
 constexpr int kPausesPerLease = 16;
+constexpr int kMostHelps = 64;
 
 }  // namespace
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
   const Patience patience(pool_, part.node(), options_.backoff);
-  for (int attempt = 0;; ++attempt) {
+  int helped_in_vain = 0;
+  for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
         Read(part.BucketAt(unit), std::as_writable_bytes(lines)),
         Read(part.OverflowAt(unit), std::as_writable_bytes(std::span(&raw.overflow.line, 1))));
@@ -56,9 +58,14 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
       const Result<Done> helped = co_await Help(op, part, unit, is_new).Outcome();
       if (!helped.ok() && !patience.Allows(helped.error())) co_return helped.error();
       // The caller's pin stays; whoever walks is not in anybody's way.
-      if (!helped.ok()) co_await op.Pause(pool_.member(part.node()).options().lease / kPausesPerLease);
+      if (helped.ok()) {
+        ++helped_in_vain;  // unless somebody else was at it
+      } else {
+        co_await op.Pause(pool_.member(part.node()).options().lease / kPausesPerLease);
+      }
     }
   }
+  co_return HalfSplitForEver(part, unit);
 }
 
 // Whether a split of the unit, or the one that makes it, has begun and not ended; perhaps because somebody died over it.
