@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/run.h"
+#include "tests/unit/base/heap_count.h"
 
 namespace farside::fabric {
 namespace {
@@ -417,9 +418,10 @@ TEST(AwaitedTrip, NeverAwaited_IsNeverPosted) {
   EXPECT_EQ(client.abandoned_trips, 0);
 }
 
+template <class SomeBatch>
 Task<Done> EmptyBatch(Client& client) {
   Op op(client, OpKind::kMaintenance);
-  Batch batch(op, Order::kTogether);
+  SomeBatch batch(op, Order::kTogether);
   co_await batch;
   co_return Done{};
 }
@@ -428,8 +430,43 @@ Task<Done> EmptyBatch(Client& client) {
 TEST(Batch, WithoutVerbs_IsNoTrip) {
   ScriptedClient client;
   client.waits = true;
-  EXPECT_TRUE(fabric::Run(client, EmptyBatch(client)).ok());
+  EXPECT_TRUE(fabric::Run(client, EmptyBatch<Batch>(client)).ok());
+  EXPECT_TRUE(fabric::Run(client, EmptyBatch<SmallBatch<1>>(client)).ok());
   EXPECT_EQ(client.counters().Total().end_to_end_trips, 0u);
+}
+
+Task<uint64_t> SmallBatchOf(Client& client, size_t verbs) {
+  Op op(client, OpKind::kMaintenance);
+  SmallBatch<4> batch(op, Order::kInOrder);
+  for (size_t i = 0; i < verbs; ++i) batch.Add(Cas(At(8 * i), 9, 1));
+  co_await batch;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < batch.size(); ++i) sum += batch.Old(i);
+  co_return sum;
+}
+
+// Given words that hold 7. When a batch with room for four verbs has three, and when it is full. Expect one trip with just
+// these, all of them answered, and nothing from the heap.
+TEST(Batch, ASmallOne_PostsWhatWasAdded) {
+  ScriptedClient client;
+  client.old_word = 7;
+  ASSERT_TRUE(fabric::Run(client, SmallBatchOf(client, 1)).ok());  // its frame is kept from now on
+  for (const size_t verbs : {3, 4}) {
+    const OpTally before = client.counters().Total();
+    const uint64_t allocations = HeapAllocations();
+    const Result<uint64_t> sum = fabric::Run(client, SmallBatchOf(client, verbs));
+    if (kHeapIsCounted) {
+      EXPECT_EQ(HeapAllocations(), allocations);
+    }
+    ASSERT_TRUE(sum.ok());
+    EXPECT_EQ(*sum, 7 * verbs);
+    const OpTally after = client.counters().Total();
+    EXPECT_EQ(after.end_to_end_trips - before.end_to_end_trips, 1u);
+    const auto failed = [](const OpTally& tally) {
+      return tally.by_purpose[static_cast<size_t>(Purpose::kIndex)].failed_cas;
+    };
+    EXPECT_EQ(failed(after) - failed(before), verbs);
+  }
 }
 
 template <class TypedVerb>
