@@ -338,6 +338,44 @@ inline std::string CarefulWriterDies(CarefulChange change) {
   return "";
 }
 
+// A writer waits for a lock that a dead client has left, and meanwhile finds another one dead and sweeps after it. What it is about
+// to write is neither free nor reachable then. Every verb of the first one's death in turn.
+inline std::string WriterSweepsWhileItWaits() {
+  bool more = true;
+  for (uint64_t verb = 0; more; ++verb) {
+    Stage stage({{"slots", "8"}, {"overflow_slots", "2"}});
+    Member& idle = stage.Enter();
+    Member& owner = stage.Enter();
+    Member& writer = stage.Enter();
+    const auto key = [](int i) { return fmt::format("k{}", i); };
+    Ledger ledger;
+    ledger.Put(stage, idle, key(0), "old");
+    for (int i = 1; i < 4; ++i) ledger.Put(stage, writer, key(i), "old");
+    stage.Announce({&idle, &owner, &writer});
+    stage.Activate();
+    stage.Learn(owner);
+    stage.Learn(writer);
+    stage.Kill(idle);
+    for (int round = 0; round < 5; ++round) {
+      writer.Now(writer.Maintain());
+      writer.Now(writer.Pause(std::chrono::milliseconds(1)));
+    }
+    const uint64_t first = stage.world.fabric.verbs_posted();
+    stage.world.Arm(verb, FaultKind::kCrashAfter);
+    owner.RunOrDie(owner.Put(key(1), "dying"));
+    more = owner.crashed() || stage.world.fabric.verbs_posted() > first + verb;
+    stage.world.Disarm();
+    ledger.MayHold(key(1), "dying");
+    stage.Kill(owner);
+    ledger.Put(stage, writer, key(10), "new");
+    for (int i = 20; i < 24; ++i) ledger.Put(stage, writer, key(i), "newer");
+    ledger.CheckAll(stage, writer);
+    const std::string problem = stage.End();
+    if (!problem.empty()) return fmt::format("verb {} of the put: {}", verb, problem);
+  }
+  return "";
+}
+
 // Two keys whose entries look the same but for where their blocks are.
 inline std::string TwoKeysWithOneTag() {
   Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
