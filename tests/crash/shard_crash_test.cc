@@ -9,7 +9,7 @@ namespace farside::index::shard {
 namespace {
 
 TEST(ShardCrash, WriterSweepsWhileItWaitsForALock_WhatItWritesIsNotFreed) {
-  // Given one client that died, and a second one that dies in a split a little later
+  // Given one client that died, and a second one that dies with a lock a little later
   // When a writer waits for the lock of the second, and meanwhile sweeps after the first
   // Expect that the block which it then publishes is not free
   EXPECT_EQ(WriterSweepsWhileItWaits(), "");

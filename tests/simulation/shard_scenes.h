@@ -343,7 +343,7 @@ inline std::string CarefulWriterDies(CarefulChange change) {
 inline std::string WriterSweepsWhileItWaits() {
   bool more = true;
   for (uint64_t verb = 0; more; ++verb) {
-    Stage stage({{"slots", "8"}, {"overflow_slots", "2"}});
+    Stage stage({{"slots", "1"}, {"overflow_slots", "8"}});  // so inserts take the lock
     Member& idle = stage.Enter();
     Member& owner = stage.Enter();
     Member& writer = stage.Enter();
@@ -351,10 +351,6 @@ inline std::string WriterSweepsWhileItWaits() {
     Ledger ledger;
     ledger.Put(stage, idle, key(0), "old");
     for (int i = 1; i < 4; ++i) ledger.Put(stage, writer, key(i), "old");
-    stage.Announce({&idle, &owner, &writer});
-    stage.Activate();
-    stage.Learn(owner);
-    stage.Learn(writer);
     stage.Kill(idle);
     for (int round = 0; round < 5; ++round) {
       writer.Now(writer.Maintain());
@@ -362,12 +358,19 @@ inline std::string WriterSweepsWhileItWaits() {
     }
     const uint64_t first = stage.world.fabric.verbs_posted();
     stage.world.Arm(verb, FaultKind::kCrashAfter);
-    owner.RunOrDie(owner.Put(key(1), "dying"));
+    owner.RunOrDie(owner.Put(key(5), "dying"));
     more = owner.crashed() || stage.world.fabric.verbs_posted() > first + verb;
     stage.world.Disarm();
-    ledger.MayHold(key(1), "dying");
+    ledger.MayHold(key(5), "dying");
     stage.Kill(owner);
-    ledger.Put(stage, writer, key(10), "new");
+    // A sweep waits for the others to move on.
+    Task<PutOutcome> put = writer.Put(key(10), "new");
+    put.Start();
+    for (int round = 0; round < 1'000'000 && !put.done(); ++round) stage.SyncGrower();
+    if (!put.done()) return "the writer waits for ever";
+    const Result<PutOutcome> outcome = put.TakeResult();
+    if (!outcome.ok()) return outcome.error().ToString();
+    ledger.Holds(key(10), "new");
     for (int i = 20; i < 24; ++i) ledger.Put(stage, writer, key(i), "newer");
     ledger.CheckAll(stage, writer);
     const std::string problem = stage.End();
