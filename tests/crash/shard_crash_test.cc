@@ -8,6 +8,13 @@
 namespace farside::index::shard {
 namespace {
 
+TEST(ShardCrash, WriterSweepsWhileItWaitsForALock_WhatItWritesIsNotFreed) {
+  // Given one client that died, and a second one that dies with a lock a little later
+  // When a writer waits for the lock of the second, and meanwhile sweeps after the first
+  // Expect that the block which it then publishes is not free
+  EXPECT_EQ(WriterSweepsWhileItWaits(), "");
+}
+
 TEST(ShardCrash, OwnerDiesAtEveryVerbOfASplit_OthersFinishIt) {
   // Given four keys in a unit, a resize that counts, a client that knows so, and one that only knows that it was announced
   // When a third one that has to split the unit dies, at every verb and in every way

@@ -338,6 +338,47 @@ inline std::string CarefulWriterDies(CarefulChange change) {
   return "";
 }
 
+// A writer waits for a lock that a dead client has left, and meanwhile finds another one dead and sweeps after it. What it is about
+// to write is neither free nor reachable then. Every verb of the first one's death in turn.
+inline std::string WriterSweepsWhileItWaits() {
+  bool more = true;
+  for (uint64_t verb = 0; more; ++verb) {
+    Stage stage({{"slots", "1"}, {"overflow_slots", "8"}});  // so inserts take the lock
+    Member& idle = stage.Enter();
+    Member& owner = stage.Enter();
+    Member& writer = stage.Enter();
+    const auto key = [](int i) { return fmt::format("k{}", i); };
+    Ledger ledger;
+    ledger.Put(stage, idle, key(0), "old");
+    for (int i = 1; i < 4; ++i) ledger.Put(stage, writer, key(i), "old");
+    stage.Kill(idle);
+    for (int round = 0; round < 5; ++round) {
+      writer.Now(writer.Maintain());
+      writer.Now(writer.Pause(std::chrono::milliseconds(1)));
+    }
+    const uint64_t first = stage.world.fabric.verbs_posted();
+    stage.world.Arm(verb, FaultKind::kCrashAfter);
+    owner.RunOrDie(owner.Put(key(5), "dying"));
+    more = owner.crashed() || stage.world.fabric.verbs_posted() > first + verb;
+    stage.world.Disarm();
+    ledger.MayHold(key(5), "dying");
+    stage.Kill(owner);
+    // A sweep waits for the others to move on.
+    Task<PutOutcome> put = writer.Put(key(10), "new");
+    put.Start();
+    for (int round = 0; round < 1'000'000 && !put.done(); ++round) stage.SyncGrower();
+    if (!put.done()) return "the writer waits for ever";
+    const Result<PutOutcome> outcome = put.TakeResult();
+    if (!outcome.ok()) return outcome.error().ToString();
+    ledger.Holds(key(10), "new");
+    for (int i = 20; i < 24; ++i) ledger.Put(stage, writer, key(i), "newer");
+    ledger.CheckAll(stage, writer);
+    const std::string problem = stage.End();
+    if (!problem.empty()) return fmt::format("verb {} of the put: {}", verb, problem);
+  }
+  return "";
+}
+
 // Two keys whose entries look the same but for where their blocks are.
 inline std::string TwoKeysWithOneTag() {
   Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});

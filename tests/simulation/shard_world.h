@@ -325,6 +325,7 @@ class Stage {
   Member& Enter(const std::string& max_load = "0.95") {
     OptionMap options = shape_;
     options["max_load"] = max_load;
+    options["burst"] = "0";  // one version by a resize
     members_.push_back(std::make_unique<Member>(world, std::move(options)));
     return *members_.back();
   }

@@ -36,6 +36,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
   if (outcome.ok()) co_return changed;
   for (Patience patience(pool_, part.node(), options_.backoff); patience.Allows(outcome.error());) {
+    draft.Discard();
     co_await patience.Wait(op);
     outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (outcome.ok()) co_return changed;

@@ -68,13 +68,14 @@ class Table::Draft {
   void Publish() { owned_ = false; }
   // ...unless the trip says that it was not published.
   void Unpublish() { owned_ = true; }
-
- private:
+  // Back to the allocator, if it is ours. A sweep begins when no pin is held, and frees what is neither free nor reachable:
+  // so nobody keeps a draft without a pin.
   void Discard() {
     if (owned_) allocator_.FreeUnpublished(at_, buffer_.bytes().size());
     owned_ = false;
   }
 
+ private:
   pool::Allocator& allocator_;
   fabric::FarAddr at_;
   bool owned_ = false;

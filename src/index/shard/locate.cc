@@ -88,8 +88,9 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
   int torn = 0;
   int helped_in_vain = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const uint32_t known = part.directory().version;
     unit = UnitOf(shape(), number, level);
-    const bool newest = level == part.directory().version;
+    const bool newest = level == known;
     const std::optional<uint64_t> moved = newest ? NewUnitOf(part, number) : std::nullopt;
     if (moved.has_value() && !Mutant(kChildNotRead)) {
       Line first;
@@ -114,6 +115,13 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
       }
     } else {
       co_await op.InOrder(Read(at(unit), BytesOf(lines)));
+    }
+    // Another operation of this client may have learned of a resize meanwhile. One of several versions may have moved the
+    // number to a unit that was not looked at.
+    if (part.directory().version != known) {
+      level = part.directory().version;
+      op.CountRetry();
+      continue;
     }
     switch (Judge(part, number, unit, lines)) {
       case Verdict::kDecides: co_return Done{};

@@ -240,6 +240,7 @@ Task<Done> Partition::Resize(Op& op) {
 // One, as a rule. But a resize takes a grace period, in which every client finishes what it does and syncs; a table that is
 // small for its clients would spend its time with resizes, and they with waiting for each other's locks.
 uint32_t Partition::StepsToGo() const {
+  if (options_.burst == 0) return 1;
   const uint64_t expected = records_ + options_.burst * pool_.live_clients(node());
   uint32_t version = directory_.version + 1;
   while (version < kMostVersion && shape().initial_bits + version < kMostUnitBits &&

@@ -187,6 +187,9 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   outcome = co_await ModifyWithSplit(op, change, part, hash, view, split, draft, changed).Outcome();
   if (!outcome.ok()) FreeUnwritten(part, split);
   if (!split.writing) Unlock(op, part, split.unit);
+  // There may be no memory for the nodes of level 3. What needs none, as deleting, can be done without a split: see Replace.
+  if (!outcome.ok() && outcome.error().code() == ErrorCode::kOutOfMemory && !split.writing)
+    co_return std::nullopt;
   if (!outcome.ok()) co_return outcome.error();
   co_return *outcome;
 }
