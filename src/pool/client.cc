@@ -128,7 +128,11 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     const uint64_t retired_before = node->allocator.retired_so_far();
     const uint64_t waiting_before = node->called + node->waiting.size();
     node->published = std::max(node->published, epoch);
+    const uint64_t riders_added = node->riders_added;
     co_await node->membership.Sync(op, epoch, settled, raise, node->riders);
+    if (node->riders_added != riders_added) {
+      for (const auto& rider : node->riders) rider->Missed();
+    }
     const uint64_t known = node->membership.known_epoch();
     node->allocator.Stamp(retired_before, known);
     for (size_t i = 0; node->called + i < waiting_before && i < node->waiting.size(); ++i) {

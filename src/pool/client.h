@@ -99,6 +99,7 @@ class PoolClient {
   // Every sync of the node takes `rider` along, until it is removed.
   void AddRider(fabric::NodeId node, std::shared_ptr<SyncRider> rider) {
     nodes_[Index(node)]->riders.push_back(std::move(rider));
+    ++nodes_[Index(node)]->riders_added;
   }
   void RemoveRider(fabric::NodeId node, const SyncRider* rider) {
     std::erase_if(nodes_[Index(node)]->riders, [rider](const auto& known) { return known.get() == rider; });
@@ -136,6 +137,7 @@ class PoolClient {
     uint32_t live = 1;            // as of the last look around
     uint64_t published = 0;
     Riders riders;
+    uint64_t riders_added = 0;
   };
 
   PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);

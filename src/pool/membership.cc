@@ -71,9 +71,9 @@ Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise,
   Riders riders = std::move(boarded_);
   riders.assign(waiting.begin(), waiting.end());
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
+  Control control{};
   for (size_t first = 0; first < riders.size(); first += kRidersPerTrip) {
     const std::span some = std::span(riders).subspan(first, std::min(kRidersPerTrip, riders.size() - first));
-    Control control{};
     std::array<Ride, kRidersPerTrip> rides;
     std::array<std::array<std::byte, kLine>, kRidersPerTrip> lines;
     fabric::SmallBatch<kMostVerbsOfSync> trip(op, fabric::Order::kInOrder);
@@ -94,9 +94,10 @@ Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise,
     for (size_t i = 0; i < some.size(); ++i) trip.Add(ForMaintenance(Read(At(rides[i].read_at), lines[i])));
     if (Mutant(kRootBeforeEpoch)) read_control();
     co_await trip;
-    if (first == 0) Learn(control);
     for (size_t i = 0; i < some.size(); ++i) some[i]->Arrive(lines[i]);
   }
+  // INVARIANT pool/4: nobody knows the epoch before all riders know what was true at it.
+  Learn(control);
   riders.clear();
   boarded_ = std::move(riders);
   co_return Done{};

@@ -28,6 +28,8 @@ class SyncRider {
   virtual Ride Board() = 0;
   // The line, as the sync has READ it. Syncs may end in another order than they began.
   virtual void Arrive(std::span<const std::byte, kLine> line) = 0;
+  // It was added while a sync was under way, which has read the epoch without it: what it knows may be older than that.
+  virtual void Missed() = 0;
 };
 
 }  // namespace farside::pool

@@ -25,6 +25,7 @@ struct RiderScene {
 class WordRider final : public SyncRider {
  public:
   explicit WordRider(uint64_t line) : line_(line) {}
+  void Missed() override {}
   Ride Board() override { return Ride{.add_at = line_ + 8, .delta = 1, .read_at = line_}; }
   void Arrive(std::span<const std::byte, kLine> line) override {
     uint64_t word = 0;

@@ -121,6 +121,11 @@ void Partition::SetSyncFrequency() {
 // ---- learning ----------------------------------------------------------------------------------------
 
 Task<Done> Partition::Attend(Op& op) {
+  if (missed_ != made_up_for_) {
+    const uint64_t missed = missed_;
+    co_await Refresh(op);
+    made_up_for_ = std::max(made_up_for_, missed);
+  }
   if (stale_) co_await ReadDirectory(op);
   if (may_activate_) co_await Activate(op);
   if (wants_resize_ && !resizing_) co_await Resize(op);
@@ -241,7 +246,8 @@ Task<Done> Partition::Resize(Op& op) {
 // small for its clients would spend its time with resizes, and they with waiting for each other's locks.
 uint32_t Partition::StepsToGo() const {
   if (options_.burst == 0) return 1;
-  const uint64_t expected = records_ + options_.burst * pool_.live_clients(node());
+  const auto known = static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(records_), 0));
+  const uint64_t expected = known + options_.burst * pool_.live_clients(node());
   uint32_t version = directory_.version + 1;
   while (version < kMostVersion && shape().initial_bits + version < kMostUnitBits &&
          options_.max_load * static_cast<double>(shape().capacity(version)) < static_cast<double>(expected)) {

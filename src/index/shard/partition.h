@@ -53,7 +53,7 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
 
   // ---- for every operation, once it has its pin
   // Whether there is something to do before it: Attend.
-  bool NeedsAttention() const { return stale_ || may_activate_ || wants_resize_; }
+  bool NeedsAttention() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
   // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
   Task<Done> Attend(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
@@ -79,6 +79,7 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   // ---- pool::SyncRider
   pool::Ride Board() override;
   void Arrive(std::span<const std::byte, pool::kLine> line) override;
+  void Missed() override { ++missed_; }
 
  private:
   void AskForSync();
@@ -108,9 +109,11 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
 
   Directory directory_;
   int unsplit_ = 0;
-  StateWord seen_;         // the latest state that was read
-  bool stale_ = true;      // seen_ is newer than the directory
-  bool resizing_ = false;  // some operation of this client is at it
+  StateWord seen_;            // the latest state that was read
+  bool stale_ = true;         // seen_ is newer than the directory
+  uint64_t missed_ = 0;       // syncs that should have read the root and did not
+  uint64_t made_up_for_ = 0;  // those since which it was read
+  bool resizing_ = false;     // some operation of this client is at it
   bool wants_resize_ = false;
   bool may_activate_ = false;     // the grace of the announcement is over
   uint32_t grace_asked_for_ = 0;  // a version that was announced

@@ -23,6 +23,7 @@ constexpr size_t kRiders = 20;  // more than go in two trips
 class CountingRider final : public SyncRider {
  public:
   explicit CountingRider(uint64_t line_at) : line_at_(line_at) {}
+  void Missed() override {}
   Ride Board() override { return {.add_at = line_at_, .delta = 1, .read_at = line_at_}; }
   void Arrive(std::span<const std::byte, kLine> line) override {
     ++arrivals;
