@@ -78,9 +78,9 @@ TEST(ShardLayout, GoldenBytesOfATableThatHasGrown) {
   member.Now(member.Put("b", "w"));
   stage.Announce({&member});
   ASSERT_EQ(stage.world.problem, "");
-  // Announced, version 2; five records; three segments.
+  // Announced, version 2, one step; five records; three segments.
   EXPECT_EQ(Dump(stage, stage.world.roots[0].offset, 128),
-            "00000000  0a 00 00 00 00 00 00 00  05 00 00 00 00 00 00 00  |................|\n"
+            "00000000  0a 01 00 00 00 00 00 00  05 00 00 00 00 00 00 00  |................|\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"

@@ -68,12 +68,12 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
       {"links",
        [=] {
-         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}}}, 100 / fewer,
+         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}}}, 100 / fewer,
                        long_scripts);
        }},
       {"buckets of two lines",
        [=] {
-         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}}, 200 / fewer,
+         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}, {"burst", "0"}}}, 200 / fewer,
                        many_keys);
        }},
       {"two meet in a split",

@@ -599,7 +599,7 @@ inline std::string ManyOperationsInFlight(uint64_t seeds) {
     WorldOptions chaotic{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
     chaotic.chaos.ordered_reads = true;
     World world(chaotic);
-    OptionMap options = {{"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}};
+    OptionMap options = {{"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}, {"burst", "0"}};
     if (seed % 3 == 0) options["cache"] = "8";
     Member one(world, options);
     Member other(world, options);

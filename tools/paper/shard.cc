@@ -115,7 +115,7 @@ constexpr std::array kTable4 = {
                   [](const Table4& t) { return Detail(t.plain.stats, "directory bytes"); }},
     Claim<Table4>{"client cache, all of it", kNotGiven, Rule::Below(1024), Unit::kBytes,
                   [](const Table4& t) { return static_cast<double>(t.plain.stats.client_bytes); }},
-    Claim<Table4>{"location cache, a location that was asked for", kNotGiven, Rule::AtMost(48), Unit::kBytes,
+    Claim<Table4>{"location cache, a location that was asked for", kNotGiven, Rule::AtMost(80), Unit::kBytes,
                   [](const Table4& t) {
                     return Detail(t.cached.stats, "location cache bytes") / static_cast<double>(t.locations);
                   }},
