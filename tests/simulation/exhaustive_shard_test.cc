@@ -38,7 +38,7 @@ TEST(ExhaustiveShard, SplitMeetsAnAppendByOneWhoOnlyKnowsTheAnnouncement_Neither
   // Expect that nothing is wrong, that a successor finishes the split, and that the table is whole
   const std::string stays = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 0; });
   const std::string moves = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 1; });
-  Explored explored({{"slots", "2"}, {"overflow_slots", "1"}});
+  Explored explored({{"slots", "2"}, {"overflow_slots", "1"}, {"burst", "0"}});
   SplitMeetsAnAppend(explored, stays, moves);
   const Exploration found = Explore(explored.scenario);
   EXPECT_EQ(ProblemOf(found, explored.scenario), "");

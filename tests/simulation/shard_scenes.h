@@ -592,14 +592,15 @@ inline std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
 
 // Two clients, each with many operations in flight, put distinct keys, and all of them one key, while the table grows under them.
 // Operations of one client share what it knows of the table, so each may find that others have learned more.
-inline std::string ManyOperationsInFlight(uint64_t seeds) {
+inline std::string ManyOperationsInFlight(uint64_t seeds, const std::string& burst) {
   constexpr int kRounds = 14;
   constexpr int kInFlight = 12;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     WorldOptions chaotic{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
     chaotic.chaos.ordered_reads = true;
     World world(chaotic);
-    OptionMap options = {{"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}, {"burst", "0"}};
+    OptionMap options = {
+        {"slots", seed % 2 == 0 ? "1" : "4"}, {"overflow_slots", "2"}, {"max_load", "0.4"}, {"burst", burst}};
     if (seed % 3 == 0) options["cache"] = "8";
     Member one(world, options);
     Member other(world, options);

@@ -33,7 +33,7 @@ TEST(ShardScenes, ManyOperationsInFlightWhileTheTableGrows_NothingIsLostOrDouble
   // Given two clients with a dozen operations in flight each, and a table that grows under them
   // When they put distinct keys, and insert one key together, over some seeds
   // Expect every key where everybody looks for it, once, and one insert applied
-  EXPECT_EQ(ManyOperationsInFlight(80 / kFewer), "");
+  EXPECT_EQ(ManyOperationsInFlight(80 / kFewer, "64"), "");
 }
 
 }  // namespace
