@@ -149,9 +149,7 @@ Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std
   // writes here. Whether it succeeds does not matter to this one.
   const bool behind = view.bucket.version < part.directory().version && !part.directory().announced;
   if (behind && view.bucket.unit != UnitOf(shape(), hash.number(Place::kLevel1), part.directory().version)) {
-    const Result<Done> split =
-        co_await SplitFor(op, part, Place::kLevel1, hash.number(Place::kLevel1)).Outcome();
-    if (!split.ok() && split.error().code() == ErrorCode::kOutcomeUnknown) co_return found.has_value();
+    co_await SplitFor(op, part, Place::kLevel1, hash.number(Place::kLevel1)).Outcome();
   }
   co_return found.has_value();
 }
