@@ -127,7 +127,7 @@ bool EmbeddedClient::ExecuteFence(ClientId victim) {
   if (gate == nullptr) return true;  // it departed, and can do nothing any more
   gate->Close();
   if (gate == gate_) return false;
-  gate_->Leave();  // embedded/2
+  gate_->Leave();  // gate/2
   gate->AwaitTurn();
   return gate_->Enter();
 }

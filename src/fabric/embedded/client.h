@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "fabric/client.h"
-#include "fabric/embedded/gate.h"
+#include "fabric/embedded/gate_registry.h"
 #include "fabric/embedded/node.h"
 #include "fabric/embedded/pending.h"
 #include "fabric/service.h"
