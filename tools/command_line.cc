@@ -1,25 +1,18 @@
-// The one file that knows the command-line library.
-//
-// Numbers and names are read here and not by the library: it takes 010 for 8, and its messages are for
-// programmers.
+// Which commands there are, and what they understand; of what that is made is in command_options.h.
 #include "tools/command_line.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include "base/bytes.h"
 #include "store/engines.h"
+#include "tools/command_options.h"
 #include "tools/version.h"
 
 namespace farside::tools {
@@ -139,117 +132,10 @@ constexpr uint64_t kMostOperations = 1'000'000'000'000;
 constexpr double kMostSeconds = 86400;
 constexpr uint64_t kLastFirstSeed = 1'000'000'000'000'000'000;
 
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter() { column_width(22); }
-
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string words = app->get_subcommands({}).empty() ? "" : " COMMAND";
-    for (const CLI::Option* option : app->get_options()) {
-      if (!option->get_positional()) continue;
-      const std::string operand = option->get_name(true);
-      words += option->get_required() ? " " + operand : " [" + operand + "]";
-    }
-    return fmt::format("\nUsage: {}{}{}\n", name, words, words == " [COMMAND]" ? "" : " [OPTIONS]");
-  }
-};
-
-// Ends the parsing with a line that starts with the option's name.
-[[noreturn]] void Complain(const std::string& option, const std::string& why) {
-  throw CLI::ValidationError(option, why);
-}
-
-template <class Number>
-std::string DefaultText(const Number& number) {
-  return fmt::format(", by default {}", number);
-}
-template <class Number>
-std::string DefaultText(const std::optional<Number>&) {
-  return "";
-}
-template <class Number>
-void SetNumber(Number& into, uint64_t number) {
-  into = static_cast<Number>(number);
-}
-template <class Number>
-void SetNumber(std::optional<Number>& into, uint64_t number) {
-  into = static_cast<Number>(number);
-}
-
-template <class Number>
-CLI::Option* AddNumber(CLI::App& app, const std::string& name, Number& into, uint64_t low, uint64_t high,
-                       const std::string& about) {
-  const auto read = [&into, name, low, high](const std::string& text) {
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() || number < low || number > high) {
-      Complain(name, fmt::format("'{}' is not a whole number from {} to {}", Escape(text), low, high));
-    }
-    SetNumber(into, number);
-  };
-  const std::string bounds = fmt::format("; {} to {}{}", low, high, DefaultText(into));
-  return app.add_option_function<std::string>(name, read, about + bounds)->option_text("N")->take_last();
-}
-
-void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
-  app.add_flag(name, into, about)->disable_flag_override();
-}
-
 void ReadRun(const std::string& text, CheckCommand& command) {
   const Result<check::RunName> run = check::RunName::Parse(text);
   if (!run.ok()) Complain("--replay", fmt::format("'{}': {}", Escape(text), run.error().message()));
   command.replay = *run;
-}
-
-void ReadEngineOptions(const std::vector<std::string>& texts, index::OptionMap& options) {
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      Complain("--option", fmt::format("'{}' is not of the form name=value", Escape(text)));
-    }
-    options[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-}
-
-void AddEngine(CLI::App& app, std::string& into, const std::string& about) {
-  app.add_option("--engine", into, fmt::format("{}: {}", about, store::EngineNames()))
-      ->option_text("NAME")
-      ->take_last();
-}
-
-void AddEngineOptions(CLI::App& app, index::OptionMap& into) {
-  app.add_option_function<std::vector<std::string>>(
-         "--option", [&into](const std::vector<std::string>& texts) { ReadEngineOptions(texts, into); },
-         "An option of the engine; may be repeated")
-      ->option_text("K=V")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-}
-
-void AddOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about) {
-  app.add_option(name, into, about)->option_text(" ")->required();
-}
-
-// A number that may have a fraction, as in 0.5.
-void AddSeconds(CLI::App& app, const std::string& name, std::optional<double>& into, double most,
-                const std::string& about) {
-  const auto read = [&into, name, most](const std::string& text) {
-    double number = 0;
-    const auto [end, failure] =
-        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-    if (failure != std::errc() || end != text.data() + text.size() || !(number > 0 && number <= most)) {
-      Complain(name,
-               fmt::format("'{}' is not a number of seconds, more than 0 and up to {}", Escape(text), most));
-    }
-    into = number;
-  };
-  app.add_option_function<std::string>(name, read, about)->option_text("S")->take_last();
-}
-
-void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,
-             const std::string& about) {
-  app.add_option(name, into, about)->option_text(word)->take_last();
 }
 
 CLI::App* AddBench(CLI::App& app, BenchCommand& command) {
