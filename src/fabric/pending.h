@@ -48,6 +48,8 @@ class TimerList {
   size_t size() const { return timers_.size(); }
 
   void Push(Timer& timer);
+  // When the first is due; there must be one.
+  Nanos first_due() const { return timers_.back()->due; }
   // The first that is due at `now`; null if none is. Of two that are due at the same time, the older.
   Timer* PopDue(Nanos now);
   void Remove(Timer& timer) noexcept;
