@@ -1,6 +1,7 @@
 #include "tests/conformance/backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <map>
 #include <thread>
@@ -9,6 +10,9 @@
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
 #include "fabric/sim/timed/timed.h"
+#include "fabric/tcp/server.h"
+#include "fabric/tcp/tcp.h"
+#include "tests/certificates.h"
 #include "tests/sanitized.h"
 
 namespace farside::fabric::conformance {
@@ -167,6 +171,87 @@ std::unique_ptr<World> OpenEmbeddedQueued(const WorldOptions& options) {
   return std::make_unique<EmbeddedWorld>(options, 4);
 }
 
+// ---- tcp ---------------------------------------------------------------------------------------------
+
+// A node with its server, on threads of this process.
+class TcpNode {
+ public:
+  TcpNode(uint64_t bytes, uint64_t number, tcp::ServerOptions options)
+      : region_(*memory::Region::Anonymous(bytes)),
+        stripes_(std::make_unique<memory::StripeTable>()),
+        number_(number),
+        options_(std::move(options)) {
+    Restart();
+  }
+
+  memory::ServedNode& node() { return *node_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
+
+  // The memory stays, and everything else is new.
+  void Restart() {
+    server_.reset();
+    node_ = std::make_unique<memory::ServedNode>(region_.bytes(), *stripes_, memory::RegionId{7, number_});
+    auto server = tcp::Server::Listen(*node_, options_, log_);
+    EXPECT_TRUE(server.ok()) << server.error().ToString();
+    server_ = std::move(*server);
+    options_.port = server_->port();
+  }
+
+ private:
+  Logger log_{LogLevel::kError};
+  memory::Region region_;
+  std::unique_ptr<memory::StripeTable> stripes_;
+  const uint64_t number_;
+  tcp::ServerOptions options_;
+  std::unique_ptr<memory::ServedNode> node_;
+  std::unique_ptr<tcp::Server> server_;
+};
+
+class TcpWorld final : public World {
+ public:
+  TcpWorld(const WorldOptions& options, bool secure) {
+    tcp::ServerOptions server;
+    server.threads = 2;
+    tcp::Options client;
+    if (secure) {
+      certificates_.emplace();
+      server.tls = certificates_->Server();
+      client.tls = certificates_->Client();
+    }
+    if (options.lose_completion_of_verb.has_value()) {
+      server.loses_answer = [this, lost = *options.lose_completion_of_verb](std::span<const Verb> verbs) {
+        const uint64_t first = verbs_seen_.fetch_add(verbs.size());
+        return first <= lost && lost < first + verbs.size();
+      };
+    }
+    for (const uint64_t bytes : options.region_bytes) {
+      nodes_.push_back(std::make_unique<TcpNode>(bytes, nodes_.size(), server));
+      client.addresses.push_back(nodes_.back()->address());
+    }
+    auto fabric = tcp::TcpFabric::Open(client);
+    EXPECT_TRUE(fabric.ok()) << fabric.error().ToString();
+    fabric_ = std::move(*fabric);
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return nodes_[0]->node().calls(); }
+  void Restart(NodeId node) override { nodes_[Index(node)]->Restart(); }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
+
+ private:
+  std::optional<Certificates> certificates_;
+  std::atomic<uint64_t> verbs_seen_{0};
+  std::vector<std::unique_ptr<TcpNode>> nodes_;
+  std::unique_ptr<tcp::TcpFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenTcp(const WorldOptions& options) {
+  return std::make_unique<TcpWorld>(options, /*secure=*/false);
+}
+std::unique_ptr<World> OpenTls(const WorldOptions& options) {
+  return std::make_unique<TcpWorld>(options, /*secure=*/true);
+}
+
 }  // namespace
 
 // ---- all of them -------------------------------------------------------------------------------------
@@ -178,10 +263,12 @@ std::vector<BackendUnderTest> AllBackends() {
       {.name = "embedded", .open = OpenEmbedded},
       // Trips wait in a queue until the client is polled, as with several operations at once.
       {.name = "embedded_queued", .open = OpenEmbeddedQueued},
+      {.name = "tcp", .open = OpenTcp, .can_lose = true, .can_restart = true, .rounds = 1000},
+      {.name = "tls", .open = OpenTls, .can_lose = true, .can_restart = true, .rounds = 1000},
   };
 }
 
-uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 10000 / kFewer; }
+uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : GetParam().rounds / kFewer; }
 uint64_t FabricTest::Worlds() { return GetParam().simulated ? 1000 / kFewer : 2; }
 
 std::unique_ptr<Client> World::Connect() {

@@ -16,7 +16,7 @@
 #include "fabric/client.h"
 #include "fabric/embedded/gate_registry.h"
 #include "fabric/embedded/node.h"
-#include "fabric/embedded/pending.h"
+#include "fabric/pending.h"
 #include "fabric/service.h"
 
 namespace farside::fabric::embedded {
