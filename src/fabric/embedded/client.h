@@ -16,10 +16,10 @@
 #include "fabric/client.h"
 #include "fabric/embedded/gate_registry.h"
 #include "fabric/embedded/node.h"
-#include "fabric/embedded/pending.h"
+#include "fabric/pending.h"
 #include "fabric/service.h"
 
-namespace farside::fabric::embedded {
+namespace farside::fabric {
 
 // What all clients of a fabric share. Its nodes and its clock do not change once clients exist.
 struct Shared {
@@ -68,4 +68,4 @@ class EmbeddedClient final : public Client {
   std::vector<Verb> detached_;  // the copy of the verbs being detached
 };
 
-}  // namespace farside::fabric::embedded
+}  // namespace farside::fabric
