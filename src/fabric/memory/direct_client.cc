@@ -120,11 +120,13 @@ std::optional<Error> DirectClient::ExecuteInsideGates(std::span<Verb> verbs) {
 
 // gate/2: outside of its own gates. This client may have been fenced itself when it comes back.
 std::optional<Error> DirectClient::ExecuteFence(std::span<Verb> verbs, size_t at) {
+  const std::span<const Verb> done = verbs.first(at);
   LeaveGates(verbs);
-  if (std::optional<Error> error = Fence(verbs[at])) return error;
+  if (std::optional<Error> error = Fence(verbs[at])) {
+    return AnyMutates(done) ? LostCompletion(done, error->message()) : std::move(*error);
+  }
   const std::optional<NodeId> closed = EnterGates(verbs);
   if (!closed.has_value() || at + 1 == verbs.size()) return std::nullopt;
-  const std::span<const Verb> done = verbs.first(at);
   if (AnyMutates(done)) return LostCompletion(done, "the client was fenced in the middle of a trip");
   LeaveGates(verbs);
   return Closed(*closed);
