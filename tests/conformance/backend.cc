@@ -7,13 +7,19 @@
 #include <thread>
 
 #include "fabric/embedded/embedded.h"
+#include "fabric/memory/region.h"
+#include "fabric/memory/served_node.h"
 #include "fabric/op.h"
+#include "fabric/shm/server.h"
+#include "fabric/shm/shared_memory.h"
+#include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
 #include "fabric/sim/timed/timed.h"
 #include "fabric/tcp/server.h"
 #include "fabric/tcp/tcp.h"
 #include "tests/certificates.h"
 #include "tests/sanitized.h"
+#include "tests/temporary_folder.h"
 
 namespace farside::fabric::conformance {
 namespace {
@@ -252,6 +258,64 @@ std::unique_ptr<World> OpenTls(const WorldOptions& options) {
   return std::make_unique<TcpWorld>(options, /*secure=*/true);
 }
 
+// ---- shm: daemons and clients in this process, with everything between them as between processes --------
+
+class ShmWorld final : public World {
+ public:
+  ShmWorld(const WorldOptions& options, size_t concurrency) : concurrency_(concurrency) {
+    shm::Options shm;
+    for (size_t node = 0; node < options.region_bytes.size(); ++node) {
+      daemons_.push_back(std::make_unique<Daemon>());
+      daemons_[node]->path = folder_.path() + "/" + std::to_string(node);
+      Serve(*daemons_[node], std::move(*memory::Region::Shareable(options.region_bytes[node])));
+      shm.nodes.push_back(daemons_[node]->path);
+    }
+    fabric_ = std::move(*shm::ShmFabric::Open(shm));
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return daemons_[0]->node->calls(); }
+  std::unique_ptr<Client> Connect() override {
+    std::unique_ptr<Client> client = World::Connect();
+    client->set_concurrency(concurrency_);
+    return client;
+  }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
+  void Restart(NodeId node) override {
+    Daemon& daemon = *daemons_[Index(node)];
+    daemon.server.reset();
+    daemon.node.reset();
+    Serve(daemon, std::move(*daemon.memory).TakeRegion());
+  }
+
+ private:
+  struct Daemon {
+    std::string path;
+    memory::RegionId region_id = shm::NewRegionId();
+    std::unique_ptr<shm::SharedMemory> memory;
+    std::unique_ptr<memory::ServedNode> node;
+    std::unique_ptr<shm::Server> server;
+  };
+
+  static void Serve(Daemon& daemon, memory::Region region) {
+    daemon.memory = std::move(*shm::SharedMemory::Create(std::move(region), daemon.region_id));
+    daemon.node = std::make_unique<memory::ServedNode>(daemon.memory->region(), daemon.memory->stripes(),
+                                                       daemon.region_id);
+    daemon.server =
+        std::move(*shm::Server::Start(*daemon.node, *daemon.memory, shm::ServerOptions{.node = daemon.path}));
+  }
+
+  const size_t concurrency_;
+  const TemporaryFolder folder_;
+  std::vector<std::unique_ptr<Daemon>> daemons_;
+  std::unique_ptr<shm::ShmFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenShm(const WorldOptions& options) { return std::make_unique<ShmWorld>(options, 1); }
+std::unique_ptr<World> OpenShmQueued(const WorldOptions& options) {
+  return std::make_unique<ShmWorld>(options, 4);
+}
+
 }  // namespace
 
 // ---- all of them -------------------------------------------------------------------------------------
@@ -265,6 +329,8 @@ std::vector<BackendUnderTest> AllBackends() {
       {.name = "embedded_queued", .open = OpenEmbeddedQueued},
       {.name = "tcp", .open = OpenTcp, .can_lose = true, .can_restart = true, .rounds = 1000},
       {.name = "tls", .open = OpenTls, .can_lose = true, .can_restart = true, .rounds = 1000},
+      {.name = "shm", .open = OpenShm, .can_restart = true},
+      {.name = "shm_queued", .open = OpenShmQueued, .can_restart = true},
   };
 }
 

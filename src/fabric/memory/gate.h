@@ -36,6 +36,8 @@ class alignas(kLineBytes) Gate {
     return !closed_.load(std::memory_order_seq_cst);
   }
   void Leave() { turn_.store(++own_turn_, std::memory_order_release); }
+  // Whether it has entered and not left, be it that it found the gate closed.
+  bool inside() const { return own_turn_ % 2 != 0; }
 
   // ---- by anyone
   bool closed() const { return closed_.load(std::memory_order_acquire); }
