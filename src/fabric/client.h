@@ -63,6 +63,11 @@ class Client {
   // would be for ever.
   virtual bool Poll() = 0;
 
+  // Whether trips to this node can still succeed. A backend whose connections break one by one says false for those that
+  // did: every later trip to that node fails with kUnavailable at once, and the client goes on with the other nodes. A
+  // connection is never repaired; a new client may have it again.
+  virtual bool Reaches(NodeId /*node*/) const { return true; }
+
   // How many operations its owner runs at once. With one, a backend that completes at once does so
   // without suspending; with more, it uses the gap to prefetch.
   void set_concurrency(size_t operations) { concurrency_ = operations; }

@@ -39,6 +39,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
   std::unique_ptr<PoolClient> joined(new PoolClient(client, geometries, options));
   for (size_t i = 0; i < joined->nodes_.size(); ++i) {
     Node& node = *joined->nodes_[i];
+    if (!client.Reaches(static_cast<NodeId>(i))) continue;
     // To wait for a slot takes leases.
     const Membership::WhileWaiting beat = [pool = joined.get(), i](Op& waiting) {
       return pool->Beat(waiting, i);
@@ -46,12 +47,18 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
     const Result<Done> outcome = co_await node.membership.Join(op, beat).Outcome();
     if (!outcome.ok()) {
       // Nothing is owned yet. What cannot be left is cut off, and others find out.
-      for (size_t j = 0; j < i; ++j) co_await joined->nodes_[j]->membership.Leave(op).Outcome();
+      for (size_t j = 0; j < i; ++j) {
+        if (joined->nodes_[j]->joined) co_await joined->nodes_[j]->membership.Leave(op).Outcome();
+      }
       co_return outcome.error();
     }
+    node.joined = true;
     node.published = node.membership.known_epoch();
     node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->KeepUp(asking); });
   }
+  const auto is_member = [](const auto& node) { return node->joined; };
+  if (std::none_of(joined->nodes_.begin(), joined->nodes_.end(), is_member))
+    co_return Error(ErrorCode::kUnavailable, "no node of the pool can be reached; try again later");
   joined->NewGeneration();
   joined->last_round_ = client.Now();
   co_return std::move(joined);
@@ -60,6 +67,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
 // A sign of life on the first `nodes` nodes, while nothing is in flight and nothing owned.
 Task<Done> PoolClient::Beat(Op& op, size_t nodes) {
   for (size_t i = 0; i < nodes; ++i) {
+    if (!TakesPart(*nodes_[i])) continue;
     Membership& member = nodes_[i]->membership;
     const uint64_t known = member.known_epoch();
     co_await member.Sync(op, known, known, /*raise=*/false);
@@ -120,29 +128,39 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
     spare_.pop_back();
   }
   oldest = Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
-  for (auto& node : nodes_) {
-    const uint64_t epoch = oldest[Index(node->membership.node())];
-    // Operations in flight may have unlinked what they have not retired yet.
-    const uint64_t settled = std::min(epoch, node->allocator.OldestUnsettled());
-    // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
-    const uint64_t retired_before = node->allocator.retired_so_far();
-    const uint64_t waiting_before = node->called + node->waiting.size();
-    node->published = std::max(node->published, epoch);
-    const uint64_t riders_added = node->riders_added;
-    co_await node->membership.Sync(op, epoch, settled, raise, node->riders);
-    if (node->riders_added != riders_added) {
-      for (const auto& rider : node->riders) rider->Missed();
-    }
-    const uint64_t known = node->membership.known_epoch();
-    node->allocator.Stamp(retired_before, known);
-    for (size_t i = 0; node->called + i < waiting_before && i < node->waiting.size(); ++i) {
-      Waiting& waiting = node->waiting[i];
-      if (waiting.stamp == kUnstamped) waiting.stamp = known;
-    }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!TakesPart(*nodes_[i])) continue;
+    const Result<Done> synced = co_await SyncNode(op, *nodes_[i], oldest[i], raise).Outcome();
+    if (!synced.ok() && TakesPart(*nodes_[i])) co_return synced.error();
   }
   spare_.push_back(std::move(oldest));
   NewGeneration();
   co_return Done{};
+}
+
+Task<Done> PoolClient::SyncNode(Op& op, Node& node, uint64_t epoch, bool raise) {
+  // Operations in flight may have unlinked what they have not retired yet.
+  const uint64_t settled = std::min(epoch, node.allocator.OldestUnsettled());
+  // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
+  const uint64_t retired_before = node.allocator.retired_so_far();
+  const uint64_t waiting_before = node.called + node.waiting.size();
+  node.published = std::max(node.published, epoch);
+  const uint64_t riders_added = node.riders_added;
+  co_await node.membership.Sync(op, epoch, settled, raise, node.riders);
+  if (node.riders_added != riders_added) {
+    for (const auto& rider : node.riders) rider->Missed();
+  }
+  const uint64_t known = node.membership.known_epoch();
+  node.allocator.Stamp(retired_before, known);
+  for (size_t i = 0; node.called + i < waiting_before && i < node.waiting.size(); ++i) {
+    Waiting& waiting = node.waiting[i];
+    if (waiting.stamp == kUnstamped) waiting.stamp = known;
+  }
+  co_return Done{};
+}
+
+bool PoolClient::TakesPartEverywhere() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [this](const auto& node) { return TakesPart(*node); });
 }
 
 bool PoolClient::MaintenanceDue() const { return sync_requested_ || RoundDue(); }
@@ -153,14 +171,16 @@ bool PoolClient::RoundDue() const {
 }
 
 bool PoolClient::RepairDue() const {
-  return walk_ && std::any_of(nodes_.begin(), nodes_.end(),
-                              [](const auto& node) { return node->allocator.SweepDue(); });
+  // A walk through all tables needs all nodes.
+  return walk_ && TakesPartEverywhere() && std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+           return node->allocator.SweepDue();
+         });
 }
 
 bool PoolClient::NeedsGrace() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return !node->waiting.empty() ||
-           node->allocator.OldestUnsettled() != std::numeric_limits<uint64_t>::max();
+  return std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+    return TakesPart(*node) && (!node->waiting.empty() ||
+                                node->allocator.OldestUnsettled() != std::numeric_limits<uint64_t>::max());
   });
 }
 
@@ -170,16 +190,23 @@ Task<Done> PoolClient::MoveOn(Op& op) {
   sync_requested_ = false;
   co_await Sync(op, /*raise=*/NeedsGrace());
   for (auto& node : nodes_) {
-    RegistryView view = co_await node->membership.LookAround(op);
-    node->live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
-    node->fenced = std::move(view.fenced);
-    co_await node->allocator.Settle(op, view.safe_epoch);
-    while (!node->waiting.empty() && node->waiting.front().stamp < view.safe_epoch) {
-      const std::function<void()> callback = std::move(node->waiting.front().callback);
-      node->waiting.pop_front();
-      ++node->called;
-      callback();
-    }
+    if (!TakesPart(*node)) continue;
+    const Result<Done> moved = co_await MoveOnAt(op, *node).Outcome();
+    if (!moved.ok() && TakesPart(*node)) co_return moved.error();
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::MoveOnAt(Op& op, Node& node) {
+  RegistryView view = co_await node.membership.LookAround(op);
+  node.live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
+  node.fenced = std::move(view.fenced);
+  co_await node.allocator.Settle(op, view.safe_epoch);
+  while (!node.waiting.empty() && node.waiting.front().stamp < view.safe_epoch) {
+    const std::function<void()> callback = std::move(node.waiting.front().callback);
+    node.waiting.pop_front();
+    ++node.called;
+    callback();
   }
   co_return Done{};
 }
@@ -214,7 +241,7 @@ void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
 // A sweep must know what this client has handed out and published, so it begins only between operations. Until
 // such a moment comes, the dead wait; others may be faster.
 Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
-  if (!walk_ || in_flight_ > 0) co_return Done{};
+  if (!walk_ || in_flight_ > 0 || !TakesPartEverywhere()) co_return Done{};
   bool sweep = false;
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) co_await node->allocator.Adopt(op, dead);
@@ -285,7 +312,9 @@ Nanos PoolClient::GracePause() const {
 }
 
 Task<Done> PoolClient::GiveUpMemory(Op& op) {
-  for (auto& node : nodes_) co_await node->allocator.LeaveAll(op);
+  for (auto& node : nodes_) {
+    if (TakesPart(*node)) co_await node->allocator.LeaveAll(op);
+  }
   co_return Done{};
 }
 
@@ -297,7 +326,7 @@ Task<Done> PoolClient::Leave(Op& op) {
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
     const bool burying =
-        walk_ && round < kRoundsForBurials &&
+        walk_ && round < kRoundsForBurials && TakesPartEverywhere() &&
         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
     if (NeedsGrace() || sweep_due || burying) {
       co_await op.Pause(GracePause());
@@ -305,7 +334,9 @@ Task<Done> PoolClient::Leave(Op& op) {
     }
     const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
     if (given_up.ok()) {
-      for (auto& node : nodes_) co_await node->membership.Leave(op);
+      for (auto& node : nodes_) {
+        if (TakesPart(*node)) co_await node->membership.Leave(op);
+      }
       co_return Done{};
     }
     // Somebody has died since the last look around; that is for the next round, in which this is still a member of

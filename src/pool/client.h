@@ -8,6 +8,10 @@
 // An operation holds a Pin. Between two syncs all operations belong to one generation, which remembers
 // the epochs that were known when it began; the oldest generation with an operation in flight decides
 // what a sync may publish (pool/1).
+//
+// A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those, and does for them what it
+// always does; operations on the others fail with kUnavailable. What needs all nodes waits until a client reaches them:
+// fencing somebody, and so the repair of what the dead have left, and dropping tables.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +65,8 @@ class PoolClient {
     Generation* generation_;
   };
 
-  // Registers on every node; `geometries` are those of the nodes, in their order. A node without a free slot may take
-  // some leases (membership.h).
+  // Registers on every node that the client reaches; `geometries` are those of the nodes, in their order. A node without a
+  // free slot may take some leases (membership.h).
   static Task<std::unique_ptr<PoolClient>> Join(fabric::Op& op, fabric::Client& client,
                                                 std::vector<Geometry> geometries, ClientOptions options);
   PoolClient(const PoolClient&) = delete;
@@ -75,7 +79,7 @@ class PoolClient {
   Pin Begin();
   uint64_t operations_in_flight() const { return in_flight_; }
 
-  // Publishes, and reads the control lines: one trip to each node, one after the other.
+  // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
   // Whether enough has happened, or enough time passed, for Maintain.
   bool MaintenanceDue() const;
@@ -131,6 +135,7 @@ class PoolClient {
         : membership(client, id, geometry, lease), allocator(membership) {}
     Membership membership;
     Allocator allocator;
+    bool joined = false;
     std::deque<Waiting> waiting;  // for grace, in the order of the calls
     uint64_t called = 0;          // how many have waited before them
     std::vector<Owner> fenced;    // as of the last look around
@@ -144,6 +149,9 @@ class PoolClient {
 
   Task<Done> Beat(fabric::Op& op, size_t nodes);
   void End(Generation& generation);
+  // Whether this client is a member of the node, and can still say so.
+  bool TakesPart(const Node& node) const { return node.joined && client_.Reaches(node.membership.node()); }
+  bool TakesPartEverywhere() const;
   void NewGeneration();
   // Whether it is time for more than a sync.
   bool RoundDue() const;
@@ -151,6 +159,8 @@ class PoolClient {
   Task<Done> DrainDetached(fabric::Op& op);
   // Sync, look around, give back what is past its grace. One at a time.
   Task<Done> MoveOn(fabric::Op& op);
+  Task<Done> SyncNode(fabric::Op& op, Node& node, uint64_t epoch, bool raise);
+  Task<Done> MoveOnAt(fabric::Op& op, Node& node);
   // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);

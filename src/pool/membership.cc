@@ -129,9 +129,11 @@ Task<RegistryView> Membership::LookAround(Op& op) {
       case ClientState::kJoining:
       case ClientState::kLive:
         if (IsSilent(slot, seen, asked)) {
-          co_await Fence(op, slot, seen.state);
-          view.fenced.push_back(Owner(slot, seen.state.generation()));
-          break;
+          const bool fenced = co_await TryFence(op, slot, seen.state);
+          if (fenced) {
+            view.fenced.push_back(Owner(slot, seen.state.generation()));
+            break;
+          }
         }
         // A client that is joining holds nothing, and what it finds later was not unlinked before.
         if (seen.state.state() == ClientState::kJoining) break;
@@ -173,8 +175,24 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced)
     co_return Standing::kGone;
   if (!IsSilent(owner.slot(), seen, asked)) co_return Standing::kAlive;
-  co_await Fence(op, owner.slot(), seen.state);
-  co_return Standing::kGone;
+  const bool fenced = co_await TryFence(op, owner.slot(), seen.state);
+  co_return fenced ? Standing::kGone : Standing::kAlive;
+}
+
+// Who is silent counts as alive as long as some node cannot be told to cut it off.
+Task<bool> Membership::TryFence(Op& op, uint32_t slot, ClientWord word) {
+  const Result<Done> fenced = co_await Fence(op, slot, word).Outcome();
+  if (fenced.ok()) co_return true;
+  const bool this_node_answers = client_.Reaches(node_);
+  if (fenced.error().code() == ErrorCode::kUnavailable && this_node_answers && !ReachesAll()) co_return false;
+  co_return fenced.error();
+}
+
+bool Membership::ReachesAll() const {
+  for (size_t node = 0; node < client_.region_bytes().size(); ++node) {
+    if (!client_.Reaches(static_cast<fabric::NodeId>(node))) return false;
+  }
+  return true;
 }
 
 // INVARIANT pool/2: first the fabric, then the slot. Whoever reads kFenced there knows that nothing of this

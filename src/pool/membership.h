@@ -130,6 +130,9 @@ class Membership {
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
+  // False: some node is out of reach, and might still hear of it.
+  Task<bool> TryFence(fabric::Op& op, uint32_t slot, ClientWord word);
+  bool ReachesAll() const;
   // Cuts the client off from every node and says so in its slot.
   Task<Done> Fence(fabric::Op& op, uint32_t slot, ClientWord word);
 

@@ -1,9 +1,37 @@
 #include "pool/remote.h"
 
-namespace farside::pool {
+#include <utility>
 
-Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl&, const Clock*) {
-  return Error(ErrorCode::kUnsupported, "nodes that others serve are not in this version");
+#include "fabric/shm/shm.h"
+#include "fabric/tcp/tcp.h"
+
+namespace farside::pool {
+namespace {
+
+template <class OpenFabric>
+Result<std::unique_ptr<fabric::Fabric>> Opened(Result<std::unique_ptr<OpenFabric>> fabric) {
+  if (!fabric.ok()) return fabric.error();
+  return std::unique_ptr<fabric::Fabric>(std::move(*fabric));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, const Clock* clock) {
+  if (url.kind == PoolUrl::Kind::kShm) {
+    fabric::shm::Options options;
+    options.nodes = url.names;
+    options.clock = clock;
+    return Opened(fabric::shm::ShmFabric::Open(options));
+  }
+  fabric::tcp::Options options;
+  options.addresses = url.names;
+  options.insecure = url.insecure;
+  options.clock = clock;
+  if (!url.ca.empty()) {
+    options.tls =
+        fabric::tcp::ClientTls{.certificate_file = url.cert, .key_file = url.key, .ca_file = url.ca};
+  }
+  return Opened(fabric::tcp::TcpFabric::Open(options));
 }
 
 }  // namespace farside::pool

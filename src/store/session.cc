@@ -17,7 +17,10 @@ Task<std::unique_ptr<Session>> Session::Join(fabric::Op& op, fabric::Client& cli
                                              index::FindEngine find_engine, pool::ClientOptions options) {
   std::vector<pool::Geometry> geometries;
   for (size_t node = 0; node < client.region_bytes().size(); ++node) {
-    geometries.push_back(co_await pool::ReadGeometry(op, static_cast<fabric::NodeId>(node)));
+    pool::Geometry geometry;  // stays empty if the node is out of reach
+    if (client.Reaches(static_cast<fabric::NodeId>(node)))
+      geometry = co_await pool::ReadGeometry(op, static_cast<fabric::NodeId>(node));
+    geometries.push_back(geometry);
   }
   std::unique_ptr<pool::PoolClient> pool =
       co_await pool::PoolClient::Join(op, client, std::move(geometries), options);

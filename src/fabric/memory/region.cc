@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -22,7 +23,6 @@
 namespace farside::fabric::memory {
 namespace {
 
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 // What the kernel counts file sizes with; it also rounds mappings up to whole pages and must not wrap around.
 constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max() / 2;
 
@@ -150,22 +150,40 @@ Result<Region> Region::Anonymous(uint64_t bytes) {
   return Region({static_cast<std::byte*>(address), bytes}, -1, false);
 }
 
-Result<Region> Region::Shareable(uint64_t bytes) {
+Result<Region> Region::MakeShareable(uint64_t bytes, unsigned pages, int flags) {
   const auto cannot = [bytes](int error) {
     return Error(ErrorCode::kOutOfMemory,
                  fmt::format("cannot make {} of memory that processes share ({}); choose a smaller region",
                              FormatSize(bytes), std::generic_category().message(error)));
   };
   if (bytes > kMostBytes) return cannot(ENOMEM);
-  File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING | pages));
   if (!file.open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot(errno);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot(errno);
-  void* const address =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file.get(), 0);
   if (address == MAP_FAILED) return cannot(errno);
-  if (bytes >= 2 * kHugePageBytes)
-    static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));  // only advice
   return Region({static_cast<std::byte*>(address), bytes}, file.Release(), false);
+}
+
+Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::string* note) {
+  if (huge_pages != HugePages::kOff) {
+    // Mapping them reserves them, so that nobody finds later that there are none left.
+    if (bytes % kHugePageBytes == 0) {
+      Result<Region> huge = MakeShareable(bytes, MFD_HUGETLB | MFD_HUGE_2MB, 0);
+      if (huge.ok()) return huge;
+    }
+    const std::string why = fmt::format(
+        "no {} of huge pages are free; reserve them with 'sysctl vm.nr_hugepages={}' (the size must be a "
+        "whole number "
+        "of {})",
+        FormatSize(bytes), (bytes + kHugePageBytes - 1) / kHugePageBytes, FormatSize(kHugePageBytes));
+    if (huge_pages == HugePages::kOn) return Error(ErrorCode::kOutOfMemory, why);
+    if (note != nullptr) *note = "goes without huge pages: " + why;
+  }
+  Result<Region> region = MakeShareable(bytes, 0, MAP_NORESERVE);
+  if (region.ok() && bytes >= 2 * kHugePageBytes)
+    static_cast<void>(::madvise(region->bytes().data(), bytes, MADV_HUGEPAGE));  // only advice
+  return region;
 }
 
 // Who dies before the link leaves the temporary name; who dies right after it leaves both names, and the file

@@ -29,6 +29,10 @@
 
 namespace farside::fabric::memory {
 
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+enum class HugePages : uint8_t { kOff, kAuto, kOn };
+
 class Region {
  public:
   enum class Access : uint8_t {
@@ -41,8 +45,11 @@ class Region {
   // Address space for `bytes` (more than 0); pages come when they are first touched. Large regions ask for
   // huge pages, which spare most of the misses of the TLB; whether the kernel gives them is its business.
   static Result<Region> Anonymous(uint64_t bytes);
-  // The same as memory without a name (memfd), whose size nobody can change any more.
-  static Result<Region> Shareable(uint64_t bytes);
+  // The same as memory without a name (memfd), whose size nobody can change any more. Huge pages are those that the
+  // administrator has reserved (vm.nr_hugepages), and take a size that is a whole number of them; kOn is an error where
+  // there are not enough, and kAuto says in `note` that it goes without.
+  static Result<Region> Shareable(uint64_t bytes, HugePages huge_pages = HugePages::kOff,
+                                  std::string* note = nullptr);
   // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.
   // Only the owner may read and write the new file.
   static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare);
@@ -67,6 +74,9 @@ class Region {
   Status Persist(uint64_t offset, uint64_t size) const;
 
  private:
+  // `pages` are flags of memfd_create, `flags` of mmap.
+  static Result<Region> MakeShareable(uint64_t bytes, unsigned pages, int flags);
+
   Region(std::span<std::byte> bytes, int file, bool durable)
       : bytes_(bytes), file_(file), durable_(durable) {}
 

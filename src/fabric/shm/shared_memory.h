@@ -33,6 +33,8 @@ class SharedMemory {
   static Result<std::unique_ptr<SharedMemory>> Create(memory::Region region, memory::RegionId id);
 
   std::span<std::byte> region() const { return region_.bytes(); }
+  // Makes all of the region durable, if it is a file.
+  Status Persist() const { return region_.Persist(0, region_.bytes().size()); }
   int region_descriptor() const { return region_.descriptor(); }
   memory::RegionId region_id() const { return control().header.region_id; }
   memory::StripeTable& stripes() const { return control().stripes; }
