@@ -15,7 +15,8 @@ struct BenchCommand {
   std::string engine;
   index::OptionMap options;
   std::string workload = "c";
-  std::string fabric = "embedded";
+  std::string fabric;        // empty: embedded, unless there is a URL
+  std::string url;           // of a pool that is there; empty: one is made
   std::string distribution;  // empty: that of the workload
   uint32_t nodes = 1;
   uint32_t compute_nodes = 1;

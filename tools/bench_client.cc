@@ -20,7 +20,6 @@ using workload::Request;
 
 namespace {
 
-constexpr char kTable[] = "bench";
 // Progress is told once in so many operations: it costs time that would be measured.
 constexpr uint64_t kOperationsPerCount = 32;
 // A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once, that takes
@@ -75,10 +74,22 @@ BenchClient::~BenchClient() {
   session_.reset();
 }
 
-Task<Done> BenchClient::Join(index::FindEngine find_engine, std::string engine, index::OptionMap options) {
+Task<bool> BenchClient::Join(index::FindEngine find_engine, std::string table, std::string engine,
+                             index::OptionMap options) {
   Op op(*client_, OpKind::kMaintenance);
   session_ = co_await store::Session::Join(op, *client_, std::move(find_engine), options_);
-  table_.emplace(co_await session_->tables().CreateOrOpen(op, kTable, std::move(engine), std::move(options)));
+  table_.emplace(
+      co_await session_->tables().CreateOrOpen(op, std::move(table), std::move(engine), std::move(options)));
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return table_->created;
+}
+
+Task<Done> BenchClient::Leave(bool drop) {
+  Op op(*client_, OpKind::kMaintenance);
+  const std::string name = table_->info.name;
+  table_.reset();
+  if (drop) co_await session_->tables().Drop(op, name);
+  co_await session_->Leave(op);
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }

@@ -110,8 +110,12 @@ class BenchClient {
   BenchClient& operator=(const BenchClient&) = delete;
   ~BenchClient();
 
-  // Joins the pool, and makes the table or opens it.
-  Task<Done> Join(index::FindEngine find_engine, std::string engine, index::OptionMap options);
+  // Joins the pool, and makes the table or opens it. True: it was made.
+  Task<bool> Join(index::FindEngine find_engine, std::string table, std::string engine,
+                  index::OptionMap options);
+
+  // Leaves the pool, and drops the table first if `drop`. Nothing else may be done with the client afterwards.
+  Task<Done> Leave(bool drop);
 
   // Starts the workers of a phase, which last until all clients are done. Drive the fabric until they
   // have ended. The phase must outlive them.

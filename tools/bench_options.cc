@@ -1,5 +1,7 @@
 #include "tools/bench_options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +15,7 @@
 #include "pool/layout.h"
 #include "pool/size_class.h"
 #include "pool/superblock.h"
+#include "pool/url.h"
 #include "store/engines.h"
 
 namespace farside::tools {
@@ -38,9 +41,31 @@ constexpr double kMostInsertsPerSecond = 200'000;
 Error Refuse(std::string why) { return Error(ErrorCode::kInvalidArgument, std::move(why)); }
 
 Result<BenchFabric> ParseFabric(const std::string& text) {
-  if (text == "embedded") return BenchFabric::kEmbedded;
-  if (text == "sim") return BenchFabric::kSim;
-  return Refuse(fmt::format("there is no fabric '{}' to measure; there is: embedded, sim", Escape(text)));
+  for (const BenchFabric fabric :
+       {BenchFabric::kEmbedded, BenchFabric::kShm, BenchFabric::kTcp, BenchFabric::kSim}) {
+    if (Name(fabric) == text) return fabric;
+  }
+  return Refuse(
+      fmt::format("there is no fabric '{}' to measure; there is: embedded, shm, tcp, sim", Escape(text)));
+}
+
+// What is there already decides what can be asked for.
+Status PlanUrl(const BenchCommand& command, BenchPlan& plan) {
+  if (!command.fabric.empty()) return Refuse("--url says where the memory is; leave out --fabric");
+  if (command.nodes != 1 || !command.size.empty())
+    return Refuse(
+        "--nodes and --size are for pools that are made for the benchmark; leave them out with --url");
+  const Result<pool::PoolUrl> url = pool::ParseUrl(command.url);
+  if (!url.ok()) return Refuse("--url: " + url.error().message());
+  if (!url->remote()) {
+    return Refuse(
+        "--url: takes shm: or tcp:, memory nodes that run; for memory of this process use --fabric embedded");
+  }
+  plan.fabric = BenchFabric::kUrl;
+  plan.url = command.url;
+  plan.table = fmt::format("farside-bench-{}", ::getpid());
+  plan.nodes = url->nodes;
+  return OkStatus();
 }
 
 uint64_t Inserts(const BenchPlan& plan) {
@@ -82,9 +107,10 @@ Status CheckCombination(const BenchCommand& command, const BenchPlan& plan) {
     return Refuse("--ops and --seconds say the same thing in two ways; give one of them");
   if (plan.mix.is_load && (command.ops.has_value() || command.seconds.has_value()))
     return Refuse("workload load inserts every record once: give --records instead of --ops or --seconds");
-  if (plan.fabric == BenchFabric::kEmbedded && command.compute_nodes != 1)
-    return Refuse("--compute-nodes is for --fabric sim: an embedded pool has one process");
-  if (plan.fabric == BenchFabric::kEmbedded && command.clients > kMostThreads)
+  const bool simulated = plan.fabric == BenchFabric::kSim;
+  if (!simulated && command.compute_nodes != 1)
+    return Refuse("--compute-nodes is for --fabric sim: elsewhere all clients are in this process");
+  if (!simulated && command.clients > kMostThreads)
     return Refuse(fmt::format("--clients: a client is a thread on this fabric, of which there may be {}",
                               kMostThreads));
   if (command.compute_nodes > command.clients)
@@ -93,6 +119,22 @@ Status CheckCombination(const BenchCommand& command, const BenchPlan& plan) {
 }
 
 }  // namespace
+
+std::string_view Name(BenchFabric fabric) {
+  switch (fabric) {
+    case BenchFabric::kEmbedded: return "embedded";
+    case BenchFabric::kShm: return "shm";
+    case BenchFabric::kTcp: return "tcp";
+    case BenchFabric::kUrl: return "url";
+    case BenchFabric::kSim: return "sim";
+  }
+  return "";
+}
+
+std::string FabricText(const BenchPlan& plan) {
+  return plan.fabric == BenchFabric::kUrl ? plan.url.substr(0, plan.url.find(':'))
+                                          : std::string(Name(plan.fabric));
+}
 
 Result<BenchPlan> PlanBench(const BenchCommand& command) {
   BenchPlan plan;
@@ -105,9 +147,14 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
     if (!chosen.ok()) return Refuse(fmt::format("--distribution: {}", chosen.error().message()));
     plan.distribution = *chosen;
   }
-  Result<BenchFabric> fabric = ParseFabric(command.fabric);
-  if (!fabric.ok()) return Refuse(fmt::format("--fabric: {}", fabric.error().message()));
-  plan.fabric = *fabric;
+  plan.nodes = command.nodes;
+  if (command.url.empty()) {
+    Result<BenchFabric> fabric = ParseFabric(command.fabric.empty() ? "embedded" : command.fabric);
+    if (!fabric.ok()) return Refuse(fmt::format("--fabric: {}", fabric.error().message()));
+    plan.fabric = *fabric;
+  } else if (Status there = PlanUrl(command, plan); !there.ok()) {
+    return there.error();
+  }
   if (Status fits = CheckCombination(command, plan); !fits.ok()) return fits.error();
   Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return engine.error();
@@ -115,7 +162,6 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
   plan.engine_options = command.options;
   plan.engine = std::move(*engine);
 
-  plan.nodes = command.nodes;
   plan.compute_nodes = command.compute_nodes;
   plan.records = command.records;
   plan.operations = command.ops.value_or(kDefaultOperations);

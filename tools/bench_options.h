@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "farside/result.h"
@@ -14,13 +15,23 @@
 
 namespace farside::tools {
 
-enum class BenchFabric : uint8_t { kEmbedded, kSim };
+enum class BenchFabric : uint8_t {
+  kEmbedded,
+  kShm,
+  kTcp,
+  kUrl,  // memory nodes that are there already
+  kSim,
+};
+// "embedded"
+std::string_view Name(BenchFabric fabric);
 
 struct BenchPlan {
   std::string engine_name;
   index::OptionMap engine_options;
   std::shared_ptr<index::Engine> engine;
   BenchFabric fabric = BenchFabric::kEmbedded;
+  std::string url;  // of kUrl
+  std::string table = "bench";
   workload::Mix mix;
   workload::Distribution distribution = workload::Distribution::kZipfian;
   uint32_t nodes = 1;
@@ -41,6 +52,9 @@ struct BenchPlan {
   // What is put in can be read again, so whether it is can be checked.
   bool verifies() const { return !engine->measures_only(); }
 };
+
+// "tcp": of a URL, what it begins with.
+std::string FabricText(const BenchPlan& plan);
 
 // kInvalidArgument, in one line, if the words make no sense.
 Result<BenchPlan> PlanBench(const BenchCommand& command);

@@ -50,9 +50,9 @@ std::string HeadText(const BenchPlan& plan) {
                       plan.mix.is_load ? "in order" : Name(plan.distribution), plan.seed);
   text += fmt::format("engine        {}{}{}\n", plan.engine_name, plan.engine_options.empty() ? "" : ", ",
                       index::ToText(plan.engine_options));
-  text +=
-      fmt::format("fabric        {}, {} memory node{}", simulated ? "sim (times are virtual)" : "embedded",
-                  plan.nodes, plan.nodes == 1 ? "" : "s");
+  text += fmt::format("fabric        {}, {} memory node{}",
+                      simulated ? "sim (times are virtual)" : FabricText(plan), plan.nodes,
+                      plan.nodes == 1 ? "" : "s");
   if (simulated)
     text += fmt::format(", {} compute node{}", plan.compute_nodes, plan.compute_nodes == 1 ? "" : "s");
   text += fmt::format("\nclients       {}, each with {} operation{} in flight\n", plan.clients, plan.depth,

@@ -67,6 +67,9 @@ class Bencher {
     result.records = frontier_.known();
     if (Status counted = CountMemory(result); !counted.ok())
       return Explain(plan_, "count of memory", counted.error());
+    if (world_->tidies_up()) {
+      if (Status tidied = TidyUp(); !tidied.ok()) return Explain(plan_, "end", tidied.error());
+    }
     return result;
   }
 
@@ -82,9 +85,16 @@ class Bencher {
       options.operations_per_sync = plan_.operations_per_sync;
       clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected), options));
       BenchClient& client = *clients_.back();
-      const Result<Done> joined =
-          fabric::Run(client.client(), client.Join(store::MakeEngine, plan_.engine_name, plan_.engine_options));
-      if (!joined.ok()) return Explain(plan_, "set-up", joined.error());
+      const Result<bool> made =
+          fabric::Run(client.client(),
+                      client.Join(store::MakeEngine, plan_.table, plan_.engine_name, plan_.engine_options));
+      if (!made.ok()) return Explain(plan_, "set-up", made.error());
+      // It will be dropped, so it must not be somebody else's.
+      if (number == 0 && !*made) {
+        return Error(
+            ErrorCode::kAlreadyExists,
+            fmt::format("the pool has a table '{}' already; if nobody needs it, drop it", plan_.table));
+      }
     }
     return OkStatus();
   }
@@ -156,6 +166,18 @@ class Bencher {
     Result<index::TableStats> stats = fabric::Run(client.client(), client.index().Stats(op));
     if (!stats.ok()) return stats.error();
     result.stats = std::move(*stats);
+    return OkStatus();
+  }
+
+  // Leaves a pool that others use as it was. Everybody has to move on before a table is gone, so those who have nothing
+  // to do any more leave first.
+  Status TidyUp() {
+    for (size_t i = clients_.size(); i-- > 0;) {
+      BenchClient& client = *clients_[i];
+      client.client().set_concurrency(1);
+      const Result<Done> left = fabric::Run(client.client(), client.Leave(/*drop=*/i == 0));
+      if (!left.ok()) return left.error();
+    }
     return OkStatus();
   }
 

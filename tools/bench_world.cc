@@ -13,7 +13,7 @@ pool::FormatOptions FormatFor(const BenchPlan& plan) {
 }
 
 Result<std::unique_ptr<BenchWorld>> MakeBenchWorld(const BenchPlan& plan) {
-  return plan.fabric == BenchFabric::kSim ? MakeSimWorld(plan) : MakeEmbeddedWorld(plan);
+  return plan.fabric == BenchFabric::kSim ? MakeSimWorld(plan) : MakeThreadsWorld(plan);
 }
 
 }  // namespace farside::tools

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "store/engines.h"
 #include "tools/command_options.h"
+#include "tools/serve_options.h"
 #include "tools/version.h"
 
 namespace farside::tools {
@@ -147,7 +148,10 @@ CLI::App* AddBench(CLI::App& app, BenchCommand& command) {
   AddText(*bench, "--workload", command.workload, "NAME", "load, a, b, c, d or f; by default c");
   AddText(*bench, "--distribution", command.distribution, "NAME",
           "Which records are used: uniform, zipfian or latest; by default that of the workload");
-  AddText(*bench, "--fabric", command.fabric, "NAME", "embedded or sim; by default embedded");
+  AddText(*bench, "--fabric", command.fabric, "NAME",
+          "embedded, shm, tcp or sim; by default embedded; shm and tcp start a memory node of their own");
+  AddText(*bench, "--url", command.url, "URL",
+          "a pool that is there, instead of --fabric: shm:NAME or tcp://HOST:PORT");
   AddNumber(*bench, "--nodes", command.nodes, 1, 64, "Memory nodes");
   AddNumber(*bench, "--compute-nodes", command.compute_nodes, 1, 256,
             "Machines that the clients of sim share");
@@ -280,6 +284,7 @@ class Parser {
         ->expected(0, 2);
     help_app_->footer("Example:\n  farside help check");
     paper_app_ = AddPaper(app_, paper_);
+    serve_app_ = AddServe(app_, serve_);
     AddTable();
     for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
   }
@@ -347,6 +352,7 @@ class Parser {
     if (chosen == demo_app_) return demo_;
     if (chosen == fsck_app_) return fsck_;
     if (chosen == paper_app_) return paper_;
+    if (chosen == serve_app_) return serve_;
     if (chosen == table_app_) return NothingAsked{table_app_->help("farside")};
     if (chosen == create_app_) return InterpretCreate();
     if (chosen == list_app_) return list_;
@@ -398,6 +404,7 @@ class Parser {
   CLI::App* help_app_ = nullptr;
   CLI::App* fsck_app_ = nullptr;
   CLI::App* paper_app_ = nullptr;
+  CLI::App* serve_app_ = nullptr;
   CLI::App* table_app_ = nullptr;
   CLI::App* create_app_ = nullptr;
   CLI::App* list_app_ = nullptr;
@@ -409,6 +416,7 @@ class Parser {
   DoctorCommand doctor_;
   FsckCommand fsck_;
   PaperCommand paper_;
+  ServeCommand serve_;
   TableCommand create_;
   TableCommand list_;
   TableCommand show_;

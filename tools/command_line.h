@@ -10,6 +10,7 @@
 #include "tools/doctor.h"
 #include "tools/fsck.h"
 #include "tools/paper.h"
+#include "tools/serve.h"
 #include "tools/table.h"
 
 namespace farside::tools {
@@ -30,7 +31,7 @@ struct BadUsage {
 };
 
 using CommandLine = std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DoctorCommand,
-                                 DemoCommand, FsckCommand, PaperCommand, TableCommand>;
+                                 DemoCommand, FsckCommand, PaperCommand, ServeCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);

@@ -39,6 +39,7 @@ ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
   if (const auto* demo = std::get_if<DemoCommand>(&line)) return Demo(*demo);
   if (const auto* fsck = std::get_if<FsckCommand>(&line)) return Fsck(*fsck);
   if (const auto* paper = std::get_if<PaperCommand>(&line)) return Paper(*paper);
+  if (const auto* serve = std::get_if<ServeCommand>(&line)) return Serve(*serve);
   if (const auto* table = std::get_if<TableCommand>(&line)) return Table(*table);
   const auto& check = std::get<CheckCommand>(line);
   return check.mutant.empty() ? Check(check) : CheckWithMutant(check, *mutants);

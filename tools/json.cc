@@ -154,7 +154,7 @@ Json RawObject(const BenchResult& result) {
 std::string ToJson(const BenchPlan& plan, const BenchResult& result) {
   const BenchRun& run = result.run;
   Json object = {{"engine", plan.engine_name},
-                 {"fabric", plan.fabric == BenchFabric::kSim ? "sim" : "embedded"},
+                 {"fabric", FabricText(plan)},
                  {"workload", plan.mix.name},
                  {"records", plan.records}};
   object["ops"] = run.run->operations;

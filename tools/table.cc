@@ -214,7 +214,8 @@ ExitCode Create(const TableCommand& command, const PoolUrl& url) {
     if (!shape.ok()) return WrongUsage(Called(command.verb), shape.error().message());
   }
   MadeTable made;
-  if (!IsEmbedded(url)) {
+  // Nodes that others serve cannot be copied, so there is nothing to rehearse on.
+  if (url.kind == PoolUrl::Kind::kFile) {
     Result<std::optional<TableInfo>> there = Rehearse(command, url);
     if (!there.ok() && there.error().code() == ErrorCode::kNotFound && !url.size.has_value()) {
       return CouldNotRun(Called(command.verb),
@@ -265,7 +266,7 @@ Status DropDamaged(const TableCommand& command) {
                            Escape(command.name), swept.error().message()));
 }
 
-ExitCode Drop(const TableCommand& command) {
+ExitCode Drop(const TableCommand& command, const PoolUrl& url) {
   DroppedTable gone;
   gone.name = command.name;
   bool damaged = false;
@@ -285,7 +286,7 @@ ExitCode Drop(const TableCommand& command) {
       gone.size = *seen->size;
     }
   }
-  if (!damaged) {
+  if (!damaged && url.kind == PoolUrl::Kind::kFile) {
     const Result<std::unique_ptr<OpenedPool>> copy = Look(command);
     if (!copy.ok()) return CouldNotRun(Called(command.verb), copy.error().message());
     if (Status left = RehearseLeave(**copy); !left.ok())
@@ -311,7 +312,7 @@ ExitCode Table(const TableCommand& command) {
     return CouldNotRun(Called(command.verb), fmt::format("there is no table \"{}\": {}", Escape(command.name),
                                                          kLivesWithItsProcess));
   }
-  return command.verb == TableCommand::Verb::kShow ? Show(command) : Drop(command);
+  return command.verb == TableCommand::Verb::kShow ? Show(command) : Drop(command, *url);
 }
 
 }  // namespace farside::tools
