@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include "base/bytes.h"
 #include "store/engines.h"
 #include "tools/command_options.h"
+#include "tools/record_command_line.h"
 #include "tools/version.h"
 
 namespace farside::tools {
@@ -268,18 +272,25 @@ class Parser {
 
     bench_app_ = AddBench(app_, bench_);
     check_app_ = AddCheck(app_, check_, with_mutants);
+    Offer(AddDel(app_, del_), [this] { return del_; });
     demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
     demo_app_->footer(kDemoFooter);
     doctor_app_ = app_.add_subcommand("doctor", "Say what this machine can do, and how it could do more");
     doctor_app_->footer(kDoctorFooter);
     AddFlag(*doctor_app_, "--json", doctor_.json, "Print one JSON object");
+    Offer(AddExport(app_, export_), [this] { return export_; });
     fsck_app_ = AddFsck(app_, fsck_);
+    Offer(AddGet(app_, get_), [this] { return get_; });
     help_app_ = app_.add_subcommand("help", "Print the help of a command");
     help_app_->add_option("COMMAND", help_topic_, "The command; without one, this program")
         ->option_text(" ")
         ->expected(0, 2);
     help_app_->footer("Example:\n  farside help check");
+    Offer(AddImport(app_, import_), [this] { return UnlessBad(import_, ProblemOfMaking(import_)); });
     paper_app_ = AddPaper(app_, paper_);
+    Offer(AddPut(app_, put_), [this] { return UnlessBad(put_, ProblemOfMaking(put_)); });
+    Offer(AddScan(app_, scan_), [this] { return scan_; });
+    Offer(AddStatus(app_, status_), [this] { return status_; });
     AddTable();
     for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
   }
@@ -305,6 +316,15 @@ class Parser {
   }
 
  private:
+  // What a command that was chosen becomes.
+  void Offer(const CLI::App* command, std::function<CommandLine()> interpret) {
+    offered_[command] = std::move(interpret);
+  }
+  CommandLine UnlessBad(CommandLine command, std::string problem) const {
+    if (!problem.empty()) return Bad(std::move(problem));
+    return command;
+  }
+
   void AddTable() {
     table_app_ = app_.add_subcommand("table", "Make, list, show and drop the tables of a pool");
     table_app_->footer(kTableFooter);
@@ -338,9 +358,11 @@ class Parser {
 
   CommandLine Interpret() const {
     const CLI::App* chosen = &Chosen();
-    const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
+    std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
+    std::erase(extras, "--");  // stands before operands that begin with a dash
     if (!extras.empty()) return Bad(Unexpected(*chosen, extras.front()));
     if (chosen == &app_) return NothingAsked{app_.help()};
+    if (const auto offered = offered_.find(chosen); offered != offered_.end()) return offered->second();
     if (chosen == bench_app_) return InterpretBench();
     if (chosen == check_app_) return InterpretCheck();
     if (chosen == doctor_app_) return doctor_;
@@ -403,12 +425,20 @@ class Parser {
   CLI::App* list_app_ = nullptr;
   CLI::App* show_app_ = nullptr;
   CLI::App* drop_app_ = nullptr;
+  std::map<const CLI::App*, std::function<CommandLine()>> offered_;
   BenchCommand bench_;
   CheckCommand check_;
+  DelCommand del_;
   DemoCommand demo_;
   DoctorCommand doctor_;
+  ExportCommand export_;
   FsckCommand fsck_;
+  GetCommand get_;
+  ImportCommand import_;
   PaperCommand paper_;
+  PutCommand put_;
+  ScanCommand scan_;
+  StatusCommand status_;
   TableCommand create_;
   TableCommand list_;
   TableCommand show_;

@@ -8,8 +8,13 @@
 #include "tools/check.h"
 #include "tools/demo.h"
 #include "tools/doctor.h"
+#include "tools/export.h"
 #include "tools/fsck.h"
+#include "tools/import.h"
+#include "tools/one_record.h"
 #include "tools/paper.h"
+#include "tools/scan.h"
+#include "tools/status.h"
 #include "tools/table.h"
 
 namespace farside::tools {
@@ -29,8 +34,10 @@ struct BadUsage {
   std::string why;
 };
 
-using CommandLine = std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DoctorCommand,
-                                 DemoCommand, FsckCommand, PaperCommand, TableCommand>;
+using CommandLine =
+    std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DelCommand, DoctorCommand,
+                 DemoCommand, ExportCommand, FsckCommand, GetCommand, ImportCommand, PaperCommand, PutCommand,
+                 ScanCommand, StatusCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);
