@@ -29,6 +29,7 @@ bool IsFile(std::string_view url) {
 Result<Pool> OpenCopy(const std::string& url) {
   store::PoolStateOptions options;
   options.open.read_only = true;
+  options.client.lease.lease = kLeaseInFile;
   Result<std::shared_ptr<store::PoolState>> state = store::PoolState::Open(url, options);
   if (!state.ok()) return state.error();
   return Pool(std::move(*state));
@@ -116,7 +117,9 @@ Result<PoolTable> PoolTable::OpenToChange(const std::string& url, const std::str
     const Status good = make.has_value() ? CanBeMadeInFile(url, name, *make) : IsInFile(url, name);
     if (!good.ok()) return good.error();
   }
-  Result<Pool> pool = Pool::Open(url);
+  PoolOptions options;
+  if (IsFile(url)) options.lease = kLeaseInFile;
+  Result<Pool> pool = Pool::Open(url, options);
   if (!pool.ok()) return pool.error();
   return Join(std::move(*pool), name, make);
 }

@@ -7,6 +7,7 @@
 // there, or can be made.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,9 @@ class PoolTable {
   bool made_;
   Session session_;
 };
+
+// Of sessions in a file, in which nobody else is: what the dead have left there is cleared up soon.
+inline constexpr std::chrono::milliseconds kLeaseInFile = std::chrono::seconds(1);
 
 // Whether the URL names a pool that is made for the command and gone with it.
 bool IsEmbedded(std::string_view url);

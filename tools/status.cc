@@ -17,6 +17,7 @@
 #include "store/pool_state.h"
 #include "tools/json.h"
 #include "tools/output.h"
+#include "tools/pool_table.h"
 #include "tools/read_catalog.h"
 #include "tools/status_report.h"
 
@@ -152,8 +153,10 @@ void NotCounted(const Error& error, TableStatus& table) {
 }
 
 // Joins the pool, which is taken over.
-void CountRecords(std::unique_ptr<pool::OpenedPool> opened, std::vector<TableStatus>& tables) {
-  const Result<std::shared_ptr<store::PoolState>> state = store::PoolState::Serve(std::move(opened), {});
+void CountRecords(std::unique_ptr<pool::OpenedPool> opened, bool in_file, std::vector<TableStatus>& tables) {
+  store::PoolStateOptions options;
+  if (in_file) options.client.lease.lease = kLeaseInFile;
+  const Result<std::shared_ptr<store::PoolState>> state = store::PoolState::Serve(std::move(opened), options);
   if (!state.ok()) {
     for (TableStatus& table : tables) NotCounted(state.error(), table);
     return;
@@ -230,7 +233,8 @@ ExitCode PrintStatus(const StatusCommand& command) {
                           : kWatch;
   Result<PoolStatus> status = LookAt(**pool, watch, [](Nanos pause) { std::this_thread::sleep_for(pause); });
   if (!status.ok()) return CouldNotRun(kCalled, status.error().message());
-  if (!command.quick && !status->tables.empty()) CountRecords(std::move(*pool), status->tables);
+  if (!command.quick && !status->tables.empty())
+    CountRecords(std::move(*pool), options.read_only, status->tables);
   Print(command.json ? ToJson(command, *status) : StatusText(command, *status));
   return status->damaged() ? kDoesNotHold : kSuccess;
 }
