@@ -106,9 +106,12 @@ Result<PoolTable> PoolTable::Join(Pool pool, const std::string& name,
 }
 
 Result<PoolTable> PoolTable::OpenToLook(const std::string& url, const std::string& name) {
-  Result<Pool> pool = IsFile(url) ? OpenCopy(url) : Pool::Open(url);
+  const bool is_copy = IsFile(url);
+  Result<Pool> pool = is_copy ? OpenCopy(url) : Pool::Open(url);
   if (!pool.ok()) return pool.error();
-  return Join(std::move(*pool), name, std::nullopt);
+  Result<PoolTable> table = Join(std::move(*pool), name, std::nullopt);
+  if (table.ok()) table->is_copy_ = is_copy;
+  return table;
 }
 
 Result<PoolTable> PoolTable::OpenToChange(const std::string& url, const std::string& name,
@@ -125,6 +128,7 @@ Result<PoolTable> PoolTable::OpenToChange(const std::string& url, const std::str
 }
 
 void PoolTable::Close(std::string_view command) {
+  if (is_copy_) return;
   Status left = session_.Close();
   if (left.ok()) left = pool_.Close();
   if (left.ok()) return;

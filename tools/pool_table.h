@@ -30,7 +30,8 @@ class PoolTable {
   const farside::Table& table() const { return table_; }
   bool made() const { return made_; }  // the table was not there before
 
-  // Leaves the pool. A failure is a line on stderr and nothing more, since all that was done stays done.
+  // Leaves the pool. A failure is a line on stderr and nothing more, since all that was done stays done. Of a copy,
+  // nobody cares.
   void Close(std::string_view command);
 
  private:
@@ -39,6 +40,7 @@ class PoolTable {
 
   static Result<PoolTable> Join(Pool pool, const std::string& name, const std::optional<TableOptions>& make);
 
+  bool is_copy_ = false;
   Pool pool_;
   farside::Table table_;
   bool made_;

@@ -30,7 +30,7 @@ std::string More(size_t all) {
 }
 
 std::string NodesText(const PoolStatus& status) {
-  Rows rows = {{"NODE", "SIZE", "USED", "FREE", "USED", "EPOCH", "DEATHS", "CLIENTS", "TABLES"}};
+  Rows rows = {{"NODE", "SIZE", "USED", "FREE", "FULL", "EPOCH", "DEATHS", "CLIENTS", "TABLES"}};
   for (size_t i = 0; i < status.nodes.size(); ++i) {
     const NodeStatus& node = status.nodes[i];
     size_t clients = 0;

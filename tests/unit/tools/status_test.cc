@@ -163,7 +163,7 @@ TEST(StatusText, OneScreen) {
   EXPECT_EQ(StatusText({.url = "file:a.pool"}, Example()),
             "pool  file:a.pool\n"
             "\n"
-            "NODE   SIZE       USED        FREE   USED  EPOCH  DEATHS  CLIENTS   TABLES\n"
+            "NODE   SIZE       USED        FREE   FULL  EPOCH  DEATHS  CLIENTS   TABLES\n"
             "   0  64MiB  4,194,304  62,914,560  6.2 %  1,234       0  2 of 64  2 of 64\n"
             "\n"
             "NODE  SLOT  STATE   GENERATION  FABRIC ID  EPOCH  SIGN OF LIFE\n"
