@@ -25,6 +25,15 @@ bool IsFile(std::string_view url) {
   return where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
 }
 
+// A file that is not there can be made. Of nodes that others serve, one that is not there has to be served first.
+Result<Pool> OpenServed(const std::string& url, const PoolOptions& options) {
+  Result<Pool> pool = Pool::Open(url, options);
+  if (!pool.ok() && pool.error().code() == ErrorCode::kNotFound && !IsFile(url)) {
+    return Error(ErrorCode::kUnavailable, pool.error().message());
+  }
+  return pool;
+}
+
 // Any number of processes may have a copy of a file at the same time.
 Result<Pool> OpenCopy(const std::string& url) {
   store::PoolStateOptions options;
@@ -107,7 +116,7 @@ Result<PoolTable> PoolTable::Join(Pool pool, const std::string& name,
 
 Result<PoolTable> PoolTable::OpenToLook(const std::string& url, const std::string& name) {
   const bool is_copy = IsFile(url);
-  Result<Pool> pool = is_copy ? OpenCopy(url) : Pool::Open(url);
+  Result<Pool> pool = is_copy ? OpenCopy(url) : OpenServed(url, {});
   if (!pool.ok()) return pool.error();
   Result<PoolTable> table = Join(std::move(*pool), name, std::nullopt);
   if (table.ok()) table->is_copy_ = is_copy;
@@ -122,7 +131,7 @@ Result<PoolTable> PoolTable::OpenToChange(const std::string& url, const std::str
   }
   PoolOptions options;
   if (IsFile(url)) options.lease = kLeaseInFile;
-  Result<Pool> pool = Pool::Open(url, options);
+  Result<Pool> pool = OpenServed(url, options);
   if (!pool.ok()) return pool.error();
   return Join(std::move(*pool), name, make);
 }

@@ -246,7 +246,7 @@ expect_status 0
 expect_out "the record is gone again: an embedded pool lives only as long as its process"
 run put embedded: t k v --create --json
 expect_json 'o["created"] and "lives only" in o["note"]'
-run get tcp://nosuch.invalid:1 t k
-expect_status 3
+run get verbs://localhost:1 t k
+expect_refusal "verbs: is not in this version"
 
 finish
