@@ -1,15 +1,25 @@
 #include "tests/conformance/backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <map>
 #include <thread>
 
 #include "fabric/embedded/embedded.h"
+#include "fabric/memory/region.h"
+#include "fabric/memory/served_node.h"
 #include "fabric/op.h"
+#include "fabric/shm/server.h"
+#include "fabric/shm/shared_memory.h"
+#include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
 #include "fabric/sim/timed/timed.h"
+#include "fabric/tcp/server.h"
+#include "fabric/tcp/tcp.h"
+#include "tests/certificates.h"
 #include "tests/sanitized.h"
+#include "tests/temporary_folder.h"
 
 namespace farside::fabric::conformance {
 namespace {
@@ -167,6 +177,145 @@ std::unique_ptr<World> OpenEmbeddedQueued(const WorldOptions& options) {
   return std::make_unique<EmbeddedWorld>(options, 4);
 }
 
+// ---- tcp ---------------------------------------------------------------------------------------------
+
+// A node with its server, on threads of this process.
+class TcpNode {
+ public:
+  TcpNode(uint64_t bytes, uint64_t number, tcp::ServerOptions options)
+      : region_(*memory::Region::Anonymous(bytes)),
+        stripes_(std::make_unique<memory::StripeTable>()),
+        number_(number),
+        options_(std::move(options)) {
+    Restart();
+  }
+
+  memory::ServedNode& node() { return *node_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
+
+  // The memory stays, and everything else is new.
+  void Restart() {
+    server_.reset();
+    node_ = std::make_unique<memory::ServedNode>(region_.bytes(), *stripes_, memory::RegionId{7, number_});
+    auto server = tcp::Server::Listen(*node_, options_, log_);
+    EXPECT_TRUE(server.ok()) << server.error().ToString();
+    server_ = std::move(*server);
+    options_.port = server_->port();
+  }
+
+ private:
+  Logger log_{LogLevel::kError};
+  memory::Region region_;
+  std::unique_ptr<memory::StripeTable> stripes_;
+  const uint64_t number_;
+  tcp::ServerOptions options_;
+  std::unique_ptr<memory::ServedNode> node_;
+  std::unique_ptr<tcp::Server> server_;
+};
+
+class TcpWorld final : public World {
+ public:
+  TcpWorld(const WorldOptions& options, bool secure) {
+    tcp::ServerOptions server;
+    server.threads = 2;
+    tcp::Options client;
+    if (secure) {
+      certificates_.emplace();
+      server.tls = certificates_->Server();
+      client.tls = certificates_->Client();
+    }
+    if (options.lose_completion_of_verb.has_value()) {
+      server.loses_answer = [this, lost = *options.lose_completion_of_verb](std::span<const Verb> verbs) {
+        const uint64_t first = verbs_seen_.fetch_add(verbs.size());
+        return first <= lost && lost < first + verbs.size();
+      };
+    }
+    for (const uint64_t bytes : options.region_bytes) {
+      nodes_.push_back(std::make_unique<TcpNode>(bytes, nodes_.size(), server));
+      client.addresses.push_back(nodes_.back()->address());
+    }
+    auto fabric = tcp::TcpFabric::Open(client);
+    EXPECT_TRUE(fabric.ok()) << fabric.error().ToString();
+    fabric_ = std::move(*fabric);
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return nodes_[0]->node().calls(); }
+  void Restart(NodeId node) override { nodes_[Index(node)]->Restart(); }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
+
+ private:
+  std::optional<Certificates> certificates_;
+  std::atomic<uint64_t> verbs_seen_{0};
+  std::vector<std::unique_ptr<TcpNode>> nodes_;
+  std::unique_ptr<tcp::TcpFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenTcp(const WorldOptions& options) {
+  return std::make_unique<TcpWorld>(options, /*secure=*/false);
+}
+std::unique_ptr<World> OpenTls(const WorldOptions& options) {
+  return std::make_unique<TcpWorld>(options, /*secure=*/true);
+}
+
+// ---- shm: daemons and clients in this process, with everything between them as between processes --------
+
+class ShmWorld final : public World {
+ public:
+  ShmWorld(const WorldOptions& options, size_t concurrency) : concurrency_(concurrency) {
+    shm::Options shm;
+    for (size_t node = 0; node < options.region_bytes.size(); ++node) {
+      daemons_.push_back(std::make_unique<Daemon>());
+      daemons_[node]->path = folder_.path() + "/" + std::to_string(node);
+      Serve(*daemons_[node], std::move(*memory::Region::Shareable(options.region_bytes[node])));
+      shm.nodes.push_back(daemons_[node]->path);
+    }
+    fabric_ = std::move(*shm::ShmFabric::Open(shm));
+  }
+
+  Fabric& fabric() override { return *fabric_; }
+  CallTable& calls() override { return daemons_[0]->node->calls(); }
+  std::unique_ptr<Client> Connect() override {
+    std::unique_ptr<Client> client = World::Connect();
+    client->set_concurrency(concurrency_);
+    return client;
+  }
+  std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
+  void Restart(NodeId node) override {
+    Daemon& daemon = *daemons_[Index(node)];
+    daemon.server.reset();
+    daemon.node.reset();
+    Serve(daemon, std::move(*daemon.memory).TakeRegion());
+  }
+
+ private:
+  struct Daemon {
+    std::string path;
+    memory::RegionId region_id = shm::NewRegionId();
+    std::unique_ptr<shm::SharedMemory> memory;
+    std::unique_ptr<memory::ServedNode> node;
+    std::unique_ptr<shm::Server> server;
+  };
+
+  static void Serve(Daemon& daemon, memory::Region region) {
+    daemon.memory = std::move(*shm::SharedMemory::Create(std::move(region), daemon.region_id));
+    daemon.node = std::make_unique<memory::ServedNode>(daemon.memory->region(), daemon.memory->stripes(),
+                                                       daemon.region_id);
+    daemon.server =
+        std::move(*shm::Server::Start(*daemon.node, *daemon.memory, shm::ServerOptions{.node = daemon.path}));
+  }
+
+  const size_t concurrency_;
+  const TemporaryFolder folder_;
+  std::vector<std::unique_ptr<Daemon>> daemons_;
+  std::unique_ptr<shm::ShmFabric> fabric_;
+};
+
+std::unique_ptr<World> OpenShm(const WorldOptions& options) { return std::make_unique<ShmWorld>(options, 1); }
+std::unique_ptr<World> OpenShmQueued(const WorldOptions& options) {
+  return std::make_unique<ShmWorld>(options, 4);
+}
+
 }  // namespace
 
 // ---- all of them -------------------------------------------------------------------------------------
@@ -178,10 +327,14 @@ std::vector<BackendUnderTest> AllBackends() {
       {.name = "embedded", .open = OpenEmbedded},
       // Trips wait in a queue until the client is polled, as with several operations at once.
       {.name = "embedded_queued", .open = OpenEmbeddedQueued},
+      {.name = "tcp", .open = OpenTcp, .can_lose = true, .can_restart = true, .rounds = 1000},
+      {.name = "tls", .open = OpenTls, .can_lose = true, .can_restart = true, .rounds = 1000},
+      {.name = "shm", .open = OpenShm, .can_restart = true},
+      {.name = "shm_queued", .open = OpenShmQueued, .can_restart = true},
   };
 }
 
-uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : 10000 / kFewer; }
+uint64_t FabricTest::Rounds() { return GetParam().simulated ? 10 : GetParam().rounds / kFewer; }
 uint64_t FabricTest::Worlds() { return GetParam().simulated ? 1000 / kFewer : 2; }
 
 std::unique_ptr<Client> World::Connect() {

@@ -58,6 +58,7 @@ struct BackendUnderTest {
   bool simulated = false;    // one thread, and a seed decides what happens; otherwise a thread per client
   bool can_lose = false;     // WorldOptions::lose_completion_of_verb
   bool can_restart = false;  // World::Restart
+  uint64_t rounds = 10000;   // of clients with threads; fewer where a trip costs system calls
 };
 std::vector<BackendUnderTest> AllBackends();
 inline void PrintTo(const BackendUnderTest& backend, std::ostream* out) { *out << backend.name; }

@@ -128,8 +128,8 @@ run fsck 'file:good.pool?size=8Gib!'
 expect_error '"8Gib!" is not a size'
 run fsck file:good.pool stray
 expect_error "'stray' is one word too many"
-run fsck tcp://localhost:7700
-expect_refusal "tcp: is not in this version"
+run fsck verbs://localhost:7700
+expect_refusal "verbs: is not in this version"
 expect_unchanged
 
 finish

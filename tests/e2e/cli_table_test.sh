@@ -137,8 +137,8 @@ for bad in a.pool '' nosuch: 'file:' 'file:a.pool?nosuch=1' 'file:a.pool?size'; 
   run table list "$bad"
   expect_status 2
 done
-run table list tcp://localhost:7700
-expect_refusal "tcp: is not in this version"
+run table list verbs://localhost:7700
+expect_refusal "verbs: is not in this version"
 [[ ! -e new.pool ]] || fail "a pool was made for nothing"
 
 # ---- files

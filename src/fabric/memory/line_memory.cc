@@ -13,20 +13,22 @@ constexpr uint64_t kWordBytes = 8;
 constexpr uint64_t kMaxWindowLines = kWindowBytes / kLineBytes + 1;
 static_assert(kMaxWindowLines < StripeTable::kStripes, "the lines of a window have different sequences");
 
-// How often a reader (or a CAS) tries to do without the lock.
+// How often a reader (or a CAS) tries to do without waiting its turn.
 constexpr int kOptimisticAttempts = 8;
 // A trip may read megabytes; its first lines are worth the most.
 constexpr uint64_t kMaxPrefetchedLines = 16;
 
-constexpr bool IsOdd(uint64_t sequence) { return (sequence & 1) != 0; }
-
 // Waits for another thread, which may have been preempted: there may be fewer cores than threads.
 class Backoff {
  public:
-  void Wait() {
+  explicit Backoff(Watch* watch) : watch_(watch) {}
+
+  // False: it is time to give up.
+  bool Wait() {
     if (spins_ == kMaxSpins) {
       std::this_thread::yield();
-      return;
+      if (watch_ == nullptr || ++yields_ % kYieldsPerLook != 0) return true;
+      return watch_->MayBeFinished();
     }
     ++spins_;
 #if defined(__x86_64__) || defined(__i386__)
@@ -34,44 +36,26 @@ class Backoff {
 #elif defined(__aarch64__)
     asm volatile("yield");
 #endif
+    return true;
   }
 
  private:
   static constexpr int kMaxSpins = 64;
+  static constexpr uint32_t kYieldsPerLook = 256;
+
+  Watch* const watch_;
   int spins_ = 0;
+  uint32_t yields_ = 0;
 };
 
-// Makes a sequence odd and returns the even value it had. Acquires what the last holder stored.
-uint64_t Lock(Sequence& sequence) {
-  Backoff backoff;
-  while (true) {
-    uint64_t even = sequence.load(std::memory_order_relaxed);
-    if (!IsOdd(even) && sequence.compare_exchange_weak(even, even + 1, std::memory_order_seq_cst,
-                                                       std::memory_order_relaxed)) {
-      return even;
-    }
-    backoff.Wait();
-  }
-}
-
-// The right to change the words of a line.
-class LineLock {
- public:
-  explicit LineLock(Sequence& sequence) : sequence_(sequence), even_(Lock(sequence)) {}
-  LineLock(const LineLock&) = delete;
-  LineLock& operator=(const LineLock&) = delete;
-  ~LineLock() { sequence_.store(even_ + 2, std::memory_order_release); }
-
- private:
-  Sequence& sequence_;
-  const uint64_t even_;
-};
-
-// A reader that locked has changed nothing: it puts the sequence back, and copies that others make of the
+// A reader that holds has changed nothing: it puts the sequence back, and copies that others make of the
 // same lines at this time stay good.
-void UnlockUnchanged(Sequence& sequence) {
-  sequence.store(sequence.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+void FreeUnchanged(Sequence& sequence) {
+  sequence.store(sequence.load(std::memory_order_relaxed) & ~kHolderMask, std::memory_order_release);
 }
+
+// A WRITE inside one word needs no staging: the word is stored whole.
+bool IsInsideOneWord(uint64_t offset, uint64_t size) { return offset % kWordBytes + size <= kWordBytes; }
 
 }  // namespace
 
@@ -81,53 +65,81 @@ LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes)
   assert(region.size() % kLineBytes == 0);
 }
 
-void LineMemory::Execute(Verb& verb) {
+LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes, Holder holder, Staging& staging,
+                       Watch& watch)
+    : region_(region), stripes_(stripes), holder_(holder), staging_(&staging), watch_(&watch) {
+  assert(holder != 0 && holder != kTheNode);
+  assert(reinterpret_cast<uintptr_t>(region.data()) % kLineBytes == 0);
+  assert(region.size() % kLineBytes == 0);
+}
+
+bool LineMemory::Execute(Verb& verb) {
   switch (verb.kind) {
-    case VerbKind::kRead: Read(verb.at.offset, {verb.into, verb.size}); return;
+    case VerbKind::kRead: return Read(verb.at.offset, {verb.into, verb.size});
     case VerbKind::kWrite:
-      if (verb.unreachable) {
-        WriteUnreachable(verb.at.offset, {verb.from, verb.size});
-      } else {
-        Write(verb.at.offset, {verb.from, verb.size});
-      }
-      return;
+      if (!verb.unreachable) return Write(verb.at.offset, {verb.from, verb.size});
+      WriteUnreachable(verb.at.offset, {verb.from, verb.size});
+      return true;
     case VerbKind::kCas:
     case VerbKind::kMaskedCas:
-    case VerbKind::kFaa: verb.old = Atomic(verb); return;
+    case VerbKind::kFaa: return Atomic(verb, verb.old);
     case VerbKind::kCall:
     case VerbKind::kFence: break;
   }
   assert(false && "not a verb of memory");
+  return true;
+}
+
+// Acquires what the last holder stored.
+bool LineMemory::Take(Sequence& sequence, uint64_t& free, Staging* staging) const {
+  Backoff backoff(watch_);
+  while (true) {
+    free = sequence.load(std::memory_order_relaxed);
+    if (IsFree(free)) {
+      // memory/5. The exchange releases it to who finds the sequence taken.
+      if (staging != nullptr) staging->sequence.store(free, std::memory_order_relaxed);
+      uint64_t expected = free;
+      if (sequence.compare_exchange_weak(expected, free | holder_, std::memory_order_seq_cst,
+                                         std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    if (!backoff.Wait()) {
+      if (staging != nullptr) staging->sequence.store(Staging::kNothing, std::memory_order_relaxed);
+      return false;
+    }
+  }
 }
 
 // ---- reading ----------------------------------------------------------------------------------------
 
-void LineMemory::Read(uint64_t offset, std::span<std::byte> into) const {
+bool LineMemory::Read(uint64_t offset, std::span<std::byte> into) const {
   if (into.size() <= kWindowBytes) return ReadWindow(offset, into);
   while (!into.empty()) {
     // Windows end where lines end, so that no line is read in two halves.
     const uint64_t end = (offset - offset % kLineBytes) + kWindowBytes;
     const size_t size = std::min<size_t>(into.size(), end - offset);
-    ReadWindow(offset, into.first(size));
+    if (!ReadWindow(offset, into.first(size))) return false;
     into = into.subspan(size);
     offset += size;
   }
+  return true;
 }
 
-void LineMemory::ReadWindow(uint64_t offset, std::span<std::byte> into) const {
-  if (into.empty()) return;
+bool LineMemory::ReadWindow(uint64_t offset, std::span<std::byte> into) const {
+  if (into.empty()) return true;
   const Window window = WindowOf(offset, into.size());
-  if (TryReadWindow(window, offset, into)) return;
-  Backoff backoff;
+  if (TryReadWindow(window, offset, into)) return true;
+  Backoff backoff(nullptr);
   for (int attempt = 1; attempt < kOptimisticAttempts; ++attempt) {
     backoff.Wait();
-    if (TryReadWindow(window, offset, into)) return;
+    if (TryReadWindow(window, offset, into)) return true;
   }
-  ReadWindowLocked(window, offset, into);
+  return ReadWindowHeld(window, offset, into);
 }
 
 // The copy is good if there was an instant, after the last first look and before the first second one, at
-// which every sequence had its noted value. Each of them was even and has not decreased since (memory/3), so
+// which every sequence had its noted value. Each of them was free and has not fallen below that since (memory/3), so
 // instead of comparing each, it is enough to compare their sums.
 bool LineMemory::TryReadWindow(const Window& window, uint64_t offset, std::span<std::byte> into) const {
   uint64_t before = 0;
@@ -137,7 +149,7 @@ bool LineMemory::TryReadWindow(const Window& window, uint64_t offset, std::span<
     before += sequence;
     any |= sequence;
   }
-  if (IsOdd(any)) return false;
+  if (!IsFree(any)) return false;
 
   CopyOut(offset, into);
 
@@ -149,30 +161,58 @@ bool LineMemory::TryReadWindow(const Window& window, uint64_t offset, std::span<
 }
 
 // Reached by LineMemoryTorture.WritersThatNeverPause_ReadersStillFinish.
-void LineMemory::ReadWindowLocked(const Window& window, uint64_t offset, std::span<std::byte> into) const {
+bool LineMemory::ReadWindowHeld(const Window& window, uint64_t offset, std::span<std::byte> into) const {
   // memory/4: stripes are taken in ascending order, also if the window wraps around the end of the table.
   const uint64_t first_stripe = window.first_line % StripeTable::kStripes;
   const uint64_t wrapped =
       std::max(first_stripe + window.lines, StripeTable::kStripes) - StripeTable::kStripes;
-  for (uint64_t stripe = 0; stripe < wrapped; ++stripe) Lock(stripes_.sequences[stripe]);
-  for (uint64_t i = 0; i < window.lines - wrapped; ++i) Lock(stripes_.sequences[first_stripe + i]);
+  const auto stripe_of = [&](uint64_t i) { return i < wrapped ? i : first_stripe + i - wrapped; };
+  uint64_t free = 0;
+  uint64_t held = 0;
+  while (held < window.lines && Take(stripes_.sequences[stripe_of(held)], free)) ++held;
 
-  CopyOut(offset, into);
+  if (held == window.lines) CopyOut(offset, into);
 
-  for (uint64_t i = 0; i < window.lines; ++i) UnlockUnchanged(SequenceOf(window.first_line + i));
+  for (uint64_t i = 0; i < held; ++i) FreeUnchanged(stripes_.sequences[stripe_of(i)]);
+  return held == window.lines;
 }
 
 // ---- changing ---------------------------------------------------------------------------------------
 
-void LineMemory::Write(uint64_t offset, std::span<const std::byte> from) {
+bool LineMemory::Write(uint64_t offset, std::span<const std::byte> from) {
   while (!from.empty()) {
     const size_t size = std::min<size_t>(from.size(), kLineBytes - offset % kLineBytes);
-    {
-      const LineLock lock(SequenceOf(offset / kLineBytes));
-      CopyIn(offset, from.first(size));
-    }
+    if (!WriteInLine(offset, from.first(size))) return false;
     from = from.subspan(size);
     offset += size;
+  }
+  return true;
+}
+
+bool LineMemory::WriteInLine(uint64_t offset, std::span<const std::byte> from) {
+  Sequence& sequence = SequenceOf(offset / kLineBytes);
+  Staging* const staging = IsInsideOneWord(offset, from.size()) ? nullptr : staging_;
+  if (staging != nullptr) Stage(offset, from);
+  uint64_t free = 0;
+  if (!Take(sequence, free, staging)) return false;
+  CopyIn(offset, from);
+  sequence.store(free + kOneChange, std::memory_order_release);
+  return true;
+}
+
+void LineMemory::Stage(uint64_t offset, std::span<const std::byte> from) {
+  staging_->offset.store(offset, std::memory_order_relaxed);
+  staging_->size.store(from.size(), std::memory_order_relaxed);
+  size_t word = 0;
+  for (; (word + 1) * kWordBytes <= from.size(); ++word) {
+    uint64_t bytes;
+    std::memcpy(&bytes, from.data() + word * kWordBytes, kWordBytes);
+    staging_->bytes[word].store(bytes, std::memory_order_relaxed);
+  }
+  if (const size_t rest = from.size() % kWordBytes; rest != 0) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, from.data() + word * kWordBytes, rest);
+    staging_->bytes[word].store(bytes, std::memory_order_relaxed);
   }
 }
 
@@ -181,33 +221,74 @@ void LineMemory::WriteUnreachable(uint64_t offset, std::span<const std::byte> fr
 }
 
 // A CAS that fails only reads: a word is always whole, so there is nothing to look at twice. One that succeeds
-// needs a single locked instruction: if the sequence can be made odd from the value noted before the word was
+// needs a single locked instruction: if the sequence can be taken at the value noted before the word was
 // loaded, then the word has not changed since.
-uint64_t LineMemory::Atomic(const Verb& verb) {
+bool LineMemory::Atomic(const Verb& verb, uint64_t& old) {
   const std::atomic_ref<uint64_t> word = Word(verb.at.offset);
   Sequence& sequence = SequenceOf(verb.at.offset / kLineBytes);
-  Backoff backoff;
+  Backoff backoff(nullptr);
   for (int attempt = 0; attempt < kOptimisticAttempts; ++attempt) {
-    uint64_t even = sequence.load(std::memory_order_seq_cst);
-    if (!IsOdd(even)) {
-      const uint64_t old = word.load(std::memory_order_acquire);
-      if (!Succeeds(verb, old)) return old;
-      if (sequence.compare_exchange_strong(even, even + 1, std::memory_order_seq_cst,
+    uint64_t free = sequence.load(std::memory_order_seq_cst);
+    if (IsFree(free)) {
+      const uint64_t found = word.load(std::memory_order_acquire);
+      old = found;
+      if (!Succeeds(verb, found)) return true;
+      const uint64_t freed = free + kOneChange;
+      if (sequence.compare_exchange_strong(free, free | holder_, std::memory_order_seq_cst,
                                            std::memory_order_relaxed)) {
-        word.store(NewWord(verb, old), std::memory_order_release);
-        sequence.store(even + 2, std::memory_order_release);
-        return old;
+        word.store(NewWord(verb, found), std::memory_order_release);
+        sequence.store(freed, std::memory_order_release);
+        return true;
       }
     }
     backoff.Wait();
   }
 
-  const uint64_t even = Lock(sequence);
-  const uint64_t old = word.load(std::memory_order_acquire);
+  uint64_t free = 0;
+  if (!Take(sequence, free)) return false;
+  old = word.load(std::memory_order_acquire);
   const bool succeeds = Succeeds(verb, old);
   if (succeeds) word.store(NewWord(verb, old), std::memory_order_release);
-  sequence.store(succeeds ? even + 2 : even, std::memory_order_release);
-  return old;
+  sequence.store(succeeds ? free + kOneChange : free, std::memory_order_release);
+  return true;
+}
+
+// ---- after a death ----------------------------------------------------------------------------------
+
+size_t LineMemory::Recover(Holder holder, Staging& staging) {
+  size_t recovered = 0;
+  for (uint64_t stripe = 0; stripe < StripeTable::kStripes; ++stripe) {
+    Sequence& sequence = stripes_.sequences[stripe];
+    const uint64_t held = sequence.load(std::memory_order_seq_cst);
+    if ((held & kHolderMask) != holder) continue;
+    const uint64_t free = held & ~kHolderMask;
+    Redo(stripe, free, staging);
+    sequence.store(free + kOneChange, std::memory_order_release);
+    ++recovered;
+  }
+  staging.sequence.store(Staging::kNothing, std::memory_order_release);
+  return recovered;
+}
+
+bool LineMemory::Holds(Holder holder) const {
+  return std::any_of(stripes_.sequences.begin(), stripes_.sequences.end(),
+                     [holder](const Sequence& sequence) {
+                       return (sequence.load(std::memory_order_acquire) & kHolderMask) == holder;
+                     });
+}
+
+// Copied before it is checked: it stands in memory that others may write to.
+void LineMemory::Redo(uint64_t stripe, uint64_t free, const Staging& staging) {
+  if (staging.sequence.load(std::memory_order_acquire) != free) return;
+  const uint64_t offset = staging.offset.load(std::memory_order_relaxed);
+  const uint64_t size = staging.size.load(std::memory_order_relaxed);
+  if (offset >= region_.size() || offset / kLineBytes % StripeTable::kStripes != stripe) return;
+  if (size == 0 || size > kLineBytes - offset % kLineBytes) return;
+  std::array<uint64_t, kLineBytes / kWordBytes> bytes;
+  for (size_t word = 0; word < bytes.size(); ++word) {
+    bytes[word] = staging.bytes[word].load(std::memory_order_relaxed);
+  }
+  CopyIn(offset, std::as_bytes(std::span(bytes)).first(size));
 }
 
 // ---- the node's own CPU -----------------------------------------------------------------------------
@@ -219,10 +300,13 @@ uint64_t LineMemory::Load(uint64_t offset) const {
   return word;
 }
 
-// Under the lock, so that a READ of the line finds two stores to it in program order.
+// Under the sequence, so that a READ of the line finds two stores to it in program order.
 void LineMemory::Store(uint64_t offset, uint64_t word) {
-  const LineLock lock(SequenceOf(offset / kLineBytes));
+  Sequence& sequence = SequenceOf(offset / kLineBytes);
+  uint64_t free = 0;
+  if (!Take(sequence, free)) return;
   Word(offset).store(word, std::memory_order_release);
+  sequence.store(free + kOneChange, std::memory_order_release);
 }
 
 // ---- copying ----------------------------------------------------------------------------------------

@@ -150,6 +150,24 @@ Result<Region> Region::Anonymous(uint64_t bytes) {
   return Region({static_cast<std::byte*>(address), bytes}, -1, false);
 }
 
+Result<Region> Region::Shareable(uint64_t bytes) {
+  const auto cannot = [bytes](int error) {
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("cannot make {} of memory that processes share ({}); choose a smaller region",
+                             FormatSize(bytes), std::generic_category().message(error)));
+  };
+  if (bytes > kMostBytes) return cannot(ENOMEM);
+  File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot(errno);
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot(errno);
+  void* const address =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+  if (address == MAP_FAILED) return cannot(errno);
+  if (bytes >= 2 * kHugePageBytes)
+    static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));  // only advice
+  return Region({static_cast<std::byte*>(address), bytes}, file.Release(), false);
+}
+
 // Who dies before the link leaves the temporary name; who dies right after it leaves both names, and the file
 // is complete under either.
 Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare) {

@@ -1,6 +1,7 @@
 // The memory of a node: its bytes, and how they are made to survive a power cut.
 //
 //   Region::Anonymous    memory of this process, zeroed; ends with it
+//   Region::Shareable    zeroed memory that other processes can map too; ends with the last of them
 //   Region::CreateFile   a new mapped file
 //   Region::OpenFile     one that exists
 //
@@ -12,7 +13,8 @@
 //   SIGBUS in the middle of an operation; reserving turns it into an Error before there is anything to lose.
 //   (File systems that copy on write may need blocks later all the same, and whoever cuts a mapped file short
 //   causes the SIGBUS too.)
-// * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process.
+// * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with the last
+//   process that maps it through the same descriptor.
 // * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted.
 #pragma once
 
@@ -39,6 +41,8 @@ class Region {
   // Address space for `bytes` (more than 0); pages come when they are first touched. Large regions ask for
   // huge pages, which spare most of the misses of the TLB; whether the kernel gives them is its business.
   static Result<Region> Anonymous(uint64_t bytes);
+  // The same as memory without a name (memfd), whose size nobody can change any more.
+  static Result<Region> Shareable(uint64_t bytes);
   // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.
   // Only the owner may read and write the new file.
   static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare);
@@ -52,6 +56,11 @@ class Region {
 
   // Aligned to a page.
   std::span<std::byte> bytes() const { return bytes_; }
+
+  // What other processes map to share it: -1 for memory of this process alone. The lock of a file belongs to this very
+  // descriptor and what was made from it by dup, fork or SCM_RIGHTS, and to what was mapped through them: it ends with
+  // the last of those, wherever that is.
+  int descriptor() const { return file_; }
 
   // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them). Does
   // nothing on memory that cannot outlive this process.

@@ -132,18 +132,18 @@ TEST_F(LineMemoryTest, LongWrites_ChangeExactlyTheirBytes) {
   ExpectReadsAsModel(0, kRegionBytes);
 }
 
-// Given WRITEs, atomics and READs. Expect that each changed line moves its sequence by two, and that READs, failed
+// Given WRITEs, atomics and READs. Expect that each changed line moves its sequence by one change, and that READs, failed
 // CAS and WRITEs to unreachable bytes move none: others need not copy again.
 TEST_F(LineMemoryTest, OnlyChanges_MoveTheSequences) {
   memory_.Write(60, RandomBytes(72));  // the end of line 0, line 1, the start of line 2
-  EXPECT_EQ(SequenceOf(0), 2u);
-  EXPECT_EQ(SequenceOf(64), 2u);
-  EXPECT_EQ(SequenceOf(128), 2u);
-  EXPECT_EQ(SumOfSequences(), 6u);
+  EXPECT_EQ(SequenceOf(0), kOneChange);
+  EXPECT_EQ(SequenceOf(64), kOneChange);
+  EXPECT_EQ(SequenceOf(128), kOneChange);
+  EXPECT_EQ(SumOfSequences(), 3 * kOneChange);
 
   memory_.Store(192, 5);
   memory_.Atomic(Faa(At(192), 1).verb);
-  EXPECT_EQ(SequenceOf(192), 4u);
+  EXPECT_EQ(SequenceOf(192), 2 * kOneChange);
   const uint64_t sum = SumOfSequences();
 
   Bytes buffer(5000);

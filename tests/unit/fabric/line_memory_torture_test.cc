@@ -41,7 +41,7 @@ class LineMemoryTorture : public testing::Test {
         memory_(region_.bytes(), *stripes_) {}
   ~LineMemoryTorture() override {
     for (const Sequence& sequence : stripes_->sequences)
-      EXPECT_EQ(sequence.load() % 2, 0u) << "a line stayed locked";
+      EXPECT_TRUE(IsFree(sequence.load())) << "a line stayed locked";
   }
 
   template <class T>
@@ -270,8 +270,8 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
   Sequence& sequence = stripes_->sequences[0];
   const uint64_t held = StripeTable::kStripes * kLineBytes;  // in the middle of the window at kWrap
   for (int round = 0; round < 20; ++round) {
-    const uint64_t even = sequence.load();
-    sequence = even + 1;
+    const uint64_t free = sequence.load();
+    sequence = free + kTheNode;
     std::atomic<int> started = 0;
     std::vector<std::jthread> others;
     others.emplace_back([&] {
@@ -291,12 +291,12 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
     for (int i = 0; i < 50; ++i) std::this_thread::yield();
     // What the unfinished writer does at last, by the same rules.
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(region_.bytes().data() + held)).store(100);
-    sequence = even + 2;
+    sequence = free + kOneChange;
     others.clear();
-    EXPECT_EQ(sequence.load(), even + 2);
+    EXPECT_EQ(sequence.load(), free + kOneChange);
     EXPECT_EQ(stripes_->sequences[StripeTable::kStripes - 1].load(), 0u);
 
-    sequence = even + 3;
+    sequence = free + kOneChange + kTheNode;
     started = 0;
     others.emplace_back([&] {
       ++started;
@@ -308,10 +308,10 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
     });
     while (started < 2) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) std::this_thread::yield();
-    sequence = even + 4;
+    sequence = free + 2 * kOneChange;
     others.clear();
     EXPECT_EQ(memory_.Load(held), 101u);
-    EXPECT_EQ(sequence.load(), even + 8);
+    EXPECT_EQ(sequence.load(), free + 4 * kOneChange);
     memory_.Store(held, 0);
   }
 }

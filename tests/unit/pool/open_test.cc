@@ -117,10 +117,12 @@ TEST(OpenPoolEmbedded, WhatCannotBe_SaysWhy) {
               ::testing::StartsWith("kOutOfMemory: cannot map 16777215TiB"));
   EXPECT_EQ(error("embedded:", {.format = {.client_slots = 5000}}),
             "kInvalidArgument: a pool has 1 to 4096 client slots, not 5000");
-  EXPECT_EQ(error("embedded:", {.read_only = true}),
-            "kInvalidArgument: an embedded pool is always a new one; to look at a pool, name its file");
-  EXPECT_EQ(error("tcp://localhost:7700"),
-            "kUnsupported: tcp: is not in this version; write embedded:?size=1GiB or file:PATH?size=1GiB");
+  EXPECT_EQ(
+      error("embedded:", {.read_only = true}),
+      "kInvalidArgument: an embedded pool is always a new one; to look at a pool, name its file or its node");
+  EXPECT_EQ(error("verbs://localhost:7700"),
+            "kUnsupported: verbs: is not in this version; write embedded:?size=1GiB, file:PATH?size=1GiB, "
+            "shm:NAME or tcp://HOST:PORT");
 }
 
 // ---- files -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/random.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kGiB = 1024 * kMiB;
+
+const std::string kForms = "embedded:?size=1GiB, file:PATH?size=1GiB, shm:NAME or tcp://HOST:PORT";
 
 std::string ErrorOf(std::string_view url) {
   const Result<PoolUrl> parsed = ParseUrl(url);
@@ -50,27 +53,72 @@ TEST(PoolUrl, File) {
             "///var/lib/pool");  // three slashes are one, to the kernel
 }
 
+TEST(PoolUrl, Shm) {
+  const PoolUrl one = *ParseUrl("shm:pool");
+  EXPECT_EQ(one.kind, PoolUrl::Kind::kShm);
+  EXPECT_EQ(one.names, std::vector<std::string>{"pool"});
+  EXPECT_TRUE(one.remote());
+  const PoolUrl two = *ParseUrl("shm:a,/run/b.sock");
+  EXPECT_EQ(two.names, (std::vector<std::string>{"a", "/run/b.sock"}));
+  EXPECT_EQ(two.nodes, 2u);
+
+  for (const char* url : {"shm:", "shm:a,", "shm:,a", "shm:a,,b"}) {
+    EXPECT_EQ(ErrorOf(url),
+              "kInvalidArgument: the name of a node is missing; write shm:NAME or shm:NAME,NAME");
+  }
+  EXPECT_EQ(ErrorOf("shm:a,b,a"), "kInvalidArgument: node a is named twice");
+  EXPECT_EQ(ErrorOf("shm:a?size=1GiB"),
+            "kInvalidArgument: \"size\" is not a parameter of this sort of pool URL");
+  EXPECT_EQ(ErrorOf("shm:a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"),
+            "kInvalidArgument: a pool has at most 16 nodes");
+}
+
+TEST(PoolUrl, Tcp) {
+  const PoolUrl one = *ParseUrl("tcp://127.0.0.1:7700");
+  EXPECT_EQ(one.kind, PoolUrl::Kind::kTcp);
+  EXPECT_EQ(one.names, std::vector<std::string>{"127.0.0.1:7700"});
+  EXPECT_FALSE(one.insecure);
+  EXPECT_EQ(ParseUrl("tcp://[::1]:7700")->names, std::vector<std::string>{"[::1]:7700"});
+
+  const PoolUrl tls = *ParseUrl("tcp://a:7700,b:7701?ca=ca.pem&cert=c.pem&key=c.key");
+  EXPECT_EQ(tls.names, (std::vector<std::string>{"a:7700", "b:7701"}));
+  EXPECT_EQ(tls.nodes, 2u);
+  EXPECT_EQ(tls.ca, "ca.pem");
+  EXPECT_EQ(tls.cert, "c.pem");
+  EXPECT_EQ(tls.key, "c.key");
+  EXPECT_TRUE(ParseUrl("tcp://a:7700?insecure=yes")->insecure);
+  EXPECT_FALSE(ParseUrl("tcp://a:7700?insecure=no")->insecure);
+
+  EXPECT_EQ(ErrorOf("tcp:a:7700"), "kInvalidArgument: two slashes follow tcp:, as in tcp://127.0.0.1:7700");
+  for (const char* name : {"a", ":7700", "a:", "a:0", "a:65536", "a:7x", "a:-1"}) {
+    EXPECT_EQ(ErrorOf(std::string("tcp://") + name),
+              std::string("kInvalidArgument: \"") + name +
+                  "\" is not a host and a port; write 127.0.0.1:7700, [::1]:7700 or host:7700");
+  }
+  EXPECT_EQ(ErrorOf("tcp://a:1?ca=ca.pem"),
+            "kInvalidArgument: TLS takes all three of ca, cert and key, as in "
+            "?ca=ca.pem&cert=client.pem&key=client.key");
+  EXPECT_EQ(ErrorOf("tcp://a:1?insecure=1"), "kInvalidArgument: insecure=\"1\" is neither yes nor no");
+  EXPECT_EQ(ErrorOf("tcp://a:1?ca"), "kInvalidArgument: ca needs a value, as in ca=ca.pem");
+}
+
 TEST(PoolUrl, WhatOtherVersionsKnow) {
-  for (const char* url :
-       {"shm:NAME", "tcp://127.0.0.1:7700", "tcp://a:1,b:2", "verbs://a:1", "pmem:/dev/dax0.0?size=1GiB"}) {
+  for (const char* url : {"verbs://a:1", "pmem:/dev/dax0.0?size=1GiB"}) {
     const Result<PoolUrl> parsed = ParseUrl(url);
     ASSERT_FALSE(parsed.ok()) << url;
     EXPECT_EQ(parsed.error().code(), ErrorCode::kUnsupported) << url;
   }
-  EXPECT_EQ(ErrorOf("tcp://127.0.0.1:7700"),
-            "kUnsupported: tcp: is not in this version; write embedded:?size=1GiB or file:PATH?size=1GiB");
+  EXPECT_EQ(ErrorOf("verbs://127.0.0.1:7700"),
+            "kUnsupported: verbs: is not in this version; write " + kForms);
 }
 
 TEST(PoolUrl, WhatIsNone) {
-  EXPECT_EQ(ErrorOf(""),
-            "kInvalidArgument: the pool URL is empty; write embedded:?size=1GiB or file:PATH?size=1GiB");
-  EXPECT_EQ(ErrorOf("pool.farside"),
-            "kInvalidArgument: \"pool.farside\" is not a pool URL; write embedded:?size=1GiB or "
-            "file:PATH?size=1GiB");
+  EXPECT_EQ(ErrorOf(""), "kInvalidArgument: the pool URL is empty; write " + kForms);
+  EXPECT_EQ(ErrorOf("pool.farside"), "kInvalidArgument: \"pool.farside\" is not a pool URL; write " + kForms);
   for (const char* url : {":", "?size=1GiB", "embedded", "tcp", "http://example.org",
                           "Embedded:", " embedded:", "embedded?size=1GiB"}) {
-    EXPECT_EQ(ErrorOf(url), std::string("kInvalidArgument: \"") + url +
-                                "\" is not a pool URL; write embedded:?size=1GiB or file:PATH?size=1GiB");
+    EXPECT_EQ(ErrorOf(url),
+              std::string("kInvalidArgument: \"") + url + "\" is not a pool URL; write " + kForms);
   }
 }
 
@@ -88,10 +136,10 @@ TEST(PoolUrl, NamesAndPaths) {
 
 TEST(PoolUrl, Parameters) {
   EXPECT_EQ(ErrorOf("embedded:?sice=1GiB"),
-            "kInvalidArgument: \"sice\" is not a parameter of a pool URL; there are size and nodes");
+            "kInvalidArgument: \"sice\" is not a parameter of this sort of pool URL; there are size, nodes");
   for (const char* url : {"embedded:?", "file:a?", "embedded:?size=1GiB&", "embedded:?&size=1GiB"}) {
     EXPECT_EQ(ErrorOf(url),
-              "kInvalidArgument: \"\" is not a parameter of a pool URL; there are size and nodes")
+              "kInvalidArgument: \"\" is not a parameter of this sort of pool URL; there are size, nodes")
         << url;
   }
   EXPECT_EQ(ErrorOf("embedded:?size"), "kInvalidArgument: size needs a value, as in size=1GiB");
@@ -115,9 +163,25 @@ TEST(PoolUrl, Values) {
 }
 
 TEST(PoolUrl, AnyText_IsAcceptedOrRefusedInOneLine) {
-  constexpr std::string_view kPieces[] = {
-      "embedded", "file", "tcp", ":", "?", "&",  "=",    "size",
-      "nodes",    "1GiB", "3",   "/", "a", "\n", "\xff", std::string_view("\0", 1)};
+  constexpr std::string_view kPieces[] = {"embedded",
+                                          "file",
+                                          "tcp",
+                                          "shm",
+                                          "//",
+                                          ",",
+                                          ":",
+                                          "?",
+                                          "&",
+                                          "=",
+                                          "size",
+                                          "nodes",
+                                          "1GiB",
+                                          "3",
+                                          "/",
+                                          "a",
+                                          "\n",
+                                          "\xff",
+                                          std::string_view("\0", 1)};
   Random random(0x0431);
   for (int i = 0; i < 100'000; ++i) {
     std::string url;

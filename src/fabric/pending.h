@@ -1,4 +1,4 @@
-// What a client of the embedded fabric has in flight. Both containers keep their memory, so a steady state
+// What a client has in flight, for backends to use as they need. Both containers keep their memory, so a steady state
 // allocates nothing; both live in one thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "fabric/client.h"
 #include "fabric/trip.h"
 
-namespace farside::fabric::embedded {
+namespace farside::fabric {
 
 // Trips that were started and not executed yet, oldest first: a ring in which every trip has a ticket.
 //
@@ -48,6 +48,8 @@ class TimerList {
   size_t size() const { return timers_.size(); }
 
   void Push(Timer& timer);
+  // When the first is due; there must be one.
+  Nanos first_due() const { return timers_.back()->due; }
   // The first that is due at `now`; null if none is. Of two that are due at the same time, the older.
   Timer* PopDue(Nanos now);
   void Remove(Timer& timer) noexcept;
@@ -56,4 +58,4 @@ class TimerList {
   std::vector<Timer*> timers_;  // the first due stands last
 };
 
-}  // namespace farside::fabric::embedded
+}  // namespace farside::fabric

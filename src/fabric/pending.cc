@@ -1,10 +1,10 @@
-#include "fabric/embedded/pending.h"
+#include "fabric/pending.h"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-namespace farside::fabric::embedded {
+namespace farside::fabric {
 
 void TripQueue::Push(Trip& trip) {
   if (size() == slots_.size()) Grow();
@@ -54,4 +54,4 @@ Timer* TimerList::PopDue(Nanos now) {
 
 void TimerList::Remove(Timer& timer) noexcept { std::erase(timers_, &timer); }
 
-}  // namespace farside::fabric::embedded
+}  // namespace farside::fabric

@@ -1,0 +1,167 @@
+#include "fabric/memory/direct_client.h"
+
+#include <algorithm>
+#include <cassert>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace farside::fabric::memory {
+namespace {
+
+bool OnlyReads(std::span<const Verb> verbs) {
+  return std::all_of(verbs.begin(), verbs.end(),
+                     [](const Verb& verb) { return verb.kind == VerbKind::kRead; });
+}
+bool AnyMutates(std::span<const Verb> verbs) {
+  return std::any_of(verbs.begin(), verbs.end(), [](const Verb& verb) { return Mutates(verb.kind); });
+}
+
+}  // namespace
+
+DirectClient::~DirectClient() {
+  assert(trips_.empty() && timers_.empty() && "tasks that wait for a client must not outlive it");
+}
+
+bool DirectClient::Start(Trip& trip) {
+  if (broken_.has_value()) [[unlikely]] {
+    trip.Fail(*broken_);
+    return true;
+  }
+  if (std::optional<Error> error = CheckBounds(trip.verbs, region_bytes_)) {
+    trip.Fail(std::move(*error));
+    return true;
+  }
+  if (concurrency() <= 1) {
+    Execute(trip);
+    return true;
+  }
+  for (const Verb& verb : trip.verbs) {
+    if (!IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);
+  }
+  trips_.Push(trip);
+  return false;
+}
+
+void DirectClient::Detach(Order order, std::span<const Verb> verbs) {
+  if (CheckBounds(verbs, region_bytes_)) return;  // like every error of verbs nobody waits for
+  detached_.assign(verbs.begin(), verbs.end());
+  Trip trip;
+  trip.order = order;
+  trip.verbs = detached_;
+  Execute(trip);
+}
+
+bool DirectClient::Poll() {
+  const bool had_trips = !trips_.empty();
+  // One round: what the resumed operations start now has its cache lines on the way, and waits its turn.
+  for (size_t round = trips_.size(); round > 0 && !trips_.empty(); --round) {
+    Trip& oldest = trips_.Pop();
+    Execute(oldest);
+    oldest.Resume();
+  }
+  if (timers_.empty()) return had_trips;
+  if (!ResumeDueTimers() && !had_trips) std::this_thread::yield();
+  return true;
+}
+
+bool DirectClient::ResumeDueTimers() {
+  const Nanos now = Now();
+  bool resumed = false;
+  // One round here too: a coroutine may pause for no time at all, again and again.
+  for (size_t round = timers_.size(); round > 0; --round) {
+    Timer* const due = timers_.PopDue(now);
+    if (due == nullptr) break;
+    due->waiter.resume();
+    resumed = true;
+  }
+  return resumed;
+}
+
+void DirectClient::Execute(Trip& trip) {
+  if (broken_.has_value()) [[unlikely]]
+    return trip.Fail(*broken_);
+  std::optional<Error> error;
+  if (OnlyReads(trip.verbs)) {
+    error = ExecuteReads(trip.verbs);
+  } else {
+    const std::optional<NodeId> closed = EnterGates(trip.verbs);
+    if (!closed.has_value()) error = ExecuteInsideGates(trip.verbs);
+    LeaveGates(trip.verbs);
+    if (closed.has_value()) error = Closed(*closed);
+  }
+  if (error.has_value()) return trip.Fail(std::move(*error));
+  trip.Succeed();
+}
+
+std::optional<Error> DirectClient::ExecuteReads(std::span<Verb> verbs) {
+  for (Verb& verb : verbs) {
+    const Reach& reach = ReachOf(verb);
+    if (reach.gate->closed()) return Closed(verb.at.node);
+    if (!reach.memory->Execute(verb)) return LostAt(verb, verbs);
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> DirectClient::ExecuteInsideGates(std::span<Verb> verbs) {
+  for (size_t i = 0; i < verbs.size(); ++i) {
+    Verb& verb = verbs[i];
+    if (verb.kind == VerbKind::kCall) {
+      if (std::optional<Error> error = Call(verb)) return error;
+    } else if (verb.kind == VerbKind::kFence) {
+      if (std::optional<Error> error = ExecuteFence(verbs, i)) return error;
+    } else if (!ReachOf(verb).memory->Execute(verb)) {
+      return LostAt(verb, verbs);
+    }
+  }
+  return std::nullopt;
+}
+
+// gate/2: outside of its own gates. This client may have been fenced itself when it comes back.
+std::optional<Error> DirectClient::ExecuteFence(std::span<Verb> verbs, size_t at) {
+  const std::span<const Verb> done = verbs.first(at);
+  LeaveGates(verbs);
+  if (std::optional<Error> error = Fence(verbs[at])) {
+    return AnyMutates(done) ? LostCompletion(done, error->message()) : std::move(*error);
+  }
+  const std::optional<NodeId> closed = EnterGates(verbs);
+  if (!closed.has_value() || at + 1 == verbs.size()) return std::nullopt;
+  if (AnyMutates(done)) return LostCompletion(done, "the client was fenced in the middle of a trip");
+  LeaveGates(verbs);
+  return Closed(*closed);
+}
+
+std::optional<NodeId> DirectClient::EnterGates(std::span<const Verb> verbs) {
+  std::optional<NodeId> closed;
+  for (const Verb& verb : verbs) {
+    Gate& gate = *ReachOf(verb).gate;
+    if (!gate.inside() && !gate.Enter()) closed = verb.at.node;
+  }
+  return closed;
+}
+
+void DirectClient::LeaveGates(std::span<const Verb> verbs) {
+  for (const Verb& verb : verbs) {
+    Gate& gate = *ReachOf(verb).gate;
+    if (gate.inside()) gate.Leave();
+  }
+}
+
+Error DirectClient::LostAt(const Verb& verb, std::span<const Verb> verbs) {
+  Break(Stuck(verb.at.node));
+  return LostCompletion(verbs, broken_->message());
+}
+
+void DirectClient::Break(Error error) {
+  if (!broken_.has_value()) broken_.emplace(std::move(error));
+}
+
+Error DirectClient::Fenced() const {
+  return Error(ErrorCode::kFenced,
+               fmt::format("client {} was fenced: somebody took it for dead and cut it off; connect "
+                           "again as a new client",
+                           Number(id())));
+}
+
+}  // namespace farside::fabric::memory

@@ -1,0 +1,108 @@
+#include "fabric/memory/served_node.h"
+
+#include <cassert>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace farside::fabric::memory {
+namespace {
+
+// How often the node looks whether a victim is still. Most are at once; one whose process was stopped is not for long.
+constexpr auto kLook = std::chrono::microseconds(500);
+
+}  // namespace
+
+ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id)
+    : region_id_(id), memory_(region, stripes) {}
+
+ServedNode::~ServedNode() {
+  {
+    const std::scoped_lock lock(mutex_);
+    assert(guests_.empty() && "the servers of a node must be gone before it");
+    closing_ = true;
+  }
+  wake_.notify_all();
+  if (fencer_.joinable()) fencer_.join();
+}
+
+Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
+  const std::scoped_lock lock(cpu_);
+  return calls_.Handle(call, memory_, caller, request);
+}
+
+Status ServedNode::Admit(ClientId id, std::shared_ptr<Guest> guest) {
+  const std::scoped_lock lock(mutex_);
+  if (id == ClientId::kNone || departed_.contains(id) ||
+      !guests_.try_emplace(id, Entry{std::move(guest)}).second) {
+    return Error(ErrorCode::kAlreadyExists,
+                 fmt::format("client id {} is taken, or was used lately; try another", Number(id)));
+  }
+  return OkStatus();
+}
+
+void ServedNode::Depart(ClientId id) {
+  const std::scoped_lock lock(mutex_);
+  if (guests_.erase(id) == 0) return;
+  departed_.insert(id);
+  departed_order_.push_back(id);
+  if (departed_order_.size() <= kRemembered) return;
+  departed_.erase(departed_order_.front());
+  departed_order_.pop_front();
+}
+
+size_t ServedNode::guests() const {
+  const std::scoped_lock lock(mutex_);
+  return guests_.size();
+}
+
+uint64_t ServedNode::fences() const {
+  const std::scoped_lock lock(mutex_);
+  return fences_;
+}
+
+void ServedNode::Fence(ClientId victim, std::function<void()> done) {
+  std::unique_lock lock(mutex_);
+  const auto found = guests_.find(victim);
+  if (found == guests_.end()) {
+    lock.unlock();
+    return done();
+  }
+  Entry& entry = found->second;
+  const std::shared_ptr<Guest> guest = entry.guest;
+  if (!std::exchange(entry.cut_off, true)) {
+    ++fences_;
+    guest->CutOff();
+  }
+  if (guest->IsStill()) {
+    lock.unlock();
+    return done();
+  }
+  pending_.push_back({guest, std::move(done)});
+  if (!fencer_.joinable()) fencer_ = std::thread([this] { RunFences(); });
+  lock.unlock();
+  wake_.notify_all();
+}
+
+void ServedNode::RunFences() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    if (pending_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    std::vector<Pending> ended;
+    std::erase_if(pending_, [&](Pending& fence) {
+      if (!fence.guest->IsStill()) return false;
+      ended.push_back(std::move(fence));
+      return true;
+    });
+    lock.unlock();
+    for (const Pending& fence : ended) fence.done();
+    if (ended.empty()) std::this_thread::sleep_for(kLook);
+    lock.lock();
+  }
+}
+
+}  // namespace farside::fabric::memory

@@ -1,0 +1,113 @@
+// A memory node as a daemon serves it: one region, the guests that are connected to it by whatever transport, and
+// fencing between them.
+//
+//   tcp server ---+                     +-- LineMemory (region, stripes)
+//   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time
+//                                       +-- guests by client id
+//
+// A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it; a node
+// refuses an id that is taken, or was used lately, and the client tries another. So an id names one client at a time. If
+// one came back after a very long while, whoever meant to fence its last bearer would hit a stranger: that one has to
+// connect anew, and nothing is lost.
+//
+// INVARIANT node/1: when a fence has completed, no verb of the victim takes effect on this node any more, and its id is
+// not admitted again (for as long as the node remembers; see above).
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "fabric/address.h"
+#include "fabric/memory/line_memory.h"
+#include "fabric/service.h"
+#include "fabric/verb.h"
+#include "farside/result.h"
+
+namespace farside::fabric::memory {
+
+// Which memory a node has. It is told in every handshake: another id means that everything known of the old memory
+// is void.
+using RegionId = std::array<uint64_t, 2>;
+
+// A client as a node sees it. Derived by each transport.
+class Guest {
+ public:
+  virtual ~Guest() = default;
+  // From now on it begins nothing any more. Does not wait. Called once at most, from any thread.
+  virtual void CutOff() = 0;
+  // After CutOff: whether what it had begun has ended, for good. Called again and again, from one thread at a time.
+  virtual bool IsStill() = 0;
+};
+
+class ServedNode {
+ public:
+  // All three must outlive this.
+  ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id);
+  ServedNode(const ServedNode&) = delete;
+  ServedNode& operator=(const ServedNode&) = delete;
+  // Every server of the node must be gone.
+  ~ServedNode();
+
+  LineMemory& memory() { return memory_; }
+  uint64_t region_bytes() const { return memory_.bytes(); }
+  RegionId region_id() const { return region_id_; }
+
+  // Fill it before the first guest comes.
+  CallTable& calls() { return calls_; }
+  Result<std::string> Call(CallId call, ClientId caller, std::string_view request);
+
+  // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it departs.
+  Status Admit(ClientId id, std::shared_ptr<Guest> guest);
+  // When nothing of it can take effect any more.
+  void Depart(ClientId id);
+  size_t guests() const;
+
+  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. Who is not here is
+  // cut off already. The caller must not be inside a gate (gate/2).
+  void Fence(ClientId victim, std::function<void()> done);
+  // Fences that began: a client that was fenced shows up here.
+  uint64_t fences() const;
+
+ private:
+  static constexpr size_t kRemembered = 1 << 16;
+
+  struct Pending {
+    std::shared_ptr<Guest> guest;
+    std::function<void()> done;
+  };
+  struct Entry {
+    std::shared_ptr<Guest> guest;
+    bool cut_off = false;
+  };
+
+  void RunFences();
+
+  const RegionId region_id_;
+  LineMemory memory_;
+  CallTable calls_;
+  std::mutex cpu_;  // held while a handler runs: a node has one CPU
+
+  mutable std::mutex mutex_;  // of what follows
+  std::unordered_map<ClientId, Entry> guests_;
+  std::deque<ClientId> departed_order_;  // the last kRemembered ids that departed
+  std::unordered_set<ClientId> departed_;
+  uint64_t fences_ = 0;
+  std::vector<Pending> pending_;  // victims that are not still yet
+  bool closing_ = false;
+  std::condition_variable wake_;
+  std::thread fencer_;  // waits for them; started when it is first needed
+};
+
+}  // namespace farside::fabric::memory

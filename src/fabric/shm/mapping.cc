@@ -1,0 +1,111 @@
+#include "fabric/shm/mapping.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/size.h"
+
+namespace farside::fabric::shm {
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+// The size of what stands behind a descriptor; 0 if it cannot be mapped.
+uint64_t SizeOf(const Descriptor& descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < 0) return 0;
+  return static_cast<uint64_t>(status.st_size);
+}
+
+// Null if it cannot be mapped.
+std::byte* MapShared(const Descriptor& descriptor, uint64_t bytes) {
+  void* const address =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor.get(), 0);
+  if (address == MAP_FAILED) return nullptr;
+  static_cast<void>(::madvise(address, bytes, MADV_DONTFORK));
+  if (bytes >= 2 * kHugePageBytes) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
+  return static_cast<std::byte*>(address);
+}
+
+Error NotOurs(const std::string& node, std::string_view what) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("what memory node {} sends makes no sense ({}); is it a farside daemon?",
+                           Escape(node), what));
+}
+
+}  // namespace
+
+ForkGuard::ForkGuard() {
+  // One word is asked for, one page is given.
+  static const uint64_t never = 1;
+  void* const page =
+      ::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) {
+    here_ = &never;
+    return;
+  }
+  *static_cast<uint64_t*>(page) = 1;
+  static_cast<void>(::madvise(page, sizeof(uint64_t), MADV_WIPEONFORK));  // without it, forks are not noticed
+  here_ = static_cast<uint64_t*>(page);
+  mapped_ = page;
+}
+
+ForkGuard::~ForkGuard() {
+  if (mapped_ != nullptr) ::munmap(mapped_, sizeof(uint64_t));
+}
+
+Mapping::Mapping(Control* control, std::span<std::byte> region, uint64_t instance,
+                 std::shared_ptr<const ForkGuard> guard)
+    : control_(control), region_(region), instance_(instance), guard_(std::move(guard)) {}
+
+// A child of fork does not have the memory, but perhaps something else in its place.
+Mapping::~Mapping() {
+  if (guard_->forked()) return;
+  ::munmap(control_, kControlBytes);
+  ::munmap(region_.data(), region_.size());
+}
+
+Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Welcome& welcome,
+                                              const Descriptor& control, const Descriptor& region,
+                                              std::shared_ptr<const ForkGuard> guard) {
+  const uint64_t bytes = welcome.region_bytes;
+  if (welcome.control_bytes != kControlBytes || SizeOf(control) != kControlBytes) {
+    return NotOurs(node, "its control memory has another size");
+  }
+  if (bytes == 0 || bytes % kLineBytes != 0 || bytes > std::numeric_limits<int64_t>::max() ||
+      SizeOf(region) < bytes) {
+    return NotOurs(node, "its region is smaller than it says");
+  }
+  if (welcome.place >= kPlaces) return NotOurs(node, "a place that does not exist");
+
+  std::byte* const mapped_control = MapShared(control, kControlBytes);
+  std::byte* const mapped_region = MapShared(region, bytes);
+  if (mapped_control == nullptr || mapped_region == nullptr) {
+    const int error = errno;
+    if (mapped_control != nullptr) ::munmap(mapped_control, kControlBytes);
+    if (mapped_region != nullptr) ::munmap(mapped_region, bytes);
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("cannot map {} of memory node {}: {}", FormatSize(bytes), Escape(node),
+                             std::generic_category().message(error)));
+  }
+  auto* const shared = reinterpret_cast<Control*>(mapped_control);
+  std::shared_ptr<Mapping> mapping(
+      new Mapping(shared, {mapped_region, bytes}, welcome.instance, std::move(guard)));
+  const Header& header = shared->header;
+  if (header.magic != kMagic || header.version != kVersion || header.places != kPlaces ||
+      header.region_bytes != bytes || header.region_id != welcome.region_id ||
+      header.instance != welcome.instance) {
+    return NotOurs(node, "the header of its control memory contradicts its greeting");
+  }
+  return mapping;
+}
+
+}  // namespace farside::fabric::shm

@@ -1,0 +1,57 @@
+// A node's memory as a client has mapped it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "fabric/shm/descriptor.h"
+#include "fabric/shm/layout.h"
+#include "farside/result.h"
+
+namespace farside::fabric::shm {
+
+// Tells whether this process is a fork of the one that made it, for the price of one load: a page that the kernel
+// empties in the child.
+class ForkGuard {
+ public:
+  ForkGuard();
+  ForkGuard(const ForkGuard&) = delete;
+  ForkGuard& operator=(const ForkGuard&) = delete;
+  ~ForkGuard();
+
+  bool forked() const { return *here_ == 0; }
+
+ private:
+  const volatile uint64_t* here_;
+  void* mapped_ = nullptr;
+};
+
+// Shared by the clients of a fabric; unmapped with the last of them. A child of fork does not have it.
+class Mapping {
+ public:
+  // Maps what a daemon has sent. Nothing is believed that could make an access fail later. `node` is how the daemon is
+  // called in messages.
+  static Result<std::shared_ptr<Mapping>> Map(const std::string& node, const Welcome& welcome,
+                                              const Descriptor& control, const Descriptor& region,
+                                              std::shared_ptr<const ForkGuard> guard);
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+
+  Control& control() const { return *control_; }
+  std::span<std::byte> region() const { return region_; }
+  uint64_t instance() const { return instance_; }
+
+ private:
+  Mapping(Control* control, std::span<std::byte> region, uint64_t instance,
+          std::shared_ptr<const ForkGuard> guard);
+
+  Control* const control_;
+  const std::span<std::byte> region_;
+  const uint64_t instance_;
+  const std::shared_ptr<const ForkGuard> guard_;
+};
+
+}  // namespace farside::fabric::shm

@@ -1,0 +1,338 @@
+#include "fabric/shm/server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "fabric/shm/socket.h"
+
+namespace farside::fabric::shm {
+namespace {
+
+// What epoll tells: a connection has two events, one for its socket and one for the process at its other end.
+constexpr uint64_t kStopEvent = 0;
+constexpr uint64_t kListenerEvent = 1;
+constexpr uint64_t kFirstConnection = 1;
+constexpr uint64_t SocketEvent(uint64_t connection) { return connection * 2; }
+constexpr uint64_t ProcessEvent(uint64_t connection) { return connection * 2 + 1; }
+
+// Connections that have not said who they are. More of them push out the oldest.
+constexpr size_t kMaxStrangers = 128;
+// How often those that leave are looked at, while there are any that are not still yet.
+constexpr int kLeavingLookMs = 5;
+// How long a client that was fenced may stay inside its trip before something is done or said about it.
+constexpr Nanos kFencePatience = std::chrono::milliseconds(100);
+// How long a server that stops waits for clients in the middle of a trip.
+constexpr int kStopLooks = 100;
+constexpr auto kStopLook = std::chrono::milliseconds(1);
+
+ShmGuest::Terms TermsOf(const ServerOptions& options) {
+  std::shared_ptr<const Clock> clock;
+  if (options.clock != nullptr) {
+    clock = std::shared_ptr<const Clock>(std::shared_ptr<void>(), options.clock);  // not ours
+  } else {
+    clock = std::make_shared<SteadyClock>();
+  }
+  return {.fence = options.fence, .patience = kFencePatience, .clock = std::move(clock), .log = options.log};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::Start(memory::ServedNode& node, SharedMemory& memory,
+                                              const ServerOptions& options) {
+  assert(node.region_bytes() == memory.region().size() && node.region_id() == memory.region_id());
+  if (options.max_clients == 0 || options.max_clients > kPlaces) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} clients at most; 1 to {} are possible", options.max_clients, kPlaces));
+  }
+  if (options.fence == FencePolicy::kKill &&
+      !Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))).open()) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "this kernel has no pidfd, so a process cannot be killed for certain; let fences wait instead");
+  }
+  Result<std::string> path = PathToServe(options.node);
+  if (!path.ok()) return path.error();
+  Result<Listener> listener = Listener::Open(*path, options.group);
+  if (!listener.ok()) return listener.error();
+  std::unique_ptr<Server> server(new Server(node, memory, options, std::move(*listener)));
+  if (!server->epoll_.open() || !server->stop_.open()) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("cannot wait for clients: {}", std::generic_category().message(errno)));
+  }
+  server->Watch(server->stop_.get(), kStopEvent);
+  server->Watch(server->listener_.descriptor(), kListenerEvent);
+  server->control_ = std::thread([self = server.get()] { self->Run(); });
+  return server;
+}
+
+Server::Server(memory::ServedNode& node, SharedMemory& memory, const ServerOptions& options,
+               Listener listener)
+    : node_(node),
+      memory_(memory),
+      max_clients_(options.max_clients),
+      terms_(TermsOf(options)),
+      listener_(std::move(listener)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      stop_(::eventfd(0, EFD_CLOEXEC)),
+      last_connection_(kFirstConnection),
+      calls_(node) {
+  places_.reserve(max_clients_);
+  for (uint32_t place = max_clients_; place > 0; --place) places_.push_back(place - 1);
+}
+
+Server::~Server() {
+  if (control_.joinable()) {
+    constexpr uint64_t kOne = 1;
+    static_cast<void>(::write(stop_.get(), &kOne, sizeof kOne));
+    control_.join();
+  }
+  // In this order: who finds its gate closed asks why.
+  memory_.control().header.left.store(1, std::memory_order_seq_cst);
+  for (auto& [number, connection] : connections_) {
+    if (connection.guest != nullptr) connection.guest->Leave();
+    ::shutdown(connection.channel->descriptor(), SHUT_RDWR);
+  }
+  for (auto& [number, connection] : connections_) {
+    if (connection.guest != nullptr && !std::exchange(connection.leaving, true)) ++leaving_;
+  }
+  for (int look = 0; look < kStopLooks && !FinishLeaving(); ++look) std::this_thread::sleep_for(kStopLook);
+  while (!connections_.empty()) End(connections_.begin());
+}
+
+// ---- events -----------------------------------------------------------------------------------------
+
+void Server::Watch(int descriptor, uint64_t event) const {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.u64 = event;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &wanted);
+}
+
+void Server::Unwatch(int descriptor) const { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
+
+void Server::Run() {
+  constexpr int kForEver = -1;
+  std::array<epoll_event, 64> events;
+  while (true) {
+    const int timeout = FinishLeaving() ? kForEver : kLeavingLookMs;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    for (int i = 0; i < count; ++i) {
+      if (events[static_cast<size_t>(i)].data.u64 == kStopEvent) return;
+      Handle(events[static_cast<size_t>(i)].data.u64);
+    }
+  }
+}
+
+// An event of a connection that an earlier event of the same round has ended finds nothing.
+void Server::Handle(uint64_t event) {
+  if (event == kListenerEvent) return AcceptAll();
+  const uint64_t number = event / 2;
+  if (!connections_.contains(number)) return;
+  if (event == ProcessEvent(number)) return Leave(number);
+  HandleMessage(number);
+}
+
+// ---- connections ------------------------------------------------------------------------------------
+
+void Server::AcceptAll() {
+  while (true) {
+    Descriptor socket = listener_.Accept();
+    if (socket.open()) {
+      Accept(std::move(socket));
+      continue;
+    }
+    if (errno != EMFILE && errno != ENFILE) return;
+    // Clients wait in the queue of the socket until somebody else leaves.
+    if (terms_.log != nullptr) {
+      terms_.log->Error(
+          "no descriptor is left for another client; raise the limit of open files (ulimit -n)");
+    }
+    Unwatch(listener_.descriptor());
+    out_of_descriptors_ = true;
+    return;
+  }
+}
+
+void Server::Accept(Descriptor socket) {
+  const std::optional<Peer> peer = Listener::PeerOf(socket);
+  const auto channel = std::make_shared<Channel>(std::move(socket));
+  if (!peer.has_value() || !listener_.Admits(channel->socket(), *peer)) {
+    if (terms_.log != nullptr && peer.has_value()) {
+      terms_.log->Warn("user {} (pid {}) was refused: it is neither the owner nor of the group", peer->uid,
+                       peer->pid);
+    }
+    return Refuse(*channel,
+                  Error(ErrorCode::kPermissionDenied, "you may not use this memory; ask its owner"));
+  }
+  if (strangers_ == kMaxStrangers) DropOldestStranger();
+  const uint64_t number = ++last_connection_;
+  connections_.emplace(number, Connection{.channel = channel, .peer = *peer, .guest = nullptr});
+  ++strangers_;
+  Watch(channel->descriptor(), SocketEvent(number));
+}
+
+void Server::DropOldestStranger() {
+  const auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                                   [](const auto& entry) { return entry.second.guest == nullptr; });
+  if (oldest != connections_.end()) End(oldest);
+}
+
+void Server::HandleMessage(uint64_t number) {
+  Connection& connection = connections_.find(number)->second;
+  std::array<std::byte, kMaxMessage> buffer;
+  const Received received = Receive(connection.channel->descriptor(), buffer, Wait::kNo);
+  const std::span<const std::byte> message = std::span(buffer).first(received.bytes);
+  if (received.kind == Received::Kind::kNothing) return;
+  if (received.kind == Received::Kind::kEnd) return Leave(number);
+  if (connection.guest == nullptr) return HandleHello(number, message);
+  if (connection.cut_off) return;
+  if (received.kind == Received::Kind::kBroken) return CutOff(connection, "sent a message that is too long");
+  HandleRequest(connection, message);
+}
+
+void Server::HandleHello(uint64_t number, std::span<const std::byte> message) {
+  Connection& connection = connections_.find(number)->second;
+  Channel& channel = *connection.channel;
+  Hello hello{};
+  if (message.size() != sizeof hello) return End(connections_.find(number));
+  std::memcpy(&hello, message.data(), sizeof hello);
+  if (hello.magic != kMagic) return End(connections_.find(number));
+  if (hello.version != kVersion) {
+    return Refuse(channel, Error(ErrorCode::kVersionMismatch,
+                                 fmt::format("it speaks version {}, and you version {}; use the same release",
+                                             kVersion, hello.version)));
+  }
+  if (hello.client == 0) return Welcome(connection, 0);
+  if (places_.empty()) {
+    return Refuse(channel,
+                  Error(ErrorCode::kUnavailable,
+                        fmt::format("it has {} clients and no place for another; wait until one has left",
+                                    max_clients_)));
+  }
+  const uint32_t number_of_place = places_.back();
+  Place& place = memory_.control().places[number_of_place];
+  std::construct_at(&place.gate);
+  place.staging.sequence.store(memory::Staging::kNothing, std::memory_order_release);
+  auto guest = std::make_shared<ShmGuest>(node_, place, number_of_place, static_cast<ClientId>(hello.client),
+                                          connection.peer.pid,
+                                          Listener::ProcessOf(channel.socket(), connection.peer), terms_);
+  if (Status admitted = node_.Admit(guest->id(), guest); !admitted.ok()) {
+    return Refuse(channel, admitted.error());
+  }
+  places_.pop_back();
+  connection.guest = guest;
+  --strangers_;
+  ++clients_;
+  if (guest->process() >= 0) Watch(guest->process(), ProcessEvent(number));
+  Welcome(connection, number_of_place);
+}
+
+void Server::Welcome(const Connection& connection, uint32_t place) {
+  const shm::Welcome welcome{.magic = kMagic,
+                             .version = kVersion,
+                             .status = kWireOk,
+                             .region_bytes = memory_.region().size(),
+                             .control_bytes = kControlBytes,
+                             .region_id = memory_.region_id(),
+                             .instance = memory_.control().header.instance,
+                             .place = place,
+                             .text_bytes = 0};
+  const std::array<int, 2> descriptors = {memory_.control_descriptor(), memory_.region_descriptor()};
+  static_cast<void>(Send(connection.channel->descriptor(), BytesOf(welcome), {}, Wait::kNo, descriptors));
+}
+
+void Server::Refuse(const Channel& channel, const Error& why) {
+  const std::string_view text = std::string_view(why.message()).substr(0, kMaxText);
+  shm::Welcome refusal{};
+  refusal.magic = kMagic;
+  refusal.version = kVersion;
+  refusal.status = ToWire(why.code());
+  refusal.text_bytes = static_cast<uint32_t>(text.size());
+  static_cast<void>(Send(channel.descriptor(), BytesOf(refusal), std::as_bytes(std::span(text)), Wait::kNo));
+}
+
+void Server::HandleRequest(Connection& connection, std::span<const std::byte> message) {
+  Request request{};
+  if (message.size() < sizeof request) return CutOff(connection, "sent a message that is too short");
+  std::memcpy(&request, message.data(), sizeof request);
+  const std::span<const std::byte> payload = message.subspan(sizeof request);
+  if (request.payload_bytes != payload.size())
+    return CutOff(connection, "sent a message of the wrong length");
+  if (!connection.channel->BeginRequest()) return CutOff(connection, "did not wait for a reply");
+  switch (request.kind) {
+    case RequestKind::kCall:
+      return calls_.Post({connection.guest, connection.channel, CallId(request.engine, request.operation),
+                          std::string(AsText(payload))});
+    case RequestKind::kFence:
+      return node_.Fence(static_cast<ClientId>(request.victim),
+                         [channel = connection.channel] { channel->Reply(kWireOk, ""); });
+  }
+  CutOff(connection, "sent a request that does not exist");
+}
+
+// Only this side of the connection is closed: a client that is served no more still has its place, and may still look
+// at its gate, until it closes the other side.
+void Server::CutOff(Connection& connection, std::string_view why) {
+  connection.cut_off = true;
+  connection.guest->CutOff();
+  ::shutdown(connection.channel->descriptor(), SHUT_WR);
+  if (terms_.log == nullptr) return;
+  terms_.log->Warn("client {} (pid {}) {}: cut off", Number(connection.guest->id()), connection.peer.pid,
+                   why);
+}
+
+// ---- the end ----------------------------------------------------------------------------------------
+
+void Server::Leave(uint64_t number) {
+  const auto at = connections_.find(number);
+  Connection& connection = at->second;
+  if (connection.guest == nullptr) return End(at);
+  if (connection.leaving) return;
+  Unwatch(connection.channel->descriptor());
+  if (connection.guest->process() >= 0) Unwatch(connection.guest->process());
+  connection.guest->Leave();
+  connection.leaving = true;
+  ++leaving_;
+}
+
+bool Server::FinishLeaving() {
+  if (leaving_ == 0) return true;
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    const auto next = std::next(at);
+    if (at->second.leaving && at->second.guest->TryRecover()) End(at);
+    at = next;
+  }
+  return leaving_ == 0;
+}
+
+void Server::End(Connections::iterator at) {
+  Connection& connection = at->second;
+  if (connection.guest != nullptr) {
+    node_.Depart(connection.guest->id());
+    places_.push_back(connection.guest->place());
+    --clients_;
+    leaving_ -= connection.leaving ? 1 : 0;
+  } else {
+    --strangers_;
+  }
+  connections_.erase(at);
+  if (!out_of_descriptors_) return;
+  out_of_descriptors_ = false;
+  Watch(listener_.descriptor(), kListenerEvent);
+}
+
+}  // namespace farside::fabric::shm

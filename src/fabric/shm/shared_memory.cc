@@ -1,0 +1,47 @@
+#include "fabric/shm/shared_memory.h"
+
+#include <sys/random.h>
+
+#include <cassert>
+
+#include <fmt/format.h>
+
+namespace farside::fabric::shm {
+namespace {
+
+uint64_t RandomWord() {
+  uint64_t word = 0;
+  // So few bytes always come in one piece.
+  [[maybe_unused]] const ssize_t drawn = ::getrandom(&word, sizeof word, 0);
+  assert(drawn == sizeof word);
+  return word;
+}
+
+}  // namespace
+
+memory::RegionId NewRegionId() { return {RandomWord(), RandomWord()}; }
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(memory::Region region, memory::RegionId id) {
+  const uint64_t bytes = region.bytes().size();
+  if (region.descriptor() < 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "memory of this process alone cannot be shared; make it shareable");
+  }
+  if (bytes == 0 || bytes % kLineBytes != 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("a region of {} bytes; choose a multiple of {}", bytes, kLineBytes));
+  }
+  Result<memory::Region> control = memory::Region::Shareable(kControlBytes);
+  if (!control.ok()) return control.error();
+  std::unique_ptr<SharedMemory> shared(new SharedMemory(std::move(region), std::move(*control)));
+  Header& header = shared->control().header;  // zero, like all of it
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.places = kPlaces;
+  header.region_bytes = bytes;
+  header.region_id = id;
+  header.instance = RandomWord();
+  return shared;
+}
+
+}  // namespace farside::fabric::shm

@@ -1,0 +1,54 @@
+// The memory of a node that clients in other processes map: a region, and its control memory (layout.h). Made by the
+// daemon, before the ServedNode that is built over it.
+//
+//   auto shared = SharedMemory::Create(std::move(*Region::Shareable(bytes)), NewRegionId());
+//   ServedNode node((*shared)->region(), (*shared)->stripes(), (*shared)->region_id());
+//   auto server = Server::Start(node, **shared, {.node = "a"});
+//
+// Whoever has mapped it can change every byte of it, also of the control memory: clients trust each other and the
+// daemon. The daemon trusts no client: it takes nothing from the places that could lead it outside of its memory.
+//
+// If the region is a file, its lock goes with it to the clients (Region::descriptor): while a client of a daemon that
+// has ended still maps the file, nobody else can serve it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "fabric/memory/region.h"
+#include "fabric/memory/served_node.h"
+#include "fabric/shm/layout.h"
+#include "farside/result.h"
+
+namespace farside::fabric::shm {
+
+// Drawn by the kernel.
+memory::RegionId NewRegionId();
+
+class SharedMemory {
+ public:
+  // The region must be shareable, or a file that was opened with Access::kShared; whole lines.
+  static Result<std::unique_ptr<SharedMemory>> Create(memory::Region region, memory::RegionId id);
+
+  std::span<std::byte> region() const { return region_.bytes(); }
+  int region_descriptor() const { return region_.descriptor(); }
+  memory::RegionId region_id() const { return control().header.region_id; }
+  memory::StripeTable& stripes() const { return control().stripes; }
+
+  Control& control() const { return *reinterpret_cast<Control*>(control_.bytes().data()); }
+  int control_descriptor() const { return control_.descriptor(); }
+
+  // For who wants to serve the region anew. Nothing that was built over this may be left.
+  memory::Region TakeRegion() && { return std::move(region_); }
+
+ private:
+  SharedMemory(memory::Region region, memory::Region control)
+      : region_(std::move(region)), control_(std::move(control)) {}
+
+  memory::Region region_;
+  memory::Region control_;
+};
+
+}  // namespace farside::fabric::shm

@@ -1,0 +1,80 @@
+// Bytes that come in at one end and leave at the other, in one piece of memory, so that whole frames can be looked at
+// and written in place. It keeps its memory, so a steady state allocates nothing, unless that became very large.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+
+namespace farside::fabric::tcp {
+
+class ByteQueue {
+ public:
+  bool empty() const { return head_ == tail_; }
+  size_t size() const { return tail_ - head_; }
+  std::span<const std::byte> bytes() const { return {memory_.get() + head_, size()}; }
+
+  // Room for `bytes` more at the end. Moves what is there, so whoever points into it looks again.
+  std::byte* Reserve(size_t bytes) {
+    if (capacity_ - tail_ < bytes) MakeRoom(bytes);
+    return memory_.get() + tail_;
+  }
+  // How much there is room for without moving anything.
+  size_t room() const { return capacity_ - tail_; }
+  void Commit(size_t bytes) {
+    assert(bytes <= room());
+    tail_ += bytes;
+  }
+  void Append(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    std::memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
+    Commit(bytes.size());
+  }
+  // Takes back the last bytes.
+  void Uncommit(size_t bytes) {
+    assert(bytes <= size());
+    tail_ -= bytes;
+  }
+  void Consume(size_t bytes) {
+    assert(bytes <= size());
+    head_ += bytes;
+    if (head_ != tail_) return;
+    head_ = tail_ = 0;
+    if (capacity_ > kKept) Release();
+  }
+  void Clear() { Consume(size()); }
+
+ private:
+  static constexpr size_t kFirst = size_t{16} << 10;
+  static constexpr size_t kKept = size_t{1} << 20;
+
+  void Release() {
+    memory_.reset();
+    capacity_ = 0;
+  }
+  void MakeRoom(size_t bytes) {
+    const size_t held = size();
+    // Moving within the memory is only worth it if it makes much room: else small steps would move it all again.
+    if (held + bytes <= capacity_ && held <= capacity_ / 2) {
+      std::memmove(memory_.get(), memory_.get() + head_, held);
+    } else {
+      const size_t larger = std::max({kFirst, capacity_ * 2, held + bytes});
+      auto memory = std::make_unique_for_overwrite<std::byte[]>(larger);
+      if (held != 0) std::memcpy(memory.get(), memory_.get() + head_, held);
+      memory_ = std::move(memory);
+      capacity_ = larger;
+    }
+    head_ = 0;
+    tail_ = held;
+  }
+
+  std::unique_ptr<std::byte[]> memory_;
+  size_t capacity_ = 0;
+  size_t head_ = 0;
+  size_t tail_ = 0;
+};
+
+}  // namespace farside::fabric::tcp

@@ -1,0 +1,377 @@
+#include "fabric/tcp/client.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/pause.h"
+
+namespace farside::fabric::tcp {
+namespace {
+
+using Outcome = Transport::Outcome;
+
+// How often to look for an answer before sleeping: while the answers come soon, long enough for one to come; else hardly.
+constexpr uint32_t kMostSpins = 256;
+constexpr uint32_t kFewestSpins = 4;
+// How often busy polling looks at the clock for nodes that are silent.
+constexpr uint32_t kPollsPerLook = 1024;
+// The longest sleep, so that clocks other than the machine's are looked at too.
+constexpr Nanos kLongestSleep = std::chrono::milliseconds(100);
+constexpr Nanos kLongestSleepWithTimers = std::chrono::milliseconds(5);
+
+bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
+  return std::any_of(verbs.begin(), verbs.end(),
+                     [node](const Verb& verb) { return Index(verb.at.node) == node && Mutates(verb.kind); });
+}
+
+}  // namespace
+
+TcpClient::TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Transport> transports)
+    : Client(id), surroundings_(surroundings), parts_(transports.size()), spins_(kMostSpins) {
+  for (Transport& transport : transports) links_.emplace_back(std::move(transport));
+}
+
+TcpClient::~TcpClient() {
+  assert(awaited_ == 0 && timers_.empty() && "tasks that wait for a client must not outlive it");
+}
+
+// ---- posting -----------------------------------------------------------------------------------------
+
+bool TcpClient::Start(Trip& trip) {
+  if (broken_.has_value()) {
+    trip.Fail(*broken_);
+    return true;
+  }
+  if (std::optional<Error> error = Plan(trip.verbs)) {
+    trip.Fail(std::move(*error));
+    return true;
+  }
+  Post(trip.verbs, &trip);
+  if (!polling_ && concurrency() <= 1) FlushAll();
+  return false;
+}
+
+void TcpClient::Detach(Order, std::span<const Verb> verbs) {
+  if (broken_.has_value() || Plan(verbs)) return;  // like every error of verbs nobody waits for
+  Post(verbs, nullptr);
+  if (!polling_ && !SomebodyWillPoll()) FlushAll();
+}
+
+void TcpClient::Abandon(Trip& trip) noexcept {
+  Flight& flight = flights_[reinterpret_cast<uintptr_t>(trip.backend_data)];
+  assert(flight.trip == &trip);
+  // What it may have changed is not looked up in its verbs any more.
+  flight.trip = nullptr;
+  --awaited_;
+  ++unawaited_;
+  if (!polling_ && !SomebodyWillPoll()) FlushAll();
+}
+
+// Checks the verbs, and adds up what goes to each node.
+std::optional<Error> TcpClient::Plan(std::span<const Verb> verbs) {
+  if (std::optional<Error> error = CheckBounds(verbs, surroundings_.region_bytes)) return error;
+  assert(verbs.size() <= kMaxVerbsPerTrip);
+  for (const uint16_t node : nodes_) parts_[node] = Part{};
+  nodes_.clear();
+  for (const Verb& verb : verbs) {
+    Part& part = parts_[Index(verb.at.node)];
+    if (part.verbs++ == 0) nodes_.push_back(Index(verb.at.node));
+    part.body_bytes += wire::EncodedBytes(verb);
+    part.answer_bytes += wire::AnswerBytes(verb);
+    if (part.body_bytes > wire::kMaxBodyBytes || part.answer_bytes > wire::kMaxBodyBytes) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("a trip to {} would move more than {} MiB; split it",
+                      surroundings_.endpoints[Index(verb.at.node)].ToString(), wire::kMaxBodyBytes >> 20));
+    }
+  }
+  return std::nullopt;
+}
+
+void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
+  const uint32_t index = NewFlight();
+  Flight& flight = flights_[index];
+  flight.trip = trip;
+  flight.frames = static_cast<uint32_t>(nodes_.size());
+  flight.in_parts = nodes_.size() > 1;
+  if (trip != nullptr) {
+    trip->backend_data = reinterpret_cast<void*>(uintptr_t{index});  // NOLINT: never followed
+    ++awaited_;
+  } else {
+    ++unawaited_;
+  }
+  for (const uint16_t node : nodes_) EncodePart(verbs, node, index);
+}
+
+void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight) {
+  const Part& part = parts_[node];
+  std::byte* to = links_[node].QueueFrame(sizeof(wire::FrameHeader) + part.body_bytes, flight);
+  wire::FrameHeader header;
+  header.body_bytes = static_cast<uint32_t>(part.body_bytes);
+  header.verbs = part.verbs;
+  to = wire::Store(header, to);
+  for (const Verb& verb : verbs) {
+    if (Index(verb.at.node) == node) to = wire::EncodeVerb(verb, to);
+  }
+  ++frames_;
+}
+
+uint32_t TcpClient::NewFlight() {
+  if (free_flights_.empty()) {
+    flights_.emplace_back();
+    return static_cast<uint32_t>(flights_.size() - 1);
+  }
+  const uint32_t index = free_flights_.back();
+  free_flights_.pop_back();
+  return index;
+}
+
+void TcpClient::FlushAll() {
+  for (Link& link : links_) {
+    if (link.has_unsent()) link.Flush();
+  }
+}
+
+// ---- polling -----------------------------------------------------------------------------------------
+
+bool TcpClient::Poll() {
+  if (frames_ == 0 && timers_.empty()) return false;
+  polling_ = true;
+  FlushAll();
+  bool progress = ReceiveAll();
+  if (!timers_.empty()) progress |= ResumeDueTimers();
+  if (++polls_since_look_ >= kPollsPerLook) {
+    polls_since_look_ = 0;
+    CheckSilence();
+  }
+  if (!progress) Wait();
+  FlushAll();
+  polling_ = false;
+  return true;
+}
+
+bool TcpClient::ReceiveAll() {
+  bool progress = false;
+  for (uint16_t node = 0; node < links_.size(); ++node) {
+    if (!links_[node].waiting().empty()) progress |= Receive(node);
+  }
+  return progress;
+}
+
+bool TcpClient::Receive(uint16_t node) {
+  Link& link = links_[node];
+  switch (link.Receive()) {
+    case Outcome::kMoved: Deliver(node); return true;
+    case Outcome::kEnd: BreakByLoss(node, "the node closed the connection"); return true;
+    case Outcome::kBroken: BreakByLoss(node, link.transport().failure()); return true;
+    case Outcome::kWantRead:
+    case Outcome::kWantWrite: break;
+  }
+  return false;
+}
+
+bool TcpClient::ResumeDueTimers() {
+  const Nanos now = Now();
+  bool resumed = false;
+  // One round: a coroutine may pause for no time at all, again and again.
+  for (size_t round = timers_.size(); round > 0; --round) {
+    Timer* const due = timers_.PopDue(now);
+    if (due == nullptr) break;
+    due->waiter.resume();
+    resumed = true;
+  }
+  return resumed;
+}
+
+void TcpClient::Wait() {
+  if (frames_ != 0) {
+    if (Spin()) return;
+    CheckSilence();
+  }
+  Sleep();
+}
+
+bool TcpClient::Spin() {
+  for (uint32_t spin = 0; spin < spins_; ++spin) {
+    if (ReceiveAll()) {
+      spins_ = std::min(kMostSpins, spins_ * 2);
+      return true;
+    }
+    PauseProcessor();
+  }
+  spins_ = std::max(kFewestSpins, spins_ / 2);
+  return false;
+}
+
+void TcpClient::Sleep() {
+  if (frames_ == 0 && timers_.empty()) return;
+  constexpr size_t kFew = 16;
+  std::array<pollfd, kFew> few;
+  std::vector<pollfd> many(links_.size() > kFew ? links_.size() : 0);
+  pollfd* const waiting = many.empty() ? few.data() : many.data();
+  nfds_t count = 0;
+  for (Link& link : links_) {
+    if (!link.open() || link.waiting().empty()) continue;
+    const auto events = static_cast<short>(link.has_unsent() ? POLLIN | POLLOUT : POLLIN);
+    waiting[count++] = {.fd = link.transport().fd(), .events = events, .revents = 0};
+  }
+  Nanos most = kLongestSleep;
+  if (!timers_.empty()) most = std::clamp(timers_.first_due() - Now(), Nanos(0), kLongestSleepWithTimers);
+  const timespec timeout{.tv_sec = 0, .tv_nsec = most.count()};
+  ppoll(waiting, count, &timeout, nullptr);
+}
+
+void TcpClient::CheckSilence() {
+  for (uint16_t node = 0; node < links_.size(); ++node) {
+    Link& link = links_[node];
+    if (link.waiting().empty()) continue;
+    const Nanos now = Now();
+    std::optional<Nanos>& since = link.silent_since();
+    if (!since.has_value()) since = now;
+    if (now - *since < surroundings_.answer_timeout) continue;
+    BreakByLoss(node,
+                fmt::format("the node did not answer for {} ms",
+                            std::chrono::duration_cast<std::chrono::milliseconds>(now - *since).count()));
+  }
+}
+
+// ---- answers -----------------------------------------------------------------------------------------
+
+void TcpClient::Deliver(uint16_t node) {
+  Link& link = links_[node];
+  while (link.open()) {
+    const std::span<const std::byte> bytes = link.in().bytes();
+    if (bytes.size() < sizeof(wire::ReplyHeader)) return;
+    const auto header = wire::Load<wire::ReplyHeader>(bytes.data());
+    if (wire::CheckHeader(header) != nullptr) return BreakByLoss(node, "the node sent what makes no sense");
+    const size_t total = sizeof(header) + header.body_bytes;
+    if (bytes.size() < total) return;
+    const std::span<const std::byte> body = bytes.subspan(sizeof(header), header.body_bytes);
+    if (header.kind == wire::ReplyKind::kGoodbye) {
+      const std::string message(reinterpret_cast<const char*>(body.data()), body.size());
+      return BreakByGoodbye(node, *wire::CodeOf(header.status), message);
+    }
+    if (link.waiting().empty()) return BreakByLoss(node, "the node answered what nobody had asked");
+    const Link::Waiting frame = link.waiting().Pop();
+    --frames_;
+    Answer(node, frame, header, body);
+    if (broken_.has_value() && link.waiting().empty()) link.Close();  // so that its node knows, too
+  }
+}
+
+void TcpClient::Answer(uint16_t node, const Link::Waiting& frame, const wire::ReplyHeader& header,
+                       std::span<const std::byte> body) {
+  Flight& flight = flights_[frame.flight];
+  --flight.frames;
+  bool fits = true;
+  if (header.kind == wire::ReplyKind::kError) {
+    flight.error.emplace(*wire::CodeOf(header.status),
+                         std::string(reinterpret_cast<const char*>(body.data()), body.size()));
+  } else if (flight.trip != nullptr) {
+    fits = wire::DecodeAnswers(flight.trip->verbs, NodeId{node}, body);
+    if (flight.in_parts || !fits) flight.changed |= PartMutates(flight.trip->verbs, node);
+  }
+  flight.lost |= !fits;
+  links_[node].ConsumeIn(sizeof(header) + header.body_bytes);
+  if (!fits) {
+    if (!broken_.has_value())
+      broken_ = Error(ErrorCode::kUnavailable, "a node answered something else than was asked");
+  }
+  if (flight.frames == 0) Finish(frame.flight);
+  if (!fits) BreakByLoss(node, "the node answered something else than was asked");
+}
+
+void TcpClient::Lose(uint16_t node, const Link::Waiting& frame, bool maybe_executed) {
+  Flight& flight = flights_[frame.flight];
+  --flight.frames;
+  flight.lost = true;
+  if (flight.trip != nullptr && maybe_executed) flight.changed |= PartMutates(flight.trip->verbs, node);
+  if (flight.frames == 0) Finish(frame.flight);
+}
+
+void TcpClient::Finish(uint32_t index) {
+  Flight& flight = flights_[index];
+  Trip* const trip = flight.trip;
+  if (trip == nullptr) {
+    --unawaited_;
+  } else {
+    --awaited_;
+    if (flight.lost || flight.error.has_value()) {
+      trip->Fail(ErrorOf(flight));
+    } else {
+      trip->Succeed();
+    }
+  }
+  flight = Flight{};
+  free_flights_.push_back(index);
+  if (trip != nullptr) trip->Resume();
+}
+
+Error TcpClient::ErrorOf(Flight& flight) const {
+  if (flight.lost) {
+    if (flight.changed) return LostCompletion(flight.trip->verbs, broken_->message());
+    return *broken_;
+  }
+  if (flight.changed && flight.error->code() != ErrorCode::kOutcomeUnknown) {
+    return LostCompletion(flight.trip->verbs,
+                          fmt::format("one of several nodes refused ({})", flight.error->message()));
+  }
+  return std::move(*flight.error);
+}
+
+// ---- breaking ----------------------------------------------------------------------------------------
+
+void TcpClient::BreakByLoss(uint16_t node, std::string_view why) {
+  Break(node,
+        Error(ErrorCode::kUnavailable, fmt::format("the connection to {} was lost: {}; connect again",
+                                                   surroundings_.endpoints[node].ToString(), why)),
+        /*said_goodbye=*/false);
+}
+
+void TcpClient::BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view message) {
+  const std::string address = surroundings_.endpoints[node].ToString();
+  if (code == ErrorCode::kFenced) {
+    return Break(
+        node,
+        Error(code,
+              fmt::format("client {} was fenced at {}: somebody took it for dead and cut it off; connect "
+                          "again as a new client",
+                          Number(id()), address)),
+        /*said_goodbye=*/true);
+  }
+  Break(node,
+        Error(ErrorCode::kUnavailable, fmt::format("{} said goodbye: {}; connect again", address, message)),
+        /*said_goodbye=*/true);
+}
+
+void TcpClient::Break(uint16_t node, Error reason, bool said_goodbye) {
+  if (!broken_.has_value()) broken_ = std::move(reason);
+  Link& ended = links_[node];
+  // Everything that was resumed on the way finds the client broken, so nothing is queued from here on.
+  std::vector<std::pair<uint16_t, Link::Waiting>> unsent;
+  for (uint16_t other = 0; other < links_.size(); ++other) {
+    Link& link = links_[other];
+    while (!link.waiting().empty() && !link.HasLeft(link.waiting().newest())) {
+      unsent.emplace_back(other, link.waiting().PopNewest());
+    }
+    link.DropUnsent();
+  }
+  std::vector<Link::Waiting> sent;
+  while (!ended.waiting().empty()) sent.push_back(ended.waiting().Pop());
+  frames_ -= unsent.size() + sent.size();
+  ended.Close();
+  for (Link& link : links_) {
+    if (link.waiting().empty()) link.Close();  // so that their nodes know, too
+  }
+  for (const Link::Waiting& frame : sent) Lose(node, frame, !said_goodbye);
+  for (size_t i = unsent.size(); i > 0; --i) Lose(unsent[i - 1].first, unsent[i - 1].second, false);
+}
+
+}  // namespace farside::fabric::tcp

@@ -1,0 +1,118 @@
+// A client of the tcp fabric: one connection to every node, and no thread of its own.
+//
+// Start encodes a trip into the send buffers of its nodes, one frame each; Poll hands them to the kernel with one
+// system call per node, however many they are, takes in what came, and gives out the answers. Bytes to write are copied by
+// Start, and bytes read are copied out of the receive buffer in Poll, so nothing that is in flight points into a trip.
+//
+// When a connection ends, the client is broken, and posts nothing any more. What had been sent to other nodes is still
+// waited for, so that as few outcomes as possible are unknown. Of the frames of the connection that ended, those that
+// had not left as a whole took no effect. The others did or did not, unless the node said goodbye: it answers what it
+// has executed before it does so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "fabric/client.h"
+#include "fabric/pending.h"
+#include "fabric/tcp/endpoint.h"
+#include "fabric/tcp/link.h"
+#include "fabric/tcp/transport.h"
+#include "fabric/tcp/wire.h"
+
+namespace farside::fabric::tcp {
+
+class TcpClient final : public Client {
+ public:
+  // All of it outlives the client.
+  struct Surroundings {
+    std::span<const Endpoint> endpoints;
+    std::span<const uint64_t> region_bytes;
+    const Clock* clock;
+    Nanos answer_timeout;
+  };
+  // `transports` are those of the nodes, in their order, after Welcome.
+  TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Transport> transports);
+  ~TcpClient() override;
+
+  std::span<const uint64_t> region_bytes() const override { return surroundings_.region_bytes; }
+  Nanos Now() const override { return surroundings_.clock->Now(); }
+
+  bool Start(Trip& trip) override;
+  void Abandon(Trip& trip) noexcept override;
+  void Detach(Order order, std::span<const Verb> verbs) override;
+  bool HasUnawaited() const override { return unawaited_ != 0; }
+
+  void Start(Timer& timer) override { timers_.Push(timer); }
+  void Abandon(Timer& timer) noexcept override { timers_.Remove(timer); }
+
+  bool Poll() override;
+
+ private:
+  // A trip of which some frame is not answered yet.
+  struct Flight {
+    Trip* trip = nullptr;  // null: abandoned or detached
+    uint32_t frames = 0;   // that are not answered yet
+    bool in_parts = false;
+    bool changed = false;        // some verb has changed something, or may have
+    bool lost = false;           // some frame will not be answered
+    std::optional<Error> error;  // an answer that was one
+  };
+  // What one trip sends to one node.
+  struct Part {
+    uint64_t body_bytes = 0;
+    uint64_t answer_bytes = 0;
+    uint8_t verbs = 0;
+  };
+
+  std::optional<Error> Plan(std::span<const Verb> verbs);
+  void Post(std::span<const Verb> verbs, Trip* trip);
+  void EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight);
+  uint32_t NewFlight();
+  bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
+
+  void FlushAll();
+  // The next three say whether something was resumed, or ended that nobody waited for.
+  bool ReceiveAll();
+  bool Receive(uint16_t node);
+  bool ResumeDueTimers();
+  void Wait();
+  bool Spin();
+  void Sleep();
+  void CheckSilence();
+
+  void Deliver(uint16_t node);
+  void Answer(uint16_t node, const Link::Waiting& frame, const wire::ReplyHeader& header,
+              std::span<const std::byte> body);
+  // A frame that will not be answered.
+  void Lose(uint16_t node, const Link::Waiting& frame, bool maybe_executed);
+  void Finish(uint32_t flight);
+  Error ErrorOf(Flight& flight) const;
+
+  // Ends a connection and with it the client. `said_goodbye`: what was not answered was not executed.
+  void Break(uint16_t node, Error reason, bool said_goodbye);
+  void BreakByLoss(uint16_t node, std::string_view why);
+  void BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view message);
+
+  const Surroundings surroundings_;
+  std::vector<Link> links_;
+  std::vector<Flight> flights_;
+  std::vector<uint32_t> free_flights_;
+  std::vector<Part> parts_;      // of the trip being posted, by node
+  std::vector<uint16_t> nodes_;  // those that have one
+  size_t frames_ = 0;            // that are not answered yet
+  size_t awaited_ = 0;           // flights with a trip
+  size_t unawaited_ = 0;         // and without
+  TimerList timers_;
+  std::optional<Error> broken_;  // of every trip from now on
+  bool polling_ = false;
+  uint32_t spins_;                 // how often to look before sleeping
+  uint32_t polls_since_look_ = 0;  // at the clock
+};
+
+}  // namespace farside::fabric::tcp

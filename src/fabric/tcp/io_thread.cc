@@ -1,0 +1,226 @@
+#include "fabric/tcp/io_thread.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/pause.h"
+
+namespace farside::fabric::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kEvents = 64;
+// Requests that follow each other within this time are looked for without sleeping, for this time.
+constexpr Nanos kSpinFor = 50us;
+// How often connections that should hurry are looked at.
+constexpr Nanos kLookEvery = 250ms;
+// How long to accept nobody when there are no descriptors left.
+constexpr Nanos kAcceptPause = 200ms;
+constexpr int kAcceptMost = 64;  // at once
+// Sockets beyond the limit of clients, for those who are to be told of it, look only, or are leaving.
+constexpr size_t kSpareConnections = 256;
+
+Error Failed(std::string_view what) {
+  return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", what, ErrnoText(errno)));
+}
+
+}  // namespace
+
+Status IoThread::Open() {
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid() || mailbox_->bell() < 0) return Failed("a thread of the server has no descriptors");
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailbox_->bell(), &event) != 0) return Failed("epoll_ctl");
+  return OkStatus();
+}
+
+Status IoThread::Accept(FileDescriptor listener, std::vector<std::shared_ptr<Mailbox>> all) {
+  listener_ = std::move(listener);
+  all_ = std::move(all);
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) return Failed("epoll_ctl");
+  accepting_ = true;
+  return OkStatus();
+}
+
+void IoThread::Run() {
+  std::array<epoll_event, kEvents> events;
+  while (!stopping_) {
+    int timeout = -1;
+    if (spinning_ || !again_.empty()) {
+      timeout = 0;
+    } else if (hurrying_ != 0 || (listener_.valid() && !accepting_)) {
+      timeout = 100;
+    }
+    const int ready = epoll_wait(epoll_.get(), events.data(), kEvents, timeout);
+    bool letters = false;
+    bool traffic = false;
+    std::swap(again_, now_);
+    for (int i = 0; i < ready; ++i) {
+      if (events[i].data.ptr == nullptr) {
+        letters = true;
+      } else if (events[i].data.ptr == this) {
+        AcceptSome();
+      } else {
+        Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
+        Settle(connection, connection.Advance(frame_));
+        traffic = true;
+      }
+    }
+    for (const std::shared_ptr<Connection>& connection : now_) {
+      if (connection->state() != Connection::State::kClosed) Settle(*connection, connection->Advance(frame_));
+    }
+    now_.clear();
+    if (letters) ReadLetters();
+
+    const Nanos now = server_.clock.Now();
+    if (traffic) {
+      spinning_ = now - last_traffic_ < kSpinFor;
+      last_traffic_ = now;
+    } else if (spinning_) {
+      spinning_ = now - last_traffic_ < kSpinFor;
+      PauseProcessor();
+    }
+    if (now - last_look_ >= kLookEvery) CheckDeadlines();
+  }
+  StopAll();
+}
+
+void IoThread::Settle(Connection& connection, bool again) {
+  if (connection.state() == Connection::State::kClosed) {
+    connections_.erase(&connection);
+    return;
+  }
+  const uint32_t interest = connection.Interest();
+  if (interest != connection.registered_interest) {
+    epoll_event event{.events = interest, .data = {.ptr = &connection}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
+    connection.registered_interest = interest;
+  }
+  if (connection.hurries()) hurrying_ = std::max<size_t>(hurrying_, 1);
+  if (again) again_.push_back(connection.shared_from_this());
+}
+
+void IoThread::ReadLetters() {
+  mailbox_->TakeAll(letters_);
+  for (const Letter& letter : letters_) {
+    if (letter.kind == LetterKind::kStop) {
+      stopping_ = true;
+      continue;
+    }
+    Connection& connection = *letter.connection;
+    switch (letter.kind) {
+      case LetterKind::kArrived: Adopt(letter.connection); break;
+      case LetterKind::kCutOff: connection.OnCutOff(); break;
+      case LetterKind::kFenceDone: connection.OnFenceDone(); break;
+      case LetterKind::kStop: break;
+    }
+    // It may be gone already; a letter may be late.
+    if (connections_.contains(&connection)) Settle(connection, connection.Advance(frame_));
+  }
+  letters_.clear();
+}
+
+void IoThread::Adopt(const std::shared_ptr<Connection>& connection) {
+  const uint32_t interest = connection->Interest();
+  epoll_event event{.events = interest, .data = {.ptr = connection.get()}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd(), &event) != 0) {
+    server_.log.Error("tcp: a connection cannot be served: {}", ErrnoText(errno));
+    return connection->Close();
+  }
+  connection->registered_interest = interest;
+  connections_.emplace(connection.get(), connection);
+}
+
+// ---- accepting ---------------------------------------------------------------------------------------
+
+void IoThread::AcceptSome() {
+  for (int i = 0; i < kAcceptMost; ++i) {
+    SocketAddress peer;
+    peer.bytes = sizeof(peer.storage);
+    FileDescriptor socket(accept4(listener_.get(), peer.get(), &peer.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.valid()) {
+      Deal(std::move(socket), peer);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return PauseAccepting(errno);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return;
+    }
+    // Else it was the connection that failed, before it was accepted: on to the next.
+  }
+}
+
+void IoThread::PauseAccepting(int error) {
+  server_.log.Error("tcp: nobody can connect for now: {}; raise the limit of open files (ulimit -n)",
+                    ErrnoText(error));
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  accepting_ = false;
+  accept_again_ = server_.clock.Now() + kAcceptPause;
+}
+
+void IoThread::Deal(FileDescriptor socket, const SocketAddress& peer) {
+  const std::string name = peer.ToString();
+  if (server_.open.fetch_add(1) >= server_.options.max_connections + kSpareConnections) {
+    server_.open.fetch_sub(1);
+    server_.log.Warn("tcp: {} was refused: there are too many connections", name);
+    return;
+  }
+  const int on = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  const int fd = socket.get();
+  Transport transport(std::move(socket), server_.tls.has_value() ? server_.tls->Accept(fd) : nullptr);
+  if (server_.tls.has_value() && !transport.secure()) {
+    server_.open.fetch_sub(1);
+    server_.log.Error("tcp: {} was refused: OpenSSL has no memory for it", name);
+    return;
+  }
+  const std::shared_ptr<Mailbox>& mailbox = all_[next_++ % all_.size()];
+  mailbox->Send(
+      {LetterKind::kArrived, std::make_shared<Connection>(std::move(transport), name, server_, mailbox)});
+}
+
+// ---- time and the end --------------------------------------------------------------------------------
+
+void IoThread::CheckDeadlines() {
+  const Nanos now = server_.clock.Now();
+  last_look_ = now;
+  if (listener_.valid() && !accepting_ && now >= accept_again_) {
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
+    accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0;
+  }
+  if (hurrying_ == 0) return;
+  hurrying_ = 0;
+  std::vector<Connection*> late;
+  for (const auto& [connection, owner] : connections_) {
+    if (!connection->hurries()) continue;
+    ++hurrying_;
+    if (now >= connection->deadline()) late.push_back(connection);
+  }
+  for (Connection* connection : late) {
+    connection->OnDeadline();
+    Settle(*connection, false);
+  }
+}
+
+void IoThread::StopAll() {
+  listener_.Close();
+  for (const auto& [connection, owner] : connections_) connection->OnStop();
+  connections_.clear();
+  again_.clear();
+  for (const Letter& letter : mailbox_->Close()) {
+    if (letter.kind == LetterKind::kArrived) letter.connection->Close();
+  }
+}
+
+}  // namespace farside::fabric::tcp

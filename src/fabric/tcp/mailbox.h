@@ -1,0 +1,73 @@
+// Letters from any thread to a thread that serves connections, about one of them.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fabric/tcp/endpoint.h"
+
+namespace farside::fabric::tcp {
+
+class Connection;
+
+enum class LetterKind : uint8_t {
+  kArrived,    // it is yours from now on
+  kCutOff,     // it was fenced
+  kFenceDone,  // the fence that it asked for has completed
+  kStop,       // end; about no connection
+};
+struct Letter {
+  LetterKind kind;
+  std::shared_ptr<Connection> connection;
+};
+
+// Kept by whoever may write to it, so it may outlive its thread.
+class Mailbox {
+ public:
+  Mailbox() : bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+  // Can be read when there are letters; invalid if there are no descriptors left.
+  int bell() const { return bell_.get(); }
+
+  // Safe from any thread. Letters to a thread that has ended are lost.
+  void Send(Letter letter) {
+    const std::scoped_lock lock(mutex_);
+    if (closed_) return;
+    letters_.push_back(std::move(letter));
+    if (letters_.size() == 1) Ring();
+  }
+  // By the thread. All that came, in the order in which it came.
+  void TakeAll(std::vector<Letter>& into) {
+    into.clear();
+    const std::scoped_lock lock(mutex_);
+    if (letters_.empty()) return;
+    std::swap(into, letters_);
+    uint64_t rings = 0;
+    if (read(bell_.get(), &rings, sizeof(rings)) < 0) return;  // nobody had rung
+  }
+  // By the thread, at its end. Returns the letters that it has not read.
+  std::vector<Letter> Close() {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    return std::exchange(letters_, {});
+  }
+
+ private:
+  void Ring() {
+    const uint64_t once = 1;
+    if (write(bell_.get(), &once, sizeof(once)) < 0) return;  // it has been rung often enough
+  }
+
+  const FileDescriptor bell_;
+  std::mutex mutex_;
+  std::vector<Letter> letters_;
+  bool closed_ = false;
+};
+
+}  // namespace farside::fabric::tcp

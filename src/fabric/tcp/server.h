@@ -1,0 +1,84 @@
+// Serves a memory node over TCP: the other end of TcpFabric.
+//
+// A few threads, each with its share of the connections and a loop over epoll. While requests follow each other closely, a
+// thread looks for the next one without sleeping; otherwise it costs nothing.
+//
+// Why a FENCE is final (node/1 in fabric/memory/served_node.h): only the connection's own thread executes its frames, and
+// it does so inside the connection's gate (fabric/memory/gate.h). CutOff closes the gate, and the victim is still once no
+// turn is open. From then on every frame of it, received or not, finds the gate closed and is thrown away. Its id is
+// remembered by the node, which does not admit it again. Frames of READs alone do not enter the gate, as they take no
+// effect; they look at it. A thread leaves the gate of its connection before it asks for a fence (gate/2), and goes on
+// with other connections until the fence is done.
+//
+// What the fenced client hears: answers of all that was executed, then a goodbye.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fabric/address.h"
+#include "fabric/memory/served_node.h"
+#include "fabric/tcp/tls.h"
+#include "fabric/tcp/wire.h"
+#include "fabric/verb.h"
+#include "farside/result.h"
+
+namespace farside::fabric::tcp {
+
+// Whether a client that may only read may execute this verb all the same. Called from threads of the server.
+using WriteGuard = std::function<bool(ClientId client, const Verb& verb)>;
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // a name or an address of this machine
+  uint16_t port = 0;               // 0: any that is free
+  std::optional<ServerTls> tls;    // without, only clients of this machine are served
+  bool insecure = false;           // plain text for everybody
+  // What clients without TLS may do. With it, those whose certificate has OU=read-only may only read.
+  wire::Access plain_access = wire::Access::kReadWrite;
+  WriteGuard write_guard;  // none: readers change nothing
+
+  size_t threads = 0;  // 0: as many as there are processors, but at most 4
+  size_t max_connections = 4096;
+  Nanos greeting_timeout = std::chrono::seconds(10);  // to come in, and to leave
+
+  // For tests: asked after a frame was executed; true closes the connection instead of answering.
+  std::function<bool(std::span<const Verb> verbs)> loses_answer;
+};
+
+class IoThread;
+struct ServerState;
+
+class Server {
+ public:
+  // `node` and `log` must outlive the server.
+  static Result<std::unique_ptr<Server>> Listen(memory::ServedNode& node, const ServerOptions& options,
+                                                Logger& log);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  uint16_t port() const { return port_; }
+  // Sockets that are open, also of those that have not come in yet or are leaving.
+  size_t connections() const;
+
+  // Says goodbye to all clients and ends. Frames that were executed are answered. Once; the destructor does it too.
+  void Stop();
+
+ private:
+  Server();
+
+  std::unique_ptr<ServerState> state_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace farside::fabric::tcp
