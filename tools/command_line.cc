@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include "base/bytes.h"
 #include "store/engines.h"
 #include "tools/command_options.h"
+#include "tools/record_command_line.h"
 #include "tools/serve_options.h"
 #include "tools/version.h"
 
@@ -272,19 +276,26 @@ class Parser {
 
     bench_app_ = AddBench(app_, bench_);
     check_app_ = AddCheck(app_, check_, with_mutants);
+    Offer(AddDel(app_, del_), [this] { return del_; });
     demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
     demo_app_->footer(kDemoFooter);
     doctor_app_ = app_.add_subcommand("doctor", "Say what this machine can do, and how it could do more");
     doctor_app_->footer(kDoctorFooter);
     AddFlag(*doctor_app_, "--json", doctor_.json, "Print one JSON object");
+    Offer(AddExport(app_, export_), [this] { return export_; });
     fsck_app_ = AddFsck(app_, fsck_);
+    Offer(AddGet(app_, get_), [this] { return get_; });
     help_app_ = app_.add_subcommand("help", "Print the help of a command");
     help_app_->add_option("COMMAND", help_topic_, "The command; without one, this program")
         ->option_text(" ")
         ->expected(0, 2);
     help_app_->footer("Example:\n  farside help check");
+    Offer(AddImport(app_, import_), [this] { return UnlessBad(import_, ProblemOfMaking(import_)); });
     paper_app_ = AddPaper(app_, paper_);
-    serve_app_ = AddServe(app_, serve_);
+    Offer(AddPut(app_, put_), [this] { return UnlessBad(put_, ProblemOfMaking(put_)); });
+    Offer(AddScan(app_, scan_), [this] { return scan_; });
+    Offer(AddServe(app_, serve_), [this] { return serve_; });
+    Offer(AddStatus(app_, status_), [this] { return status_; });
     AddTable();
     for (CLI::App* command : app_.get_subcommands({})) command->group("Commands");
   }
@@ -310,6 +321,15 @@ class Parser {
   }
 
  private:
+  // What a command that was chosen becomes.
+  void Offer(const CLI::App* command, std::function<CommandLine()> interpret) {
+    offered_[command] = std::move(interpret);
+  }
+  CommandLine UnlessBad(CommandLine command, std::string problem) const {
+    if (!problem.empty()) return Bad(std::move(problem));
+    return command;
+  }
+
   void AddTable() {
     table_app_ = app_.add_subcommand("table", "Make, list, show and drop the tables of a pool");
     table_app_->footer(kTableFooter);
@@ -343,16 +363,17 @@ class Parser {
 
   CommandLine Interpret() const {
     const CLI::App* chosen = &Chosen();
-    const std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
+    std::vector<std::string> extras = app_.remaining(/*recurse=*/true);
+    std::erase(extras, "--");  // stands before operands that begin with a dash
     if (!extras.empty()) return Bad(Unexpected(*chosen, extras.front()));
     if (chosen == &app_) return NothingAsked{app_.help()};
+    if (const auto offered = offered_.find(chosen); offered != offered_.end()) return offered->second();
     if (chosen == bench_app_) return InterpretBench();
     if (chosen == check_app_) return InterpretCheck();
     if (chosen == doctor_app_) return doctor_;
     if (chosen == demo_app_) return demo_;
     if (chosen == fsck_app_) return fsck_;
     if (chosen == paper_app_) return paper_;
-    if (chosen == serve_app_) return serve_;
     if (chosen == table_app_) return NothingAsked{table_app_->help("farside")};
     if (chosen == create_app_) return InterpretCreate();
     if (chosen == list_app_) return list_;
@@ -404,18 +425,25 @@ class Parser {
   CLI::App* help_app_ = nullptr;
   CLI::App* fsck_app_ = nullptr;
   CLI::App* paper_app_ = nullptr;
-  CLI::App* serve_app_ = nullptr;
   CLI::App* table_app_ = nullptr;
   CLI::App* create_app_ = nullptr;
   CLI::App* list_app_ = nullptr;
   CLI::App* show_app_ = nullptr;
   CLI::App* drop_app_ = nullptr;
+  std::map<const CLI::App*, std::function<CommandLine()>> offered_;
   BenchCommand bench_;
   CheckCommand check_;
+  DelCommand del_;
   DemoCommand demo_;
   DoctorCommand doctor_;
+  ExportCommand export_;
   FsckCommand fsck_;
+  GetCommand get_;
+  ImportCommand import_;
   PaperCommand paper_;
+  PutCommand put_;
+  ScanCommand scan_;
+  StatusCommand status_;
   ServeCommand serve_;
   TableCommand create_;
   TableCommand list_;

@@ -8,9 +8,14 @@
 #include "tools/check.h"
 #include "tools/demo.h"
 #include "tools/doctor.h"
+#include "tools/export.h"
 #include "tools/fsck.h"
+#include "tools/import.h"
+#include "tools/one_record.h"
 #include "tools/paper.h"
+#include "tools/scan.h"
 #include "tools/serve.h"
+#include "tools/status.h"
 #include "tools/table.h"
 
 namespace farside::tools {
@@ -30,8 +35,10 @@ struct BadUsage {
   std::string why;
 };
 
-using CommandLine = std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DoctorCommand,
-                                 DemoCommand, FsckCommand, PaperCommand, ServeCommand, TableCommand>;
+using CommandLine =
+    std::variant<Answer, NothingAsked, BadUsage, BenchCommand, CheckCommand, DelCommand, DoctorCommand,
+                 DemoCommand, ExportCommand, FsckCommand, GetCommand, ImportCommand, PaperCommand, PutCommand,
+                 ScanCommand, ServeCommand, StatusCommand, TableCommand>;
 
 // `with_mutants` adds the option --mutant, for the test binary.
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants);

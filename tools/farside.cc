@@ -1,6 +1,7 @@
 #include "tools/farside.h"
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <variant>
 
@@ -39,6 +40,13 @@ ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
   if (const auto* demo = std::get_if<DemoCommand>(&line)) return Demo(*demo);
   if (const auto* fsck = std::get_if<FsckCommand>(&line)) return Fsck(*fsck);
   if (const auto* paper = std::get_if<PaperCommand>(&line)) return Paper(*paper);
+  if (const auto* put = std::get_if<PutCommand>(&line)) return Put(*put);
+  if (const auto* get = std::get_if<GetCommand>(&line)) return Get(*get);
+  if (const auto* del = std::get_if<DelCommand>(&line)) return Del(*del);
+  if (const auto* scan = std::get_if<ScanCommand>(&line)) return Scan(*scan);
+  if (const auto* from = std::get_if<ImportCommand>(&line)) return Import(*from);
+  if (const auto* to = std::get_if<ExportCommand>(&line)) return Export(*to);
+  if (const auto* status = std::get_if<StatusCommand>(&line)) return PrintStatus(*status);
   if (const auto* serve = std::get_if<ServeCommand>(&line)) return Serve(*serve);
   if (const auto* table = std::get_if<TableCommand>(&line)) return Table(*table);
   const auto& check = std::get<CheckCommand>(line);
@@ -48,6 +56,8 @@ ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
 }  // namespace
 
 int Farside(int argc, const char* const* argv, const MutantSwitch* mutants) {
+  // Who is in a pool has to leave it, also if nobody reads its output any more.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return FinishOutput(Dispatch(ParseCommandLine(argc, argv, mutants != nullptr), mutants));
   } catch (const std::exception& failure) {  // ours throws nothing; the memory of the machine may end

@@ -1,5 +1,7 @@
-// The one file that knows the JSON library.
+// Knows the JSON library, as record_format.cc does, and nobody else.
 #include "tools/json.h"
+
+#include <chrono>
 
 #include <nlohmann/json.hpp>
 
@@ -73,6 +75,48 @@ Json ToObject(const pool::TableInfo& table) {
           {"incarnation", table.incarnation},
           {"nodes", std::move(nodes)},
           {"roots", std::move(roots)}};
+}
+
+Json ToObject(const NodeStatus& node) {
+  return {{"bytes", node.bytes},
+          {"used", node.used()},
+          {"free", node.free},
+          {"chunk_bytes", node.chunk_bytes},
+          {"damaged_chunks", node.damaged_chunks},
+          {"client_slots", node.client_slots},
+          {"table_slots", node.table_slots},
+          {"epoch", node.control.epoch},
+          {"catalog_changes", node.control.catalog_changes},
+          {"deaths", node.control.deaths}};
+}
+
+Json ToObject(const ClientStatus& client) {
+  return {{"node", client.node},
+          {"slot", client.slot},
+          {"state", Name(client.word.state())},
+          {"generation", client.word.generation()},
+          {"fabric_client", Number(client.word.fabric_client())},
+          {"epoch", client.pulse.epoch},
+          {"settled", client.pulse.settled},
+          {"heartbeat", client.pulse.heartbeat},
+          {"beats", client.beats},
+          {"silent_seconds", std::chrono::duration<double>(client.silent).count()}};
+}
+
+Json ToObject(const TableStatus& table) {
+  Json object = ToObject(table.info);
+  const bool counted = table.stats.has_value();
+  object["records"] = counted ? Json(table.stats->records) : Json(nullptr);
+  object["slots"] = counted ? Json(table.stats->slots) : Json(nullptr);
+  object["index_bytes"] = counted ? Json(table.stats->index_bytes) : Json(nullptr);
+  object["block_bytes"] = counted ? Json(table.stats->block_bytes) : Json(nullptr);
+  Json details = Json::object();
+  if (counted) {
+    for (const auto& [name, value] : table.stats->details) details[name] = value;
+  }
+  object["details"] = std::move(details);
+  object["why"] = TextOrNull(table.why);
+  return object;
 }
 
 void AddSize(const std::optional<TableSize>& size, Json& object) {
@@ -282,6 +326,21 @@ std::string PaperNamesJson() {
   Json names = Json::array();
   for (const paper::Experiment& experiment : paper::Experiments()) names.push_back(experiment.name);
   return Line({{"names", std::move(names)}});
+}
+
+std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
+  Json nodes = Json::array();
+  for (const NodeStatus& node : status.nodes) nodes.push_back(ToObject(node));
+  Json clients = Json::array();
+  for (const ClientStatus& client : status.clients) clients.push_back(ToObject(client));
+  Json tables = Json::array();
+  for (const TableStatus& table : status.tables) tables.push_back(ToObject(table));
+  return Line({{"url", command.url},
+               {"damaged", status.damaged()},
+               {"catalog_damaged", status.catalog_damaged},
+               {"nodes", std::move(nodes)},
+               {"clients", std::move(clients)},
+               {"tables", std::move(tables)}});
 }
 
 std::string ToJson(const TableList& list) {

@@ -8,6 +8,7 @@
 #include "tools/doctor.h"
 #include "tools/fsck.h"
 #include "tools/paper.h"
+#include "tools/status.h"
 #include "tools/table_report.h"
 
 namespace farside::tools {
@@ -19,6 +20,7 @@ std::string ToJson(const FsckCommand& command, const PoolReport& report);
 std::string ToJson(const PaperCommand& command, const paper::Experiment& experiment,
                    const paper::Report& report);
 std::string PaperNamesJson();
+std::string ToJson(const StatusCommand& command, const PoolStatus& status);
 std::string ToJson(const TableList& list);
 std::string ToJson(const ShownTable& table);
 std::string ToJson(const MadeTable& table);

@@ -1,5 +1,8 @@
 #include "tools/output.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,15 +13,23 @@
 
 namespace farside::tools {
 
+bool NobodyReads(int descriptor) {
+  pollfd pipe{.fd = descriptor, .events = 0, .revents = 0};
+  return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0;
+}
+
 void Print(std::string_view text) {
   static_cast<void>(
       std::fwrite(text.data(), 1, text.size(), stdout));  // stdio keeps the error until FinishOutput
 }
 
+bool OutputIsBroken() { return std::ferror(stdout) != 0; }
+
 ExitCode FinishOutput(ExitCode code) {
   const bool flushed = std::fflush(stdout) == 0;
   const int error = errno;
-  if (flushed && std::ferror(stdout) == 0) return code;
+  if (flushed && !OutputIsBroken()) return code;
+  if (NobodyReads(STDOUT_FILENO)) return kCouldNotRun;
   return CouldNotRun("farside",
                      flushed ? "the results could not be written"
                              : fmt::format("the results could not be written: {}", std::strerror(error)));

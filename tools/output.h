@@ -13,8 +13,15 @@ namespace farside::tools {
 // To stdout. A failure is remembered and reported by FinishOutput.
 void Print(std::string_view text);
 
-// The exit code of the program: `code`, unless the results could not be written.
+// Whether something could not be written, so that it makes no sense to go on.
+bool OutputIsBroken();
+
+// The exit code of the program: `code`, unless the results could not be written. If whoever read them has gone away, as
+// `head` does, nobody is told.
 ExitCode FinishOutput(ExitCode code);
+
+// Whether it is a pipe or a socket whose other end was closed.
+bool NobodyReads(int descriptor);
 
 // One line on stderr, and the exit code that goes with it. `command` is "farside" or "farside check".
 ExitCode WrongUsage(std::string_view command, std::string_view why);

@@ -1,23 +1,13 @@
 #include "tools/table_report.h"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
+#include "tools/columns.h"
 #include "tools/fsck_report.h"
 #include "tools/output.h"
 
 namespace farside::tools {
 namespace {
-
-using Cells = std::array<std::string, 4>;
-
-// Characters, not bytes, of what is UTF-8; each of them takes one column, nearly always.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
@@ -38,22 +28,11 @@ std::string TableText(const TableList& list) {
   if (list.tables.empty()) {
     return list.embedded ? fmt::format("no tables: {}\n", kLivesWithItsProcess) : "no tables\n";
   }
-  std::vector<Cells> lines = {{"TABLE", "ENGINE", "NODES", "OPTIONS"}};
+  std::vector<std::vector<std::string>> lines = {{"TABLE", "ENGINE", "NODES", "OPTIONS"}};
   for (const pool::TableInfo& table : list.tables) {
     lines.push_back({table.name, table.engine, Nodes(table), OrDash(table.options)});
   }
-  std::array<size_t, 3> widths{};
-  for (const Cells& cells : lines) {
-    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], Width(cells[i]));
-  }
-  std::string text;
-  for (const Cells& cells : lines) {
-    for (size_t i = 0; i < widths.size(); ++i) {
-      text += cells[i] + std::string(widths[i] - Width(cells[i]) + 2, ' ');
-    }
-    text += cells.back() + "\n";
-  }
-  return text;
+  return Columns(lines, "llll");
 }
 
 std::string TableText(const ShownTable& table) {

@@ -44,7 +44,7 @@ std::string Paint::Wrap(std::string_view code, std::string_view text) const {
 ProgressLine::ProgressLine(std::string title, std::string unit, uint64_t total, Nanos patience)
     : title_(std::move(title)),
       unit_(std::move(unit)),
-      total_(std::max<uint64_t>(1, total)),
+      total_(total),
       visible_(IsTerminal(STDERR_FILENO)),
       start_(clock_.Now()),
       next_(start_ + patience) {}
@@ -59,13 +59,17 @@ void ProgressLine::Show(uint64_t done) {
   const Nanos now = clock_.Now();
   if (now < next_) return;
   next_ = now + kRedraw;
-  done = std::min(done, total_);
-  const uint64_t filled = kBarColumns * done / total_;
-  const std::string text = fmt::format("{}  [{}{}] {:3}%  {} of {} {}{}", title_, std::string(filled, '#'),
-                                       std::string(kBarColumns - filled, '.'), 100 * done / total_, done,
-                                       total_, unit_, TimeLeft(now - start_, done, total_));
+  const std::string text = total_ == 0 ? fmt::format("{}  {} {}", title_, done, unit_) : Bar(done, now);
   WriteToStderr(fmt::format("\r{:{}}", text, drawn_));
   drawn_ = text.size();
+}
+
+std::string ProgressLine::Bar(uint64_t done, Nanos now) const {
+  done = std::min(done, total_);
+  const uint64_t filled = kBarColumns * done / total_;
+  return fmt::format("{}  [{}{}] {:3}%  {} of {} {}{}", title_, std::string(filled, '#'),
+                     std::string(kBarColumns - filled, '.'), 100 * done / total_, done, total_, unit_,
+                     TimeLeft(now - start_, done, total_));
 }
 
 void ProgressLines::Show(std::string_view what, uint64_t done, uint64_t total, std::string_view unit) {

@@ -32,7 +32,7 @@ class Paint {
 //
 //   checking  [###########.............]  47%  470 of 1000 seeds, 12 s left
 //
-// Nothing is shown if stderr is no terminal, nor before `patience` has passed.
+// Without a total (0), it only counts: "importing  470 records". Nothing is shown if stderr is no terminal, nor before `patience` has passed.
 class ProgressLine {
  public:
   ProgressLine(std::string title, std::string unit, uint64_t total, Nanos patience);
@@ -43,6 +43,8 @@ class ProgressLine {
   void Show(uint64_t done);
 
  private:
+  std::string Bar(uint64_t done, Nanos now) const;
+
   const std::string title_;
   const std::string unit_;
   const uint64_t total_;

@@ -14,10 +14,12 @@ for way in --help -h help; do
   run "$way"
   expect_status 0
   expect_no_err
-  for word in Usage: bench check demo doctor fsck help paper table; do expect_out "$word"; done
+  for word in Usage: bench check del demo doctor export fsck get help import paper put scan status table; do expect_out "$word"; done
 done
 
-commands=(bench check demo doctor help paper table 'table create' 'table list' 'table show' 'table drop' fsck)
+commands=(bench check demo doctor help paper table 'table create' 'table list' 'table show' 'table drop' fsck
+  put get scan export import status del)
+echo "a value" >README.md # one of the examples puts it
 for command in "${commands[@]}"; do
   read -r -a names <<<"$command"
   run help "${names[@]}"
@@ -33,8 +35,9 @@ for command in "${commands[@]}"; do
   mapfile -t examples < <(sed -n '/^Example/,$ s/^  farside //p' "$out" | sed 's/--seeds [0-9]*/--seeds 2/')
   ((${#examples[@]} > 0)) || fail "no example"
   for example in "${examples[@]}"; do
-    eval "words=($example)" # for its quotes
-    run "${words[@]}"
+    ran="farside $example"
+    eval "\"\$FARSIDE\" $example" >"$out" 2>"$err" </dev/null # for its quotes, and for files that it names
+    status=$?
     expect_status 0
   done
 done
@@ -47,7 +50,7 @@ expect_err "Usage: farside"
 
 # ---- what nobody understands
 run nosuch
-expect_error "there is no command 'nosuch'; there is: bench, check, demo, doctor, fsck, help, paper, table"
+expect_error "there is no command 'nosuch'; there is: bench, check, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, status, table"
 run --nosuch
 expect_error "there is no option '--nosuch'"
 run help nosuch
