@@ -7,6 +7,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include "bench/peers/others_load.h"
 
 namespace farside::peers {
 namespace {
@@ -150,6 +153,13 @@ class Campaign {
 
 Result<Results> RunCampaign(const std::vector<std::unique_ptr<System>>& systems,
                             const CampaignOptions& options, Interrupt& interrupt, const Progress& progress) {
+  std::vector<pid_t> ours = {::getpid()};
+  for (const std::unique_ptr<System>& system : systems) {
+    const std::optional<pid_t> daemon = system->daemon();
+    if (daemon.has_value() && std::find(ours.begin(), ours.end(), *daemon) == ours.end())
+      ours.push_back(*daemon);
+  }
+  const OthersLoad others(ours);
   Result<Results> results = Campaign(options, interrupt, progress, systems.size()).Run(systems);
   if (!results.ok()) return results;
   results->setting = ReadSetting();
@@ -157,6 +167,7 @@ Result<Results> RunCampaign(const std::vector<std::unique_ptr<System>>& systems,
   results->setting.value_size = options.value_size;
   results->setting.rounds = options.rounds;
   results->setting.seconds = options.seconds;
+  results->setting.taken_by_others = others.Share();
   return results;
 }
 

@@ -121,21 +121,28 @@ std::vector<Panel> PanelsOf(const Results& results) {
 
 class PanelDrawing {
  public:
-  PanelDrawing(const Panel& panel, const Scale& scale, double x, double y)
-      : panel_(panel), scale_(scale), x_(x + kLeft), y_(y + kTop) {}
+  PanelDrawing(const Panel& panel, const Scale& scale, size_t systems, double x, double y)
+      : panel_(panel), scale_(scale), systems_(systems), x_(x + kLeft), y_(y + kTop) {}
 
-  std::string Draw(size_t systems) {
+  std::string Draw() {
     Frame();
-    for (size_t system = 0; system < systems; ++system) Line(system);
+    for (size_t system = 0; system < systems_; ++system) Row(system);
     return std::move(svg_);
   }
 
  private:
   static constexpr double kWidth = kPanelWidth - kLeft - kRight;
   static constexpr double kHeight = kPanelHeight - kTop - kBottom;
+  static constexpr double kFilled = 0.85;  // of the width of a depth; the rest is the gap to the next one
 
+  // The middle of a depth's share of the width; and a system's place in it, in the order of the legend.
   double X(size_t cell) const {
     return x_ + kWidth * (static_cast<double>(cell) + 0.5) / static_cast<double>(panel_.cells.size());
+  }
+  double X(size_t cell, size_t system) const {
+    const double share = kWidth / static_cast<double>(panel_.cells.size());
+    const double offset = (static_cast<double>(system) + 0.5) / static_cast<double>(systems_) - 0.5;
+    return X(cell) + kFilled * share * offset;
   }
   double Y(double value) const { return y_ + kHeight * (1 - scale_.At(value)); }
 
@@ -149,6 +156,12 @@ class PanelDrawing {
                      R"(<path d="M{:.1f} {:.1f}h{:.1f}" stroke="{}" stroke-opacity="0.35"/>)", x_, y, kWidth,
                      kInk);
       svg_ += Text(x_ - 6, y + 4, "end", "", AxisNumber(power));
+      if (power == scale_.last()) continue;
+      for (const int between : {2, 5}) {
+        fmt::format_to(std::back_inserter(svg_),
+                       R"(<path d="M{:.1f} {:.1f}h{:.1f}" stroke="{}" stroke-opacity="0.15"/>)", x_,
+                       Y(between * std::pow(10, power)), kWidth, kInk);
+      }
     }
     for (size_t cell = 0; cell < panel_.cells.size(); ++cell) {
       svg_ += Text(X(cell), y_ + kHeight + 18, "middle", "", std::to_string(panel_.cells[cell]->depth));
@@ -163,30 +176,28 @@ class PanelDrawing {
     return fmt::format("{:.0f}{}", std::pow(10, power - 3 * unit), name);
   }
 
-  // The medians, joined; and from the slowest round to the fastest one.
-  void Line(size_t system) {
+  // At each depth the median, on a stem, and a line from the slowest round to the fastest one.
+  void Row(size_t system) {
     const std::string_view colour = kColours[system % kColours.size()];
-    std::string path;
-    std::string marks;
     for (size_t cell = 0; cell < panel_.cells.size(); ++cell) {
       for (const Entry& entry : panel_.cells[cell]->entries) {
         if (entry.system != system || entry.rounds.empty()) continue;
+        const double x = X(cell, system);
         const double y = Y(entry.Middle().ops_per_second);
-        fmt::format_to(std::back_inserter(path), "{}{:.1f} {:.1f}", path.empty() ? "M" : "L", X(cell), y);
-        fmt::format_to(std::back_inserter(marks),
-                       R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" stroke="{3}" stroke-width="1.5"/>)", X(cell),
+        fmt::format_to(std::back_inserter(svg_),
+                       R"(<path d="M{:.1f} {:.1f}V{:.1f}" stroke="{}" stroke-opacity="0.4"/>)", x,
+                       y_ + kHeight, y, colour);
+        fmt::format_to(std::back_inserter(svg_),
+                       R"(<path d="M{:.1f} {:.1f}V{:.1f}" stroke="{}" stroke-width="2"/>)", x,
                        Y(entry.Slowest()), Y(entry.Fastest()), colour);
-        marks += Marker(system, X(cell), y);
+        svg_ += Marker(system, x, y) + "\n";
       }
     }
-    if (path.empty()) return;
-    fmt::format_to(std::back_inserter(svg_), R"(<path d="{}" fill="none" stroke="{}" stroke-width="2"/>)",
-                   path, colour);
-    svg_ += marks + "\n";
   }
 
   const Panel& panel_;
   const Scale& scale_;
+  const size_t systems_;
   const double x_;  // of the frame
   const double y_;
   std::string svg_;
@@ -198,10 +209,8 @@ std::string Legend(const Results& results, double y) {
   for (size_t system = 0; system < results.systems.size(); ++system) {
     const double x = kLeft + static_cast<double>(system % kLegendColumns) * step;
     const double row = y + kLegendRow * static_cast<double>(system / kLegendColumns);
-    fmt::format_to(std::back_inserter(svg), R"(<path d="M{:.1f} {:.1f}h22" stroke="{}" stroke-width="2"/>)",
-                   x, row - 4, kColours[system % kColours.size()]);
-    svg += Marker(system, x + 11, row - 4);
-    svg += Text(x + 28, row, "start", "", results.systems[system].name);
+    svg += Marker(system, x + 5, row - 4);
+    svg += Text(x + 16, row, "start", "", results.systems[system].name);
   }
   return svg;
 }
@@ -236,7 +245,7 @@ std::string Chart(const Results& results) {
   for (size_t i = 0; i < panels.size(); ++i) {
     const double x = static_cast<double>(i % 2) * kPanelWidth;
     const double y = kHead + static_cast<double>(i / 2) * kPanelHeight;
-    svg += PanelDrawing(panels[i], scale, x, y).Draw(results.systems.size());
+    svg += PanelDrawing(panels[i], scale, results.systems.size(), x, y).Draw();
   }
   svg += Legend(results, panels_end + 16);
   return svg + "</svg>\n";

@@ -1,5 +1,5 @@
-// The results as a picture: throughput over depth, a panel for each operation and number of clients, a line for each
-// system. SVG, on a transparent ground and in colours that are told apart on light and on dark pages.
+// The results as a picture: throughput, a panel for each operation and number of clients, in it a group for each
+// depth, in it a mark for each system. SVG, on a transparent ground and in colours that are told apart on light and on dark pages.
 #pragma once
 
 #include <string>

@@ -16,14 +16,23 @@ Result<Interrupt> Interrupt::Watch() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   const int made = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (made < 0 || ::sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) {
+  sigset_t before;
+  if (made < 0 || ::pthread_sigmask(SIG_BLOCK, &signals, &before) != 0) {
     return Error(ErrorCode::kUnavailable, std::string("cannot watch for signals: ") + std::strerror(errno));
   }
-  return Interrupt(made);
+  return Interrupt(made, before);
 }
 
 Interrupt::~Interrupt() {
-  if (signals_ >= 0) ::close(signals_);
+  if (signals_ < 0) return;
+  // Whoever was asked to end has noticed: what is pending must not strike now, while everything is put in order.
+  if (came_) {
+    signalfd_siginfo ignored;
+    while (::read(signals_, &ignored, sizeof ignored) > 0) {
+    }
+  }
+  ::close(signals_);
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 Status Interrupt::WaitFor(Nanos time) {

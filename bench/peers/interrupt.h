@@ -2,6 +2,7 @@
 // the middle: whoever waits returns early, and everything that was started is ended on the way out.
 #pragma once
 
+#include <csignal>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,9 +12,11 @@ namespace farside::peers {
 
 class Interrupt {
  public:
-  // From now on SIGINT, SIGTERM and SIGHUP only reach this object; so call it before there are other threads.
+  // As long as it exists, SIGINT, SIGTERM and SIGHUP only reach this object; so call it before there are other threads,
+  // and let it go on the same thread.
   static Result<Interrupt> Watch();
-  Interrupt(Interrupt&& other) noexcept : signals_(std::exchange(other.signals_, -1)), came_(other.came_) {}
+  Interrupt(Interrupt&& other) noexcept
+      : signals_(std::exchange(other.signals_, -1)), before_(other.before_), came_(other.came_) {}
   Interrupt& operator=(Interrupt&&) = delete;
   ~Interrupt();
 
@@ -22,9 +25,10 @@ class Interrupt {
   bool came() const { return came_; }
 
  private:
-  explicit Interrupt(int signals) : signals_(signals) {}
+  Interrupt(int signals, const sigset_t& before) : signals_(signals), before_(before) {}
 
-  int signals_;  // a signalfd
+  int signals_;      // a signalfd; -1: moved away
+  sigset_t before_;  // the signals that this thread did not take before
   bool came_ = false;
 };
 

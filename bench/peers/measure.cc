@@ -27,7 +27,7 @@ void RunClient(Connection& connection, const RunPlan& plan, const Manner& manner
   begin.arrive_and_wait();
   const Nanos began = clock.Now();
   Nanos ended = began;
-  while (!stop.load(std::memory_order_relaxed)) {
+  do {  // one batch at least, however late this thread gets a processor
     batch.Draw(plan.operation, random, plan.records);
     const Nanos asked = clock.Now();
     if (const Status done = connection.Run(plan.operation, batch, manner); !done.ok()) {
@@ -37,7 +37,7 @@ void RunClient(Connection& connection, const RunPlan& plan, const Manner& manner
     ended = clock.Now();
     tally.latency.Record(static_cast<uint64_t>((ended - asked).count()));
     tally.operations += batch.size();
-  }
+  } while (!stop.load(std::memory_order_relaxed));
   tally.seconds = std::chrono::duration<double>(ended - began).count();
 }
 

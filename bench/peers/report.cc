@@ -12,6 +12,8 @@
 namespace farside::peers {
 namespace {
 
+constexpr double kTooMuch = 0.1;
+
 void AppendSetting(const Results& results, std::string& text) {
   const Setting& setting = results.setting;
   const auto out = std::back_inserter(text);
@@ -29,6 +31,10 @@ void AppendSetting(const Results& results, std::string& text) {
     fmt::format_to(out, ", {}", system.version);
   }
   text += '\n';
+  if (!setting.taken_by_others.has_value()) return;
+  fmt::format_to(out, "others    took {:.0f} % of the processors meanwhile{}\n",
+                 *setting.taken_by_others * 100,
+                 *setting.taken_by_others > kTooMuch ? ": too much for figures to mean anything" : "");
 }
 
 void AppendRow(const Results& results, const Cell& cell, const Entry& entry, size_t width,
@@ -110,6 +116,8 @@ std::string ReportJson(const Results& results) {
                          {"value_size", setting.value_size},
                          {"rounds", setting.rounds},
                          {"seconds", setting.seconds}};
+  json["taken_by_others"] =
+      setting.taken_by_others.has_value() ? nlohmann::json(*setting.taken_by_others) : nlohmann::json();
   json["base"] =
       results.base.has_value() ? nlohmann::json(results.systems[*results.base].name) : nlohmann::json();
   json["systems"] = nlohmann::json::array();

@@ -46,6 +46,8 @@ struct Setting {
   size_t value_size = 0;
   size_t rounds = 0;
   double seconds = 0;  // of a run
+  // What processes that have nothing to do with this took meanwhile, of all processors; absent if nobody knows.
+  std::optional<double> taken_by_others;
 };
 
 struct SystemInfo {
