@@ -25,10 +25,22 @@ class Conversation {
   // What Send will send. Append to it.
   std::string& request() { return request_; }
 
+  // All of it, with one system call unless the server is slow to read. Servers answer while they read, and stop reading
+  // when nobody takes the answers; so this takes them where it would have to wait.
   Status Send() {
-    Status sent = stream_.Send(request_);
+    std::string_view rest = request_;
+    while (true) {
+      const Result<size_t> sent = stream_.Send(rest);
+      if (!sent.ok()) return sent.error();
+      rest.remove_prefix(*sent);
+      if (rest.empty()) break;
+      const Result<bool> answered = stream_.AwaitEither();
+      if (!answered.ok()) return answered.error();
+      if (!*answered) continue;
+      if (Status filled = inbox_.Fill(stream_, Wait::kBlock); !filled.ok()) return filled;
+    }
     request_.clear();
-    return sent;
+    return OkStatus();
   }
 
   // Views in the answer hold until the next call.

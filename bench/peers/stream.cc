@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -67,8 +68,7 @@ Result<Stream> Stream::Connect(const Endpoint& endpoint) {
   if (made < 0) return SocketError("cannot connect to " + endpoint.ToString(), errno);
   Stream stream(made);
   const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
-  if (::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
-      ::setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) {
+  if (::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0) {
     return SocketError("cannot set a timeout", errno);
   }
   return stream;
@@ -78,14 +78,24 @@ Stream::~Stream() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-Status Stream::Send(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return SocketError("cannot send", errno);
-    bytes.remove_prefix(static_cast<size_t>(sent));
+Result<size_t> Stream::Send(std::string_view bytes) {
+  while (true) {
+    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<size_t>(sent);
+    if (errno == EAGAIN) return size_t{0};
+    if (errno != EINTR) return SocketError("cannot send", errno);
   }
-  return OkStatus();
+}
+
+Result<bool> Stream::AwaitEither() {
+  pollfd watched{.fd = socket_, .events = POLLIN | POLLOUT, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&watched, 1, kPatienceSeconds * 1000);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) errno = ETIMEDOUT;
+  if (ready <= 0) return SocketError("cannot send", errno);
+  return (watched.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
 }
 
 Result<size_t> Stream::Receive(char* to, size_t room, Wait wait) {

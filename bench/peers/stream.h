@@ -28,8 +28,10 @@ class Stream {
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
-  // All of it, with one system call unless the kernel takes it in pieces.
-  Status Send(std::string_view bytes);
+  // As much as the kernel takes at once, which is all of it unless the server is slow to read. Waits for nothing.
+  Result<size_t> Send(std::string_view bytes);
+  // Waits until there is something to receive, or room to send. True: there is something to receive.
+  Result<bool> AwaitEither();
   // At least one byte, and as many as are there. kUnavailable if nothing comes for kPatience, or the server hangs up.
   Result<size_t> Receive(char* to, size_t room, Wait wait);
 
