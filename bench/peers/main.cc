@@ -53,9 +53,9 @@ Status RunIdle(const PeersCommand& command, const LineUp& line_up, Interrupt& in
 }
 
 Status RunAll(const PeersCommand& command, const LineUp& line_up, Interrupt& interrupt) {
-  tools::ProgressLine line("measuring", "steps", 1000, Nanos{0});
-  const auto show = [&line](std::string_view, uint64_t done, uint64_t total) {
-    line.Show(done * 1000 / total);
+  tools::ProgressLines lines(Nanos{0});
+  const auto show = [&lines](std::string_view, uint64_t done, uint64_t total) {
+    lines.Show("measuring", done, total, "steps");
   };
   const Result<Results> results = RunCampaign(line_up.systems(), command.campaign, interrupt, show);
   if (!results.ok()) return results.error();

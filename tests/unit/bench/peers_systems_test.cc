@@ -36,12 +36,12 @@ using testing::HasSubstr;
 
 constexpr size_t kValueBytes = 20;
 
-// A server on a Unix socket. It takes one connection, sends its answer byte by byte without looking at requests, and hangs
-// up when the client does.
+// A server on a Unix socket. It takes one connection, sends its answer byte by byte without looking at requests, and then
+// hangs up: at once, or when the client does.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(std::string answer)
-      : folder_(*TemporaryFolder::Make()), answer_(std::move(answer)) {
+  explicit ScriptedServer(std::string answer, bool hangs_up)
+      : folder_(*TemporaryFolder::Make()), answer_(std::move(answer)), hangs_up_(hangs_up) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     endpoint_.path = folder_.path() + "/socket";
@@ -66,7 +66,7 @@ class ScriptedServer {
     for (const char byte : answer_) {
       if (::send(client, &byte, 1, MSG_NOSIGNAL) != 1) break;
     }
-    ::shutdown(client, SHUT_WR);
+    if (hangs_up_) ::shutdown(client, SHUT_WR);
     char ignored[4096];
     while (::recv(client, ignored, sizeof ignored, 0) > 0) {
     }
@@ -75,6 +75,7 @@ class ScriptedServer {
 
   TemporaryFolder folder_;
   const std::string answer_;
+  const bool hangs_up_;
   Endpoint endpoint_;
   int listener_ = -1;
   std::jthread thread_;
@@ -84,8 +85,8 @@ using Make = std::unique_ptr<System> (*)(std::string, Endpoint, pid_t);
 
 // What comes of one batch of which the server answers this.
 Status RunAgainst(Make make, Operation operation, const Batch& batch, size_t manner,
-                  const std::string& answer) {
-  const ScriptedServer server(answer);
+                  const std::string& answer, bool hangs_up = true) {
+  const ScriptedServer server(answer, hangs_up);
   const std::unique_ptr<System> system = make("scripted", server.endpoint(), 0);
   Result<std::unique_ptr<Connection>> connection = system->Connect(batch.size(), batch.value_size());
   if (!connection.ok()) return connection.error();
@@ -183,6 +184,16 @@ TEST(PeersMemcached, NoticesWrongAnswers) {
               "closed the connection");
   ExpectError(RunAgainst(MakeMemcached, Operation::kSet, batch, 2, "NS\r\nMN\r\n"), ErrorCode::kUnavailable,
               "did not store");
+}
+
+TEST(PeersMemcached, TakesAnswersWhileTheServerIsSlowToRead) {
+  // Given a server that reads nothing before all of its answers are taken, and more requests and answers than sockets
+  // hold. When the batch is run. Expect that neither waits for the other for ever.
+  Batch batch(4000, 1000);
+  batch.Take(0, batch.size());
+  std::string answers;
+  for (size_t i = 0; i < batch.size(); ++i) answers += "STORED\r\n";
+  EXPECT_TRUE(RunAgainst(MakeMemcached, Operation::kSet, batch, 0, answers, false).ok());
 }
 
 TEST(PeersBatch, KeysAreTextAndDifferFromEachOther) {
