@@ -52,12 +52,17 @@ Status RunIdle(const PeersCommand& command, const LineUp& line_up, Interrupt& in
   return OkStatus();
 }
 
-Status RunAll(const PeersCommand& command, const LineUp& line_up, Interrupt& interrupt) {
+// With a progress line, which is wiped before anything is printed.
+Result<Results> MeasureAll(const PeersCommand& command, const LineUp& line_up, Interrupt& interrupt) {
   tools::ProgressLines lines(Nanos{0});
   const auto show = [&lines](std::string_view, uint64_t done, uint64_t total) {
     lines.Show("measuring", done, total, "steps");
   };
-  const Result<Results> results = RunCampaign(line_up.systems(), command.campaign, interrupt, show);
+  return RunCampaign(line_up.systems(), command.campaign, interrupt, show);
+}
+
+Status RunAll(const PeersCommand& command, const LineUp& line_up, Interrupt& interrupt) {
+  const Result<Results> results = MeasureAll(command, line_up, interrupt);
   if (!results.ok()) return results.error();
   tools::Print(command.json ? ReportJson(*results) : ReportText(*results));
   if (command.folder.empty()) return OkStatus();
