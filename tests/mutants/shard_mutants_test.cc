@@ -15,6 +15,7 @@
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "tests/sanitized.h"
+#include "tests/simulation/shard_death_scenes.h"
 #include "tests/simulation/shard_scenes.h"
 
 namespace farside::index::shard {
