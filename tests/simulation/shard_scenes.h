@@ -148,9 +148,14 @@ inline std::string WalkWhileTheTableGrows() {
 }
 
 // A client has cached where a key is. Its block is replaced, reused for the same key, and so named by the same entry again, when
-// the client reads both at once on a fabric that samples READs in any order.
+// the client reads both at once, many times, on a fabric that samples READs in any order: at every step of the put in turn.
 inline std::string CachedBlockIsReused(uint64_t seeds) {
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  constexpr int kReaders = 16;
+  bool more = true;
+  for (uint64_t run = 0; more || run % seeds != 0; ++run) {
+    const uint64_t steps = run / seeds;
+    const uint64_t seed = run % seeds + 1;
+    if (seed == 1) more = false;
     WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
     options.chaos.ordered_reads = false;
     Stage stage({{"slots", "8"}, {"overflow_slots", "2"}, {"cache", "16"}}, options);
@@ -163,22 +168,78 @@ inline std::string CachedBlockIsReused(uint64_t seeds) {
       }
     };
     writer.Now(writer.Put("k", "oldest"));
+    stage.Learn(reader);  // the first search reads the directory, and remembers nothing
     reader.Now(reader.Get("k"));
     writer.Now(writer.Put("k", "older!"));
     move_on();
     std::optional<Task<PutOutcome>> put(writer.Put("k", "newest"));
-    std::optional<Task<std::string>> get(reader.Get("k"));
     put->Start();
-    get->Start();
-    stage.world.Drive([&] { return put->done() && get->done(); });
-    const Result<std::string> found = get->TakeResult();
+    for (uint64_t step = 0; step < steps && !put->done(); ++step) stage.world.fabric.Step();
+    more |= !put->done();
+    std::vector<Task<std::string>> gets;
+    for (int i = 0; i < kReaders; ++i) gets.push_back(reader.Get("k"));
+    for (Task<std::string>& get : gets) get.Start();
+    const auto done = [](const auto& task) { return task.done(); };
+    stage.world.Drive([&] { return put->done() && std::all_of(gets.begin(), gets.end(), done); });
     put.reset();
-    get.reset();
-    if (!found.ok()) return fmt::format("seed {}: {}", seed, found.error().ToString());
-    if (*found != "older!" && *found != "newest")
-      return fmt::format("seed {}: the reader found {}", seed, *found);
+    for (Task<std::string>& get : gets) {
+      const Result<std::string> found = get.TakeResult();
+      if (!found.ok()) stage.world.Complain(found.error().ToString());
+      if (found.ok() && *found != "older!" && *found != "newest")
+        stage.world.Complain("a reader finds " + *found);
+    }
+    gets.clear();
     const std::string problem = stage.End();
-    if (!problem.empty()) return problem;
+    if (!problem.empty()) return fmt::format("seed {}, after {} steps of the put: {}", seed, steps, problem);
+  }
+  return "";
+}
+
+// Gets a key again and again, and returns what it was when it was not what it should be.
+inline Task<std::string> GetUntil(Member& member, std::string key, std::string value, const bool& over) {
+  std::string found = value;
+  while (!over && found == value) found = co_await member.Get(key);
+  co_return found;
+}
+
+// A bucket of two lines is split while many read a key that stays, but goes from its second line to its first: who takes the
+// first line as it was before and the second as it is afterwards finds it in neither.
+inline std::string ReadersMeetASplit(uint64_t seeds) {
+  constexpr int kReaders = 16;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed};
+    options.chaos.tear = 768;
+    Stage stage({{"slots", "16"}, {"overflow_slots", "2"}}, options);
+    Member& splitter = stage.Enter();
+    Member& reader = stage.Enter();
+    for (int i = 0; i < 8; ++i) splitter.Now(splitter.Put(KeyThat(true, i), "old"));
+    const std::string stays = KeyThat(false, 0);
+    splitter.Now(splitter.Put(stays, "old"));
+    stage.Announce({&splitter, &reader});
+    stage.Activate();
+    stage.Learn(splitter);
+    stage.Learn(reader);
+    if (stage.VersionOf(0) != 1) return "there is nothing to split";
+    std::optional<Task<PutOutcome>> put(splitter.Put(KeyThat(false, 1), "splits"));
+    bool over = false;
+    std::vector<Task<std::string>> gets;
+    for (int i = 0; i < kReaders; ++i) gets.push_back(GetUntil(reader, stays, "old", over));
+    for (Task<std::string>& get : gets) get.Start();
+    put->Start();
+    stage.world.Drive([&] { return put->done(); });
+    over = true;
+    const auto done = [](const auto& task) { return task.done(); };
+    stage.world.Drive([&] { return std::all_of(gets.begin(), gets.end(), done); });
+    for (Task<std::string>& get : gets) {
+      const Result<std::string> found = get.TakeResult();
+      if (!found.ok()) stage.world.Complain(found.error().ToString());
+      if (found.ok() && *found != "old")
+        stage.world.Complain("a reader of a key that is there throughout finds it " + *found);
+    }
+    put.reset();
+    gets.clear();
+    const std::string problem = stage.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }
   return "";
 }

@@ -36,6 +36,11 @@ inline std::string KeyFor(const std::function<bool(const KeyHash&)>& fits, int n
   }
 }
 
+// The n-th key that a split of the first unit to version 2 leaves there, or moves.
+inline std::string KeyThat(bool moves, int nth) {
+  return KeyFor([=](const KeyHash& hash) { return ((hash.hash() & 1) != 0) == moves; }, nth);
+}
+
 struct WorldOptions {
   uint64_t seed = 1;
   uint64_t region_bytes = 4 << 20;
@@ -397,6 +402,14 @@ class Stage {
   Shape shape() const { return Options::Parse(shape_)->shape; }
   uint64_t SegmentBase(size_t segment) const {
     return shape().Base(Word(world.roots[0].offset + kDirectoryOffset + segment * 8));
+  }
+  // Of the first line of the unit's bucket.
+  uint32_t VersionOf(uint64_t unit) const {
+    const size_t segment = shape().SegmentOf(unit);
+    const uint64_t at = SegmentBase(segment) + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes();
+    Line line;
+    for (size_t i = 0; i < kSlotsPerLine; ++i) line.entries[i] = Entry(Word(at + i * sizeof(Entry)));
+    return line.version();
   }
   uint64_t LockAt(uint64_t unit) const {
     const size_t segment = shape().SegmentOf(unit);
