@@ -71,25 +71,33 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
        [] { return SplitterFallsAsleep(KeysInTwoLines(), Meanwhile::kInsertsWhatStays); }},
       {"splitter falls asleep, what stays is changed",
        [] { return SplitterFallsAsleep(KeysInTwoLines(), Meanwhile::kChangesWhatStays); }},
-      {"inserter falls asleep", InserterFallsAsleep},
+      {"inserter falls asleep", [] { return InserterFallsAsleep(Behind::kHasRoom); }},
+      {"inserter falls asleep, the bucket is full and split",
+       [] { return InserterFallsAsleep(Behind::kIsFullThenSplit); }},
+      {"late reader meets several versions", LateReaderMeetsSeveralVersions},
       {"cursor while the table grows", CursorWhileTheTableGrows},
       {"walk while the table grows", WalkWhileTheTableGrows},
+      {"readers meet an announcement", [] { return ReadersMeetAnAnnouncement(4); }},
+      {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer); }},
+      // Around a seed that has shown something once.
+      {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
       {"many operations in flight", [=] { return ManyOperationsInFlight(16 / fewer, "0"); }},
       {"many operations in flight, resizes of several versions",
        [=] { return ManyOperationsInFlight(16 / fewer, "64"); }},
-      {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
-      {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
-      {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
-      // Around the seeds that have shown something once.
-      {"long scripts that met a newer unit", [=] { return Search(stress, 16, long_scripts, 290); }},
-      {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
-      {"long scripts that met a torn root", [=] { return Search(stress, 16, long_scripts, 1230); }},
-      {"long scripts that met a split", [=] { return Search(stress, 16, long_scripts, 2335); }},
       {"links",
        [=] {
          return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}}},
                        100 / fewer, long_scripts);
        }},
+      {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
+      {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
+      {"two meet in a split",
+       [=] {
+         return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer);
+       }},
+      {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
+      {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
+      {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
       {"buckets of two lines",
        [=] {
          return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}, {"burst", "0"}}},
@@ -102,13 +110,6 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
              {{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}};
          return Search(options, 200 / fewer, many_keys);
        }},
-      {"two meet in a split",
-       [=] {
-         return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer);
-       }},
-      {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer); }},
-      {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
-      {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
   };
 }
 

@@ -181,14 +181,6 @@ inline std::string DeadOwnerOfASecondLock() {
 
 enum class Resizing { kAnnounces, kActivates };
 
-inline Task<Done> LookThrice(Member& member) {
-  for (int round = 0; round < 3; ++round) {
-    co_await member.Sync();
-    co_await member.Get("looks");
-  }
-  co_return Done{};
-}
-
 // Somebody resizes the table and dies at some verb: while it prepares the segment or announces it, or while it makes it count.
 // Every verb in turn, every way to die; others carry on.
 inline std::string GrowerDies(Resizing what) {

@@ -244,6 +244,65 @@ inline std::string ReadersMeetASplit(uint64_t seeds) {
   return "";
 }
 
+// A resize goes several versions at once, and somebody splits a unit to the last of them. One who only knows that the resize was
+// announced looks at most at the unit that a key moves to by the first.
+inline std::string LateReaderMeetsSeveralVersions() {
+  Stage stage({{"slots", "8"}, {"overflow_slots", "2"}}, {}, {{"max_load", "0.1"}, {"burst", "8"}});
+  Member& late = stage.Enter();
+  Member& splitter = stage.Enter();
+  const auto key_of = [](uint64_t low_bits) {
+    return KeyFor([=](const KeyHash& hash) { return (hash.hash() & 3) == low_bits; });
+  };
+  Ledger ledger;
+  for (uint64_t low_bits = 0; low_bits < 4; ++low_bits) ledger.Put(stage, splitter, key_of(low_bits), "old");
+  stage.Announce({&late, &splitter});
+  if (stage.world.state().steps() < 2) return "the resize goes one version only";
+  stage.Activate();
+  stage.Learn(splitter);
+  ledger.Put(stage, splitter, key_of(0), "splits");
+  if (stage.VersionOf(0) != stage.world.state().version()) return "the unit is not split";
+  ledger.Check(stage, late, key_of(2));
+  ledger.CheckAll(stage, late);
+  ledger.CheckAll(stage, splitter);
+  ledger.CheckList(stage, late);
+  return stage.End();
+}
+
+// Many read the directory while the next version is announced: at every step of that in turn.
+inline std::string ReadersMeetAnAnnouncement(uint64_t seeds) {
+  constexpr int kReaders = 8;
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    more = false;
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      WorldOptions options{.seed = seed};
+      options.chaos.tear = 896;
+      Stage stage({{"slots", "8"}, {"overflow_slots", "2"}}, options);
+      stage.SyncGrower();  // reports its record, which is reason enough
+      Member& announcer = stage.Enter("0.000001");
+      Member& reader = stage.Enter();  // has not read it yet
+      Task<Done> announcing = LookThrice(announcer);
+      announcing.Start();
+      for (uint64_t step = 0; step < steps && !announcing.done(); ++step) stage.world.fabric.Step();
+      more |= !announcing.done();
+      std::vector<Task<std::string>> gets;
+      for (int i = 0; i < kReaders; ++i) gets.push_back(reader.Get(Stage::kSeed));
+      for (Task<std::string>& get : gets) get.Start();
+      const auto done = [](const auto& task) { return task.done(); };
+      stage.world.Drive([&] { return announcing.done() && std::all_of(gets.begin(), gets.end(), done); });
+      for (Task<std::string>& get : gets) {
+        const Result<std::string> found = get.TakeResult();
+        if (!found.ok()) stage.world.Complain(found.error().ToString());
+        if (found.ok() && *found != "grows") stage.world.Complain("a reader finds " + *found);
+      }
+      if (stage.world.state().phase() != Phase::kAnnounced) stage.world.Complain("nothing was announced");
+      if (!stage.world.problem.empty())
+        return fmt::format("seed {}, after {} steps: {}", seed, steps, stage.world.problem);
+    }
+  }
+  return "";
+}
+
 // Two insert one key at once: one who only knows that a resize was announced, into level 2, because the bucket is full; the other
 // perhaps when a third one has split the bucket, which has unused slots then.
 inline std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {

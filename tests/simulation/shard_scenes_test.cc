@@ -29,6 +29,20 @@ TEST(ShardScenes, ReadersMeetASplitOfABucketOfTwoLines_NoneMissesAKeyThatStays) 
   EXPECT_EQ(ReadersMeetASplit(64 / kFewer), "");
 }
 
+TEST(ShardScenes, ResizeOfSeveralVersions_WhoKnowsTheAnnouncementFindsWhatMovedByTheSecond) {
+  // Given a resize that goes several versions at once, and a unit that was split to the last of them
+  // When a client that only knows the announcement searches a key that the first of these splits left in the unit
+  // Expect that it finds the key
+  EXPECT_EQ(LateReaderMeetsSeveralVersions(), "");
+}
+
+TEST(ShardScenes, ReadersMeetAnAnnouncement_TheirDirectoryIsWhole) {
+  // Given a client that announces a resize
+  // When another one reads the directory for the first time, many times at once and at every step of that, over some seeds
+  // Expect that none of them takes a new state together with an old directory
+  EXPECT_EQ(ReadersMeetAnAnnouncement(4), "");
+}
+
 TEST(ShardScenes, CachedBlockIsReused_NoOldValueIsRead) {
   // Given a client that has cached where a key is, and a block that was replaced and is reused for the same key
   // When it searches for the key many times at every step of that, on a fabric that samples READs in any order, over some seeds

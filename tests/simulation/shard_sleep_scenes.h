@@ -74,10 +74,16 @@ inline std::string SplitterFallsAsleep(const KeysOfAUnit& keys, Meanwhile meanwh
   return "";
 }
 
-// Somebody inserts a key, and falls asleep after every step of that in turn. Meanwhile one who only knows that a resize was
-// announced inserts the same key, into level 2, because the bucket is full; and a third one splits the bucket, which has
-// unused slots then.
-inline std::string InserterFallsAsleep() {
+// What happens to a bucket that is to be split while somebody is about to insert into it.
+enum class Behind {
+  kHasRoom,  // it has unused slots, and so the key is appended by somebody who only knows the announcement
+  kIsFullThenSplit,  // it has none, and so the key goes to level 2; then a third one splits it, and it has some
+};
+
+// Somebody who knows the new version inserts a key, and falls asleep after every step of that in turn. Meanwhile one who only
+// knows that the resize was announced inserts the same key.
+inline std::string InserterFallsAsleep(Behind behind) {
+  const bool full = behind == Behind::kIsFullThenSplit;
   const std::string stays = KeyThat(false, 0);
   const std::string moves = KeyFor([](const KeyHash& hash) {
     return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
@@ -85,7 +91,7 @@ inline std::string InserterFallsAsleep() {
   });
   bool more = true;
   for (int steps = 0; more; ++steps) {
-    Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
+    Stage stage({{"slots", full ? "2" : "8"}, {"overflow_slots", "2"}});
     Member& late = stage.Enter();
     Member& splitter = stage.Enter();
     Ledger ledger;
@@ -102,7 +108,7 @@ inline std::string InserterFallsAsleep() {
     more = !insert->done();
     stage.world.fabric.Sleep(knower.client().id(), std::chrono::milliseconds(4));
     const bool inserted = late.Now(late.Insert(moves, "of late"));
-    ledger.Put(stage, splitter, stays, "new");
+    if (full) ledger.Put(stage, splitter, stays, "new");
     stage.world.Drive([&] { return insert->done(); });
     const Result<bool> other = insert->TakeResult();
     insert.reset();

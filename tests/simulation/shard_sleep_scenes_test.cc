@@ -23,10 +23,11 @@ TEST(ShardSleep, SplitterFallsAsleepAtEveryVerb_NothingIsWrittenToABucketThatIsH
 }
 
 TEST(ShardSleep, InserterFallsAsleepAtEveryStep_TheKeyIsInsertedOnce) {
-  // Given a full bucket that is about to be split, and a client that inserts a key of it and falls asleep at every step in turn
-  // When meanwhile another one inserts the key into level 2, and a third splits the bucket
+  // Given a bucket that is about to be split, and a client that inserts a key of it and falls asleep at every step in turn
+  // When meanwhile another one inserts the key: by an append; or into level 2 if the bucket is full, which a third one splits
   // Expect that one of the inserts is applied, and that the key stands once
-  EXPECT_EQ(InserterFallsAsleep(), "");
+  EXPECT_EQ(InserterFallsAsleep(Behind::kHasRoom), "");
+  EXPECT_EQ(InserterFallsAsleep(Behind::kIsFullThenSplit), "");
 }
 
 TEST(ShardSleep, OwnerOfASecondLockFallsAsleep_WhoeverWaitsForItHoldsNoOther) {

@@ -315,22 +315,34 @@ inline void World::BeatAll() {
   for (Member* member : members) member->Beat();
 }
 
+// Whoever wants the table to grow announces that, or makes it count, on the way.
+inline Task<Done> LookThrice(Member& member) {
+  for (int round = 0; round < 3; ++round) {
+    co_await member.Sync();
+    co_await member.Get("looks");
+  }
+  co_return Done{};
+}
+
 // A table that never grows by itself but for one client, who wants it to grow whenever it looks.
 class Stage {
  public:
   // A record of the grower's, without which there would be no reason to grow.
   static constexpr char kSeed[] = "seed";
 
-  Stage(OptionMap shape, const WorldOptions& options = {}) : world(options), shape_(std::move(shape)) {
-    grower_ = &Enter("0.000001");
+  explicit Stage(OptionMap shape, const WorldOptions& options = {},
+                 const OptionMap& of_grower = {{"max_load", "0.000001"}})
+      : world(options), shape_(std::move(shape)) {
+    grower_ = &EnterWith(of_grower);
     grower_->Now(grower_->Put(kSeed, "grows"));
   }
   ~Stage() { members_.clear(); }
 
-  Member& Enter(const std::string& max_load = "0.95") {
+  Member& Enter(const std::string& max_load = "0.95") { return EnterWith({{"max_load", max_load}}); }
+  Member& EnterWith(const OptionMap& own) {
     OptionMap options = shape_;
-    options["max_load"] = max_load;
     options["burst"] = "0";  // one version by a resize
+    for (const auto& [key, value] : own) options[key] = value;
     members_.push_back(std::make_unique<Member>(world, std::move(options)));
     return *members_.back();
   }
@@ -355,6 +367,7 @@ class Stage {
   // What was announced counts. Those who are here have published that they know of the announcement, and know no more.
   void Activate() {
     const uint32_t version = world.state().version();
+    const uint32_t announced = version + world.state().steps();
     for (int round = 0; round < kMostRounds && world.state().version() == version; ++round) {
       PauseAfter(round);
       for (const auto& member : members_) {
@@ -364,7 +377,8 @@ class Stage {
       // The grower would announce the next one in the same breath if it synced before it looks.
       grower_->Now(grower_->Get("looks"));
     }
-    if (world.state().version() != version + 1) world.Complain("the resize does not become active");
+    if (version == announced || world.state().version() != announced)
+      world.Complain("the resize does not become active");
   }
   // It may make count what was announced, as soon as it looks again.
   void WaitForGraceOf(Member& waiting) {
