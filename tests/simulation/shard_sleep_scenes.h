@@ -6,7 +6,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tests/simulation/shard_ledger.h"
 #include "tests/simulation/shard_world.h"
