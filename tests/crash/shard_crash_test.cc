@@ -3,7 +3,7 @@
 
 #include "check/campaign.h"
 #include "tests/sanitized.h"
-#include "tests/simulation/shard_scenes.h"
+#include "tests/simulation/shard_death_scenes.h"
 
 namespace farside::index::shard {
 namespace {

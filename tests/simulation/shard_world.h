@@ -36,6 +36,11 @@ inline std::string KeyFor(const std::function<bool(const KeyHash&)>& fits, int n
   }
 }
 
+// The n-th key that a split of the first unit to version 2 leaves there, or moves.
+inline std::string KeyThat(bool moves, int nth) {
+  return KeyFor([=](const KeyHash& hash) { return ((hash.hash() & 1) != 0) == moves; }, nth);
+}
+
 struct WorldOptions {
   uint64_t seed = 1;
   uint64_t region_bytes = 4 << 20;
@@ -310,22 +315,34 @@ inline void World::BeatAll() {
   for (Member* member : members) member->Beat();
 }
 
+// Whoever wants the table to grow announces that, or makes it count, on the way.
+inline Task<Done> LookThrice(Member& member) {
+  for (int round = 0; round < 3; ++round) {
+    co_await member.Sync();
+    co_await member.Get("looks");
+  }
+  co_return Done{};
+}
+
 // A table that never grows by itself but for one client, who wants it to grow whenever it looks.
 class Stage {
  public:
   // A record of the grower's, without which there would be no reason to grow.
   static constexpr char kSeed[] = "seed";
 
-  Stage(OptionMap shape, const WorldOptions& options = {}) : world(options), shape_(std::move(shape)) {
-    grower_ = &Enter("0.000001");
+  explicit Stage(OptionMap shape, const WorldOptions& options = {},
+                 const OptionMap& of_grower = {{"max_load", "0.000001"}})
+      : world(options), shape_(std::move(shape)) {
+    grower_ = &EnterWith(of_grower);
     grower_->Now(grower_->Put(kSeed, "grows"));
   }
   ~Stage() { members_.clear(); }
 
-  Member& Enter(const std::string& max_load = "0.95") {
+  Member& Enter(const std::string& max_load = "0.95") { return EnterWith({{"max_load", max_load}}); }
+  Member& EnterWith(const OptionMap& own) {
     OptionMap options = shape_;
-    options["max_load"] = max_load;
     options["burst"] = "0";  // one version by a resize
+    for (const auto& [key, value] : own) options[key] = value;
     members_.push_back(std::make_unique<Member>(world, std::move(options)));
     return *members_.back();
   }
@@ -350,6 +367,7 @@ class Stage {
   // What was announced counts. Those who are here have published that they know of the announcement, and know no more.
   void Activate() {
     const uint32_t version = world.state().version();
+    const uint32_t announced = version + world.state().steps();
     for (int round = 0; round < kMostRounds && world.state().version() == version; ++round) {
       PauseAfter(round);
       for (const auto& member : members_) {
@@ -359,7 +377,8 @@ class Stage {
       // The grower would announce the next one in the same breath if it synced before it looks.
       grower_->Now(grower_->Get("looks"));
     }
-    if (world.state().version() != version + 1) world.Complain("the resize does not become active");
+    if (version == announced || world.state().version() != announced)
+      world.Complain("the resize does not become active");
   }
   // It may make count what was announced, as soon as it looks again.
   void WaitForGraceOf(Member& waiting) {
@@ -397,6 +416,14 @@ class Stage {
   Shape shape() const { return Options::Parse(shape_)->shape; }
   uint64_t SegmentBase(size_t segment) const {
     return shape().Base(Word(world.roots[0].offset + kDirectoryOffset + segment * 8));
+  }
+  // Of the first line of the unit's bucket.
+  uint32_t VersionOf(uint64_t unit) const {
+    const size_t segment = shape().SegmentOf(unit);
+    const uint64_t at = SegmentBase(segment) + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes();
+    Line line;
+    for (size_t i = 0; i < kSlotsPerLine; ++i) line.entries[i] = Entry(Word(at + i * sizeof(Entry)));
+    return line.version();
   }
   uint64_t LockAt(uint64_t unit) const {
     const size_t segment = shape().SegmentOf(unit);
