@@ -1,7 +1,8 @@
 // A client of a fabric: one connection to every node, used by one thread, with any number of trips in
 // flight. Each backend derives from it; engines reach it through Op.
 //
-// A client whose completion was lost, or that was fenced, is broken for good: every later trip fails.
+// A client whose completion was lost is broken for good: every later trip fails, or every later trip to that node if the
+// backend says so (Reaches). One that was fenced is broken as a whole.
 // Reconnecting means a new client with a new id.
 #pragma once
 

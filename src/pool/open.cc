@@ -76,6 +76,12 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
   const Result<std::unique_ptr<fabric::Client>> client = pool->fabric->Connect();
   if (!client.ok()) return client.error();
   for (uint16_t node = 0; node < url.nodes; ++node) {
+    if (!(*client)->Reaches(fabric::NodeId{node})) {
+      pool->geometries.emplace_back();
+      pool->region_ids.emplace_back();
+      pool->missing.push_back(url.names[node]);
+      continue;
+    }
     const Result<Superblock> superblock = fabric::Run(**client, LookAt(**client, fabric::NodeId{node}));
     if (!superblock.ok()) {
       return Error(superblock.error().code(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct OpenedPool {
   // Of each node, in their order.
   std::vector<Geometry> geometries;
   std::vector<RegionId> region_ids;
-  bool made = false;    // it did not exist before
-  bool remote = false;  // others may use it at this moment
+  bool made = false;                 // it did not exist before
+  bool remote = false;               // others may use it at this moment
+  std::vector<std::string> missing;  // nodes that could not be reached: they have no geometry and no id
 };
 
 // Opens the pool, and makes it first if it is embedded, or in a file that does not exist and a size is given.

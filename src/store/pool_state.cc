@@ -103,7 +103,19 @@ void PoolState::WaitForOthers(const SessionState* but) {
 
 // ---- the keeper --------------------------------------------------------------------------------------
 
+// By the keeper, because to knock at a machine that is gone takes a while.
+void PoolState::LookForLostNodes() {
+  if (!recovery_wanted_.exchange(false, std::memory_order_relaxed)) return;
+  const Result<std::unique_ptr<fabric::Client>> probe = fabric().Connect();
+  if (!probe.ok()) return;
+  for (size_t node = 0; node < fabric().region_bytes().size(); ++node) {
+    if (!(*probe)->Reaches(static_cast<fabric::NodeId>(node))) return;
+  }
+  recoveries_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void PoolState::Keep() {
+  LookForLostNodes();
   MoveEveryone(nullptr);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return;

@@ -73,6 +73,11 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);
 
+  // How often nodes that were out of reach were found back. Whoever joined before that may join anew.
+  uint64_t recoveries() const { return recoveries_.load(std::memory_order_relaxed); }
+  // Somebody misses a node: the keeper looks whether it is back.
+  void AskForRecovery() { recovery_wanted_.store(true, std::memory_order_relaxed); }
+
   // What the keeper does each time: MoveEveryone, and a look at what the dead have left.
   void Keep();
 
@@ -81,6 +86,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   Status Start();
   void RunKeeper();
+  void LookForLostNodes();
   void StopKeeper();
   static Error Closed();
   // One use of the pool's own session.
@@ -103,6 +109,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   uint32_t slots_ = 0;    // given out so far
   uint64_t last_id_ = 0;  // of a table handle
 
+  std::atomic<bool> recovery_wanted_{false};
+  std::atomic<uint64_t> recoveries_{0};
   std::atomic<bool> closing_{false};
   std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
   std::condition_variable keeper_wakes_;

@@ -14,6 +14,13 @@ Result<std::unique_ptr<Registration>> Registration::Connect(fabric::Fabric& fabr
   return registration;
 }
 
+bool Registration::degraded() const {
+  const size_t nodes = client_->region_bytes().size();
+  size_t reached = 0;
+  for (size_t node = 0; node < nodes; ++node) reached += client_->Reaches(static_cast<fabric::NodeId>(node));
+  return reached > 0 && reached < nodes;
+}
+
 Task<Done> Registration::JoinPool(fabric::Op& op, pool::ClientOptions options) {
   session_ = co_await Session::Join(op, *client_, MakeEngine, options);
   co_return Done{};

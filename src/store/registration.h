@@ -50,6 +50,11 @@ class Registration {
   // Cut off, or a completion was lost: nothing can be done with it any more.
   bool broken() const { return broken_; }
   void Break() { broken_ = true; }
+  // Whether it goes on with some of the nodes only, because others are out of reach.
+  bool degraded() const;
+  // What PoolState::recoveries() said when it joined.
+  uint64_t joined_at() const { return joined_at_; }
+  void set_joined_at(uint64_t recoveries) { joined_at_ = recoveries; }
 
  private:
   Registration() = default;
@@ -61,6 +66,7 @@ class Registration {
   std::unique_ptr<Session> session_;
   std::vector<std::unique_ptr<OpenedTable>> tables_;  // by TableState::slot
   bool broken_ = false;
+  uint64_t joined_at_ = 0;
 };
 
 // Runs a task that may have to wait for others, such as joining, leaving or dropping, and calls `while_waiting` whenever

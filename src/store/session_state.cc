@@ -90,9 +90,19 @@ Error SessionState::TooLarge(size_t key_bytes, size_t value_bytes) {
                fmt::format("the value has {} bytes; values have at most {}", value_bytes, kMaxValueBytes));
 }
 
-bool SessionState::Breaks(const Error& error) {
-  return error.code() == ErrorCode::kFenced || error.code() == ErrorCode::kUnavailable ||
-         error.code() == ErrorCode::kOutcomeUnknown;
+bool SessionState::Breaks(const Registration& registration, const Error& error) {
+  if (error.code() == ErrorCode::kFenced) return true;
+  const bool lost = error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kOutcomeUnknown;
+  return lost && !registration.degraded();
+}
+
+void SessionState::RenewIfRecovered() {
+  if (current_->broken() || !current_->degraded()) return;
+  if (current_->joined_at() != pool_.recoveries()) {
+    current_->Break();
+  } else {
+    pool_.AskForRecovery();
+  }
 }
 
 void SessionState::KeepOnBehalf() {
@@ -102,11 +112,12 @@ void SessionState::KeepOnBehalf() {
     wanted_.store(true, std::memory_order_relaxed);
     return;
   }
+  RenewIfRecovered();
   if (!current_->broken()) {
     Op op(current_->client(), OpKind::kMaintenance);
     const Status kept = fabric::Run(current_->client(), current_->pool().KeepUp(op));
     if (kept.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
-    if (!kept.ok() && Breaks(kept.error())) current_->Break();
+    if (!kept.ok() && Breaks(*current_, kept.error())) current_->Break();
   }
   holder_.store(Holder::kFree, std::memory_order_release);
 }
@@ -127,7 +138,7 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
     if (ready.ok()) {
       // Another task may have registered anew meanwhile.
       if (current_.get() == &registration) co_return *ready;
-    } else if (Breaks(ready.error())) {
+    } else if (Breaks(registration, ready.error())) {
       registration.Break();
     } else {
       co_return ready.error();
@@ -139,8 +150,10 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
 }
 
 Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const TableState& table) {
-  if (wanted_.load(std::memory_order_relaxed) || registration.pool().MaintenanceDueByCount())
+  if (wanted_.load(std::memory_order_relaxed) || registration.pool().MaintenanceDueByCount()) {
     co_await KeepUp(registration);
+    RenewIfRecovered();
+  }
   OpenedTable* opened = registration.Find(table);
   if (opened == nullptr) {
     const Result<OpenedTable*> made = registration.Open(table);
@@ -163,14 +176,14 @@ Task<Done> SessionState::KeepUp(Registration& registration) {
   if (pool.RepairDue() && pool.operations_in_flight() == 0) {
     // Damage that a walk through all tables finds is not the fault of this operation.
     const Status repaired = co_await pool.Maintain(op).Outcome();
-    if (!repaired.ok() && Breaks(repaired.error())) co_return repaired.error();
+    if (!repaired.ok() && Breaks(registration, repaired.error())) co_return repaired.error();
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }
 
 Task<bool> SessionState::Recover(Registration& registration, Error error, int attempt) {
-  if (Breaks(error)) registration.Break();
+  if (Breaks(registration, error)) registration.Break();
   if (attempt > 0) co_return false;
   if (error.code() == ErrorCode::kFenced) co_return true;  // Prepare registers anew
   if (error.code() != ErrorCode::kOutOfMemory) co_return false;
@@ -191,9 +204,11 @@ Task<Done> SessionState::MakeRoom(Registration& registration) {
 }
 
 Status SessionState::Reconnect() {
+  const uint64_t recoveries = pool_.recoveries();
   Result<std::unique_ptr<Registration>> joined =
       Registration::Join(pool_.fabric(), pool_.client_options(), [this] { WaitForOthers(); });
   if (!joined.ok()) return joined.error();
+  (*joined)->set_joined_at(recoveries);
   if (!running_) DropRetired();
   if (current_ != nullptr) retired_.push_back(std::move(current_));
   current_ = std::move(*joined);
@@ -249,7 +264,7 @@ void SessionState::FinishBeside() {
   if (beside_->task.done()) {
     const Status kept = beside_->task.TakeResult();
     if (kept.ok()) beside_->op.End(OpKind::kMaintenance, OpOutcome::kDone);
-    if (!kept.ok() && Breaks(kept.error())) beside_->registration.Break();
+    if (!kept.ok() && Breaks(beside_->registration, kept.error())) beside_->registration.Break();
   }
   beside_.reset();
 }

@@ -123,7 +123,9 @@ class SessionState {
   static bool Fits(const Request& request);
   static Error TooLarge(size_t key_bytes, size_t value_bytes);
   // Whether the client can do nothing any more after this error.
-  static bool Breaks(const Error& error);
+  static bool Breaks(const Registration& registration, const Error& error);
+  // A node that was out of reach has come back: another registration can have it.
+  void RenewIfRecovered();
 
   // The table, if an operation on it can begin at once; nearly always.
   OpenedTable* Ready(const TableState& table) {
@@ -232,6 +234,7 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
   const Turn turn(*this);
   if (!turn.taken()) return NotNow();
   for (int attempt = 0;; ++attempt) {
+    RenewIfRecovered();
     if (current_->broken()) {
       if (Status joined = Reconnect(); !joined.ok()) return joined.error();
     }
@@ -243,7 +246,7 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
       op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
       return result;
     }
-    if (!Breaks(result.error())) return result;
+    if (!Breaks(registration, result.error())) return result;
     registration.Break();
     if (result.error().code() != ErrorCode::kFenced || attempt > 0) return result;
   }

@@ -25,6 +25,7 @@ constexpr uint32_t kPollsPerLook = 1024;
 // The longest sleep, so that clocks other than the machine's are looked at too.
 constexpr Nanos kLongestSleep = std::chrono::milliseconds(100);
 constexpr Nanos kLongestSleepWithTimers = std::chrono::milliseconds(5);
+constexpr std::string_view kNonsense = "the node answered something else than was asked";
 
 bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
   return std::any_of(verbs.begin(), verbs.end(),
@@ -33,10 +34,12 @@ bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
 
 }  // namespace
 
-TcpClient::TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Transport> transports)
-    : Client(id), surroundings_(surroundings), parts_(transports.size()), spins_(kMostSpins) {
-  for (Transport& transport : transports) links_.emplace_back(std::move(transport));
-}
+TcpClient::TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Link> links)
+    : Client(id),
+      surroundings_(surroundings),
+      links_(std::move(links)),
+      parts_(links_.size()),
+      spins_(kMostSpins) {}
 
 TcpClient::~TcpClient() {
   assert(awaited_ == 0 && timers_.empty() && "tasks that wait for a client must not outlive it");
@@ -76,6 +79,11 @@ void TcpClient::Abandon(Trip& trip) noexcept {
 
 // Checks the verbs, and adds up what goes to each node.
 std::optional<Error> TcpClient::Plan(std::span<const Verb> verbs) {
+  // First of all: of a node that was never reached not even the size is known.
+  for (const Verb& verb : verbs) {
+    const size_t node = Index(verb.at.node);
+    if (node < links_.size() && links_[node].down().has_value()) return links_[node].down();
+  }
   if (std::optional<Error> error = CheckBounds(verbs, surroundings_.region_bytes)) return error;
   assert(verbs.size() <= kMaxVerbsPerTrip);
   for (const uint16_t node : nodes_) parts_[node] = Part{};
@@ -278,20 +286,21 @@ void TcpClient::Answer(uint16_t node, const Link::Waiting& frame, const wire::Re
     fits = wire::DecodeAnswers(flight.trip->verbs, NodeId{node}, body);
     if (flight.in_parts || !fits) flight.changed |= PartMutates(flight.trip->verbs, node);
   }
-  flight.lost |= !fits;
   links_[node].ConsumeIn(sizeof(header) + header.body_bytes);
   if (!fits) {
-    if (!broken_.has_value())
-      broken_ = Error(ErrorCode::kUnavailable, "a node answered something else than was asked");
+    flight.lost = true;
+    flight.lost_node = node;
+    links_[node].SetDown(LossOf(node, kNonsense));
   }
   if (flight.frames == 0) Finish(frame.flight);
-  if (!fits) BreakByLoss(node, "the node answered something else than was asked");
+  if (!fits) BreakByLoss(node, kNonsense);
 }
 
 void TcpClient::Lose(uint16_t node, const Link::Waiting& frame, bool maybe_executed) {
   Flight& flight = flights_[frame.flight];
   --flight.frames;
   flight.lost = true;
+  flight.lost_node = node;
   if (flight.trip != nullptr && maybe_executed) flight.changed |= PartMutates(flight.trip->verbs, node);
   if (flight.frames == 0) Finish(frame.flight);
 }
@@ -316,8 +325,9 @@ void TcpClient::Finish(uint32_t index) {
 
 Error TcpClient::ErrorOf(Flight& flight) const {
   if (flight.lost) {
-    if (flight.changed) return LostCompletion(flight.trip->verbs, broken_->message());
-    return *broken_;
+    const Error& reason = broken_.has_value() ? *broken_ : *links_[flight.lost_node].down();
+    if (flight.changed) return LostCompletion(flight.trip->verbs, reason.message());
+    return reason;
   }
   if (flight.changed && flight.error->code() != ErrorCode::kOutcomeUnknown) {
     return LostCompletion(flight.trip->verbs,
@@ -328,50 +338,61 @@ Error TcpClient::ErrorOf(Flight& flight) const {
 
 // ---- breaking ----------------------------------------------------------------------------------------
 
+Error TcpClient::LossOf(uint16_t node, std::string_view why) const {
+  return Error(ErrorCode::kUnavailable, fmt::format("the connection to {} was lost: {}; connect again",
+                                                    surroundings_.endpoints[node].ToString(), why));
+}
+
 void TcpClient::BreakByLoss(uint16_t node, std::string_view why) {
-  Break(node,
-        Error(ErrorCode::kUnavailable, fmt::format("the connection to {} was lost: {}; connect again",
-                                                   surroundings_.endpoints[node].ToString(), why)),
-        /*said_goodbye=*/false);
+  Break(node, LossOf(node, why), /*said_goodbye=*/false);
 }
 
 void TcpClient::BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view message) {
   const std::string address = surroundings_.endpoints[node].ToString();
-  if (code == ErrorCode::kFenced) {
+  if (code != ErrorCode::kFenced) {
     return Break(
         node,
-        Error(code,
-              fmt::format("client {} was fenced at {}: somebody took it for dead and cut it off; connect "
-                          "again as a new client",
-                          Number(id()), address)),
-        /*said_goodbye=*/true);
-  }
-  Break(node,
         Error(ErrorCode::kUnavailable, fmt::format("{} said goodbye: {}; connect again", address, message)),
         /*said_goodbye=*/true);
+  }
+  BreakAll(
+      Error(code, fmt::format("client {} was fenced at {}: somebody took it for dead and cut it off; connect "
+                              "again as a new client",
+                              Number(id()), address)));
+  Break(node, *broken_, /*said_goodbye=*/true);
 }
 
-void TcpClient::Break(uint16_t node, Error reason, bool said_goodbye) {
+void TcpClient::Break(uint16_t node, const Error& reason, bool said_goodbye) {
+  Link& link = links_[node];
+  // Everything that is resumed on the way finds the node out of reach, so nothing is queued from here on.
+  link.SetDown(reason);
+  std::vector<Link::Waiting> unsent;
+  while (!link.waiting().empty() && !link.HasLeft(link.waiting().newest()))
+    unsent.push_back(link.waiting().PopNewest());
+  link.DropUnsent();
+  std::vector<Link::Waiting> sent;
+  while (!link.waiting().empty()) sent.push_back(link.waiting().Pop());
+  frames_ -= unsent.size() + sent.size();
+  link.Close();
+  for (const Link::Waiting& frame : sent) Lose(node, frame, !said_goodbye);
+  for (size_t i = unsent.size(); i > 0; --i) Lose(node, unsent[i - 1], /*maybe_executed=*/false);
+}
+
+void TcpClient::BreakAll(Error reason) {
   if (!broken_.has_value()) broken_ = std::move(reason);
-  Link& ended = links_[node];
-  // Everything that was resumed on the way finds the client broken, so nothing is queued from here on.
   std::vector<std::pair<uint16_t, Link::Waiting>> unsent;
-  for (uint16_t other = 0; other < links_.size(); ++other) {
-    Link& link = links_[other];
-    while (!link.waiting().empty() && !link.HasLeft(link.waiting().newest())) {
-      unsent.emplace_back(other, link.waiting().PopNewest());
-    }
+  for (uint16_t node = 0; node < links_.size(); ++node) {
+    Link& link = links_[node];
+    while (!link.waiting().empty() && !link.HasLeft(link.waiting().newest()))
+      unsent.emplace_back(node, link.waiting().PopNewest());
     link.DropUnsent();
   }
-  std::vector<Link::Waiting> sent;
-  while (!ended.waiting().empty()) sent.push_back(ended.waiting().Pop());
-  frames_ -= unsent.size() + sent.size();
-  ended.Close();
+  frames_ -= unsent.size();
   for (Link& link : links_) {
     if (link.waiting().empty()) link.Close();  // so that their nodes know, too
   }
-  for (const Link::Waiting& frame : sent) Lose(node, frame, !said_goodbye);
-  for (size_t i = unsent.size(); i > 0; --i) Lose(unsent[i - 1].first, unsent[i - 1].second, false);
+  for (size_t i = unsent.size(); i > 0; --i)
+    Lose(unsent[i - 1].first, unsent[i - 1].second, /*maybe_executed=*/false);
 }
 
 }  // namespace farside::fabric::tcp

@@ -4,10 +4,12 @@
 // system call per node, however many they are, takes in what came, and gives out the answers. Bytes to write are copied by
 // Start, and bytes read are copied out of the receive buffer in Poll, so nothing that is in flight points into a trip.
 //
-// When a connection ends, the client is broken, and posts nothing any more. What had been sent to other nodes is still
-// waited for, so that as few outcomes as possible are unknown. Of the frames of the connection that ended, those that
-// had not left as a whole took no effect. The others did or did not, unless the node said goodbye: it answers what it
-// has executed before it does so.
+// When a connection ends, nothing goes to its node any more, and the client goes on with the others. Of the frames of the
+// connection that ended, those that had not left as a whole took no effect. The others did or did not, unless the node
+// said goodbye: it answers what it has executed before it does so.
+//
+// A client that some node has fenced is broken as a whole. What had been sent to other nodes is still waited for, so that
+// as few outcomes as possible are unknown.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +38,8 @@ class TcpClient final : public Client {
     const Clock* clock;
     Nanos answer_timeout;
   };
-  // `transports` are those of the nodes, in their order, after Welcome.
-  TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Transport> transports);
+  // `links` are those of the nodes, in their order, after Welcome.
+  TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Link> links);
   ~TcpClient() override;
 
   std::span<const uint64_t> region_bytes() const override { return surroundings_.region_bytes; }
@@ -46,7 +48,11 @@ class TcpClient final : public Client {
   bool Start(Trip& trip) override;
   void Abandon(Trip& trip) noexcept override;
   void Detach(Order order, std::span<const Verb> verbs) override;
+  // What may still come of frames to a node that is out of reach concerns that node alone.
   bool HasUnawaited() const override { return unawaited_ != 0; }
+  bool Reaches(NodeId node) const override {
+    return !broken_.has_value() && !links_[Index(node)].down().has_value();
+  }
 
   void Start(Timer& timer) override { timers_.Push(timer); }
   void Abandon(Timer& timer) noexcept override { timers_.Remove(timer); }
@@ -61,6 +67,7 @@ class TcpClient final : public Client {
     bool in_parts = false;
     bool changed = false;        // some verb has changed something, or may have
     bool lost = false;           // some frame will not be answered
+    uint16_t lost_node = 0;      // the node of one
     std::optional<Error> error;  // an answer that was one
   };
   // What one trip sends to one node.
@@ -94,8 +101,11 @@ class TcpClient final : public Client {
   void Finish(uint32_t flight);
   Error ErrorOf(Flight& flight) const;
 
-  // Ends a connection and with it the client. `said_goodbye`: what was not answered was not executed.
-  void Break(uint16_t node, Error reason, bool said_goodbye);
+  // Ends a connection. `said_goodbye`: what was not answered was not executed.
+  void Break(uint16_t node, const Error& reason, bool said_goodbye);
+  // Ends the client: nothing is sent any more.
+  void BreakAll(Error reason);
+  Error LossOf(uint16_t node, std::string_view why) const;
   void BreakByLoss(uint16_t node, std::string_view why);
   void BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view message);
 
@@ -109,7 +119,7 @@ class TcpClient final : public Client {
   size_t awaited_ = 0;           // flights with a trip
   size_t unawaited_ = 0;         // and without
   TimerList timers_;
-  std::optional<Error> broken_;  // of every trip from now on
+  std::optional<Error> broken_;  // of every trip from now on: the client was fenced
   bool polling_ = false;
   uint32_t spins_;                 // how often to look before sleeping
   uint32_t polls_since_look_ = 0;  // at the clock

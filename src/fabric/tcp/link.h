@@ -12,6 +12,7 @@
 #include "fabric/tcp/byte_queue.h"
 #include "fabric/tcp/ring.h"
 #include "fabric/tcp/transport.h"
+#include "farside/result.h"
 
 namespace farside::fabric::tcp {
 
@@ -24,9 +25,16 @@ class Link {
   };
 
   explicit Link(Transport transport) : transport_(std::move(transport)) {}
+  // One that never was: why the node could not be reached.
+  explicit Link(Error why) : down_(std::move(why)) {}
 
   Transport& transport() { return transport_; }
   bool open() const { return transport_.valid(); }
+  // Why nothing goes to the node any more. Once it is there it stays.
+  const std::optional<Error>& down() const { return down_; }
+  void SetDown(const Error& why) {
+    if (!down_.has_value()) down_ = why;
+  }
   Ring<Waiting>& waiting() { return waiting_; }
   const ByteQueue& in() const { return in_; }
   void ConsumeIn(size_t bytes) { in_.Consume(bytes); }
@@ -62,6 +70,7 @@ class Link {
   static constexpr size_t kReceiveMost = size_t{1} << 20;
 
   Transport transport_;
+  std::optional<Error> down_;
   ByteQueue out_;
   ByteQueue in_;
   uint64_t queued_ = 0;

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,16 +43,22 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::Open(const Options& options) {
     if (!context.ok()) return context.error();
     fabric->tls_ = std::move(*context);
   }
+  size_t reached = 0;
+  std::optional<Error> out_of_reach;  // the first
   for (const std::string& address : options.addresses) {
     Result<Endpoint> endpoint = Endpoint::Parse(address);
     if (!endpoint.ok()) return endpoint.error();
     const Result<Dialled> seen = Dial(*endpoint, ClientId::kNone, fabric->dial_options());
-    if (!seen.ok()) return seen.error();
+    if (!seen.ok() && seen.error().code() != ErrorCode::kUnavailable) return seen.error();
+    if (!seen.ok() && !out_of_reach.has_value()) out_of_reach = seen.error();
+    const NodeFacts facts = seen.ok() ? seen->facts : NodeFacts{};
     fabric->endpoints_.push_back(std::move(*endpoint));
-    fabric->region_bytes_.push_back(seen->facts.region_bytes);
-    fabric->region_ids_.push_back(seen->facts.region_id);
-    fabric->read_only_ |= seen->facts.access == wire::Access::kReadOnly;
+    fabric->region_bytes_.push_back(facts.region_bytes);
+    fabric->region_ids_.push_back(facts.region_id);
+    fabric->read_only_ |= facts.access == wire::Access::kReadOnly;
+    reached += seen.ok() ? 1 : 0;
   }
+  if (reached == 0) return *out_of_reach;
   return fabric;
 }
 
@@ -69,26 +76,44 @@ Result<std::unique_ptr<Client>> TcpFabric::Connect() {
 }
 
 Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
-  std::vector<Transport> transports;
+  std::vector<Link> links;
+  size_t reached = 0;
   for (size_t node = 0; node < endpoints_.size(); ++node) {
-    Result<Dialled> dialled = Dial(endpoints_[node], id, dial_options());
-    if (!dialled.ok()) return dialled.error();
-    if (dialled->facts.region_id != region_ids_[node] || dialled->facts.region_bytes != region_bytes_[node]) {
-      return Error(
-          ErrorCode::kUnavailable,
-          fmt::format("{} has other memory than when the pool was opened (it was restarted); open the pool "
-                      "again",
-                      endpoints_[node].ToString()));
+    Result<Transport> transport = Reach(node, id);
+    if (transport.ok()) {
+      ++reached;
+      links.emplace_back(std::move(*transport));
+    } else if (transport.error().code() == ErrorCode::kUnavailable) {
+      links.emplace_back(transport.error());
+    } else {
+      return transport.error();
     }
-    transports.push_back(std::move(dialled->transport));
   }
+  if (reached == 0) return *links.front().down();
   return std::unique_ptr<Client>(
       std::make_unique<TcpClient>(id,
                                   TcpClient::Surroundings{.endpoints = endpoints_,
                                                           .region_bytes = region_bytes_,
                                                           .clock = clock_,
                                                           .answer_timeout = answer_timeout_},
-                                  std::move(transports)));
+                                  std::move(links)));
+}
+
+Result<Transport> TcpFabric::Reach(size_t node, ClientId id) {
+  const std::string address = endpoints_[node].ToString();
+  if (region_bytes_[node] == 0) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{} could not be reached when the pool was opened; open it again", address));
+  }
+  Result<Dialled> dialled = Dial(endpoints_[node], id, dial_options());
+  if (!dialled.ok()) return dialled.error();
+  if (dialled->facts.region_id != region_ids_[node] || dialled->facts.region_bytes != region_bytes_[node]) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{} has other memory than when the pool was opened (it was restarted); open the "
+                             "pool again",
+                             address));
+  }
+  return std::move(dialled->transport);
 }
 
 }  // namespace farside::fabric::tcp

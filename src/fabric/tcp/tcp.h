@@ -22,6 +22,7 @@
 #include "fabric/tcp/dial.h"
 #include "fabric/tcp/endpoint.h"
 #include "fabric/tcp/tls.h"
+#include "fabric/tcp/transport.h"
 
 namespace farside::fabric::tcp {
 
@@ -36,7 +37,8 @@ struct Options {
 
 class TcpFabric final : public Fabric {
  public:
-  // Asks every node for its size and its identity.
+  // Asks every node for its size and its identity. It goes on without those that cannot be reached, if some can: their
+  // size is 0, and what is on them fails with kUnavailable until the fabric is opened anew.
   static Result<std::unique_ptr<TcpFabric>> Open(const Options& options);
 
   std::string_view name() const override { return "tcp"; }
@@ -46,8 +48,8 @@ class TcpFabric final : public Fabric {
   // Whether some node lets this client only read, as of the time of opening.
   bool read_only() const { return read_only_; }
 
-  // Safe from any thread. The client belongs to the thread that uses it. kUnavailable if a node has other memory than
-  // when the fabric was opened.
+  // Safe from any thread. The client belongs to the thread that uses it. It reaches the nodes that answer, and have the
+  // memory that they had when the fabric was opened; kUnavailable if there is none.
   Result<std::unique_ptr<Client>> Connect() override;
 
  private:
@@ -56,6 +58,7 @@ class TcpFabric final : public Fabric {
   DialOptions dial_options() const;
   // kAlreadyExists: a node knows somebody by this id.
   Result<std::unique_ptr<Client>> ConnectAs(ClientId id);
+  Result<Transport> Reach(size_t node, ClientId id);
 
   SteadyClock steady_clock_;
   const Clock* clock_ = nullptr;
