@@ -58,12 +58,12 @@ void EndNow(pid_t pid) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-[[noreturn]] void BecomeDaemon(int output, pid_t parent, char* const* arguments) {
+[[noreturn]] void BecomeDaemon(const char* program, int output, pid_t parent, char* const* arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before we could ask
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  ::execv("/proc/self/exe", arguments);
+  ::execv(program, arguments);
   ::_exit(127);
 }
 
@@ -120,7 +120,7 @@ std::vector<std::string> ParseReadyLine(std::string_view line) {
   return urls;
 }
 
-Result<Daemon> Daemon::Start(const std::vector<std::string>& arguments) {
+Result<Daemon> Daemon::Start(const std::vector<std::string>& arguments, const std::string& program) {
   // Everything that allocates comes before the fork: afterwards another thread's lock may be held for ever.
   std::vector<std::string> words = {"farside", "serve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -134,7 +134,7 @@ Result<Daemon> Daemon::Start(const std::vector<std::string>& arguments) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("cannot start a memory node: {}", std::generic_category().message(errno)));
   }
-  if (pid == 0) BecomeDaemon(pipe.writer(), parent, argv.data());
+  if (pid == 0) BecomeDaemon(program.c_str(), pipe.writer(), parent, argv.data());
   pipe.CloseWriter();
   Result<std::vector<std::string>> urls = AwaitReady(pipe.reader());
   if (!urls.ok()) {
@@ -155,6 +155,10 @@ Daemon::~Daemon() {
     std::this_thread::sleep_for(kStopLook);
   }
   EndNow(pid_);
+}
+
+void Daemon::Kill() {
+  if (pid_ != 0) EndNow(std::exchange(pid_, 0));
 }
 
 std::string Daemon::Url(std::string_view scheme) const {

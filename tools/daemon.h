@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,15 +16,18 @@ namespace farside::tools {
 
 class Daemon {
  public:
-  // Starts this very binary with "serve" and `arguments`, and waits for its line that it is ready. What it logs is
-  // dropped, unless it fails: then the error tells.
-  static Result<Daemon> Start(const std::vector<std::string>& arguments);
+  // Starts `program`, which is this very binary unless somebody else asks, with "serve" and `arguments`, and waits for its
+  // line that it is ready. What it logs is dropped, unless it fails: then the error tells.
+  static Result<Daemon> Start(const std::vector<std::string>& arguments,
+                              const std::string& program = "/proc/self/exe");
 
   Daemon(Daemon&& other) noexcept : pid_(std::exchange(other.pid_, 0)), urls_(std::move(other.urls_)) {}
   Daemon& operator=(Daemon&&) = delete;
   ~Daemon();
 
   pid_t pid() const { return pid_; }
+  // At once, as a crash would.
+  void Kill();
   // The pool URL with this scheme ("tcp", "shm"); empty if it does not serve that.
   std::string Url(std::string_view scheme) const;
 
