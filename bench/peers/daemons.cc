@@ -123,11 +123,13 @@ Result<FarsideDaemon> StartFarside(const std::string& folder, const std::string&
 
 std::optional<std::string> ServedAddress(std::string_view output) {
   constexpr std::string_view kScheme = "tcp://";
-  const size_t at = output.find(kScheme);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = output.substr(at);
-  if (rest.find('\n') == std::string_view::npos) return std::nullopt;  // more of the line may come
-  return std::string(rest.substr(0, rest.find_first_of(" ,;\t\r\n")));
+  for (size_t at = output.find(kScheme); at != std::string_view::npos; at = output.find(kScheme, at + 1)) {
+    const std::string_view rest = output.substr(at);
+    if (rest.find('\n') == std::string_view::npos) return std::nullopt;  // more of the line may come
+    const std::string_view address = rest.substr(0, rest.find_first_of(" ,;\t\r\n"));
+    if (!address.ends_with(":0")) return std::string(address);
+  }
+  return std::nullopt;
 }
 
 }  // namespace farside::peers

@@ -40,7 +40,7 @@ Result<FarsideDaemon> StartFarside(const std::string& folder, const std::string&
                                    uint64_t memory_bytes, Interrupt& interrupt);
 
 // The address that `farside serve` listens at, from what it has printed: the first word that begins with tcp:// in a
-// complete line. None until it has said so.
+// complete line, and does not end with :0 as what it was asked for does. None until it has said so.
 std::optional<std::string> ServedAddress(std::string_view output);
 
 }  // namespace farside::peers

@@ -58,6 +58,7 @@ TemporaryFolder::~TemporaryFolder() {
 Result<Process> Process::Start(const std::vector<std::string>& words, std::string output) {
   std::vector<std::string> copies = words;
   std::vector<char*> pointers;
+  pointers.reserve(copies.size() + 1);
   for (std::string& word : copies) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -15,6 +15,7 @@ namespace {
 
 std::vector<double> Column(const std::vector<Figures>& rounds, double Figures::*field) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Figures& round : rounds) values.push_back(round.*field);
   return values;
 }

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -412,9 +414,37 @@ TEST(PeersDaemons, FindsTheAddressThatFarsideServesAt) {
   // complete, without what stands around it.
   EXPECT_FALSE(ServedAddress("").has_value());
   EXPECT_FALSE(ServedAddress("starting\n").has_value());
+  EXPECT_FALSE(ServedAddress("asked for tcp://127.0.0.1:0\n").has_value());
   EXPECT_FALSE(ServedAddress("ready at tcp://127.0.0.1:77").has_value());
   EXPECT_EQ(ServedAddress("x\nready at tcp://127.0.0.1:7700\n"), "tcp://127.0.0.1:7700");
   EXPECT_EQ(ServedAddress("tcp://127.0.0.1:7700, shm:name (1 GiB)\n"), "tcp://127.0.0.1:7700");
+}
+
+TEST(PeersDaemons, FarsideServesWithTheMemoryAndTheNamesItIsGiven) {
+  // Given a program that says what it was asked for and then where it listens; and one that ends. When they are started as
+  // `farside serve`. Expect both addresses, and an error with the last words.
+  const TemporaryFolder folder = *TemporaryFolder::Make();
+  const auto program = [&](std::string_view name, std::string_view script) {
+    const std::string path = fmt::format("{}/{}", folder.path(), name);
+    std::ofstream(path) << "#!/bin/sh\n" << script;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  Result<Interrupt> interrupt = Interrupt::Watch();
+  ASSERT_TRUE(interrupt.ok());
+  const std::string good =
+      program("good", "echo $*\necho serving at tcp://127.0.0.1:7701\nexec sleep 1000\n");
+  Result<FarsideDaemon> daemon = StartFarside(folder.path(), good, uint64_t{100} << 20, *interrupt);
+  ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
+  EXPECT_EQ(daemon->tcp_url, "tcp://127.0.0.1:7701");
+  EXPECT_THAT(daemon->shm_url, HasSubstr("shm:farside-peers-"));
+  EXPECT_THAT(daemon->process.Output(),
+              HasSubstr("serve --size 101MiB --listen tcp://127.0.0.1:0 --shm farside-peers-"));
+
+  const std::string bad = program("bad", "echo no memory for you\nexit 3\n");
+  const Result<FarsideDaemon> failed = StartFarside(folder.path(), bad, uint64_t{100} << 20, *interrupt);
+  ASSERT_FALSE(failed.ok());
+  ExpectError(failed.error(), ErrorCode::kUnavailable, "no memory for you");
 }
 
 TEST(PeersProcess, IsEndedWithItsObject) {
