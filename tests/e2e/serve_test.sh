@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# farside serve with real processes: one node that serves TCP and shared memory at once, what it refuses, and what its
+# clients see when it stops, is killed and comes back.
+. "$(dirname "$0")/cli_common.sh"
+cd "$scratch" || exit 1
+
+# start_node NAME ARGUMENTS...: starts a node; its first line is in $ready, its process id in $node, its log in NAME.log.
+started=()
+start_node() {
+  local name=$1
+  shift
+  "$FARSIDE" serve "$@" >"$name.out" 2>"$name.log" </dev/null &
+  node=$!
+  started+=("$node")
+  until [[ -s $name.out ]]; do
+    kill -0 "$node" 2>/dev/null || { fail "the node did not start: $(cat "$name.log")"; ready=; return 1; }
+    sleep 0.02 # and look again
+  done
+  read -r ready <"$name.out"
+}
+# The URL with this scheme of the line in $ready.
+url_of() { grep -oE "(^| )$1:[^ ]+" <<<"$ready" | tr -d ' '; }
+stop_node() {
+  kill -TERM "$1" 2>/dev/null
+  wait "$1"
+}
+end_all() {
+  for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+  rm -rf "$scratch"
+}
+trap end_all EXIT
+
+# ---- what makes no sense is said in one line
+
+run serve
+expect_error "say how clients come"
+run serve --shm a
+expect_error "--size"
+run serve --size 1GiB --listen 127.0.0.1:7700
+expect_error "tcp://"
+run serve --size 1GiB --listen tcp://127.0.0.1
+expect_error "--listen"
+run serve --size nonsense --shm a
+expect_error "is not a size"
+run serve --size 4KiB --shm a
+expect_error "too small"
+run serve --size 64MiB --shm a --hugepages perhaps
+expect_error "neither auto nor on nor off"
+run serve --size 64MiB --shm a --fence maybe
+expect_error "neither wait nor kill"
+run serve --size 64MiB --listen tcp://127.0.0.1:0 --tls-cert a.pem
+expect_error "all three"
+run serve --size 64MiB --shm a --insecure
+expect_error "--listen"
+# Other machines are served with TLS only.
+run serve --size 64MiB --hugepages off --listen tcp://0.0.0.0:0
+expect_refusal "TLS"
+
+# ---- one node, two ways to reach it
+
+start_node both --size 64MiB --shm "$scratch/both.sock" --listen tcp://127.0.0.1:0
+both=$node
+tcp=$(url_of tcp)
+shm=$(url_of shm)
+[[ -n $tcp && -n $shm ]] || fail "the line of a node that is ready lacks a URL: $ready"
+run table create "$tcp" users --engine shard
+expect_status 0
+run put "$tcp" users ada countess
+expect_status 0
+run get "$shm" users ada
+expect_status 0
+expect_out countess
+run put "$shm" users alan bombe
+expect_status 0
+run get "$tcp" users alan
+expect_out bombe
+run table list "$shm"
+expect_out users
+run status "$tcp"
+expect_status 0
+expect_out users
+run del "$tcp" users ada
+expect_status 0
+run get "$shm" users ada
+expect_status 1
+run bench --engine shard --url "$shm" --records 2000 --ops 2000 --no-raw
+expect_status 0
+run bench --engine shard --url "$tcp" --records 500 --ops 500 --depth 8 --no-raw
+expect_status 0
+run table list "$tcp"
+grep -q bench "$out" && fail "bench has left its table"
+run fsck "$tcp"
+expect_status 0
+# A second node does not steal the socket of the first.
+run serve --size 64MiB --hugepages off --shm "$scratch/both.sock"
+expect_refusal "both.sock"
+grep -q "came" both.log || fail "the log does not say who came: $(cat both.log)"
+
+# ---- garbage on the port does no harm
+
+port=${tcp##*:}
+for garbage in "GET / HTTP/1.1" "$(head -c 300 /dev/zero | tr '\0' 'x')"; do
+  exec 9<>"/dev/tcp/127.0.0.1/$port" && printf '%s\r\n\r\n' "$garbage" >&9 && cat <&9 >/dev/null
+  exec 9>&-
+done
+run get "$tcp" users alan
+expect_out bombe
+
+# ---- a node that stops, and one that is killed
+
+stop_node "$both"
+[[ $? == 0 ]] || fail "a node that was asked to stop ended with $?"
+grep -q "stopped" both.log || fail "the log does not say that it stopped"
+for url in "$tcp" "$shm"; do
+  run get "$url" users alan
+  expect_status 3
+  [[ $(wc -l <"$err") == 1 ]] || fail "not one line on stderr: $(cat "$err")"
+done
+
+start_node kept --size 64MiB --file kept.pool --shm "$scratch/kept.sock" --listen tcp://127.0.0.1:0
+tcp=$(url_of tcp)
+run table create "$tcp" users --engine shard
+run put "$tcp" users grace hopper
+expect_status 0
+kill -KILL "$node"
+wait "$node" 2>/dev/null
+start_node again --file kept.pool --shm "$scratch/kept.sock" --listen "$tcp"
+run get "$tcp" users grace
+expect_status 0
+expect_out hopper
+run get "shm:$scratch/kept.sock" users grace
+expect_out hopper
+stop_node "$node"
+run fsck file:kept.pool
+expect_status 0
+
+# ---- several nodes are one pool; one that is down takes only its keys with it
+
+start_node a --size 64MiB --listen tcp://127.0.0.1:0
+first=$node a=$(url_of tcp)
+start_node b --size 64MiB --listen tcp://127.0.0.1:0
+second=$node b=$(url_of tcp)
+pool="$a,${b#tcp://}"
+run table create "$pool" users --engine shard
+expect_status 0
+for i in {0..39}; do echo "{\"key\": \"k$i\", \"value\": \"v$i\"}"; done >records.jsonl
+run import "$pool" users records.jsonl
+expect_status 0
+kill -KILL "$second"
+wait "$second" 2>/dev/null
+found=0 lost=0
+for i in {0..39}; do
+  run get "$pool" users "k$i"
+  if [[ $status == 0 ]]; then
+    expect_out "v$i"
+    found=$((found + 1))
+  else
+    expect_status 3
+    expect_err "${b#tcp://}"
+    lost=$((lost + 1))
+  fi
+done
+((found > 0 && lost > 0)) || fail "of 40 keys $found were found and $lost not, with one of two nodes down"
+stop_node "$first"
+
+# ---- the unit file
+
+if command -v systemd-analyze >/dev/null; then
+  sed "s#/usr/bin/farside#$FARSIDE#" "$FARSIDE_SOURCE/packaging/systemd/farside.service" >farside.service
+  run_program systemd-analyze verify ./farside.service
+  expect_status 0
+fi
+finish
