@@ -22,12 +22,16 @@ using fabric::WriteObject;
 
 namespace {
 
-constexpr uint64_t kZeroedByATrip = 256 * 1024;
+// Little at a time: others wait for as long as the wire takes for it.
+constexpr uint64_t kZeroedByATrip = 16 * 1024;
 // Bounds of how often a client syncs, in operations.
 constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
-// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth.
+// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth; but
+// also after so many operations, however large the table is: until then, changes take locks, and atomics are what cards
+// have fewest of.
 constexpr double kGraceShare = 0.001;
+constexpr uint64_t kGraceSyncAtLeastEvery = 32;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {
@@ -114,8 +118,8 @@ void Partition::SetSyncFrequency() {
   const double clients = pool_.live_clients(node());
   const double left = options_.max_load - Load(records_);
   const double share = directory_.announced || left < 0 ? kGraceShare : options_.alpha * left;
-  sync_every_ =
-      std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery, kSyncAtLeastEvery);
+  sync_every_ = std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery,
+                           directory_.announced ? kGraceSyncAtLeastEvery : kSyncAtLeastEvery);
 }
 
 // ---- learning ----------------------------------------------------------------------------------------

@@ -207,8 +207,11 @@ class Table final : public Index {
                        Draft* draft);
   Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft,
                             bool absent);
+  // `met` is the key's bucket, if that was read and is split already.
   Task<std::optional<Attempt>> TryModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
-                                                  const KeyHash& hash, Draft& draft, Changed& changed);
+                                                  const KeyHash& hash, Draft& draft, Changed& changed,
+                                                  Bucket& met);
+  Task<Done> ReadChoices(fabric::Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view);
   Task<std::optional<Attempt>> ModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, View& view, Split& split, Draft& draft,
                                                Changed& changed);
