@@ -70,6 +70,10 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"many operations in flight, resizes of several versions",
        [=] { return ManyOperationsInFlight(16 / fewer, "64"); }},
       {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
+      {"owner dies in a split of two lines",
+       [] {
+         return OwnerDiesInASplit({.shape = {{"slots", "16"}, {"overflow_slots", "2"}}, .keys = 14});
+       }},
       {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
       {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
       // Around the seeds that have shown something once.

@@ -396,11 +396,11 @@ class Stage {
   uint64_t Word(uint64_t offset) const { return LoadU64(world.memory().data() + offset); }
   Shape shape() const { return Options::Parse(shape_)->shape; }
   uint64_t SegmentBase(size_t segment) const {
-    return shape().Base(Word(world.roots[0].offset + kDirectoryOffset + segment * 8));
+    return Word(world.roots[0].offset + kDirectoryOffset + segment * 8);
   }
   uint64_t LockAt(uint64_t unit) const {
     const size_t segment = shape().SegmentOf(unit);
-    return SegmentBase(segment) + shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) +
+    return SegmentBase(segment) + shape().SegmentUnits(segment) * shape().unit_bytes() +
            (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment) * 8;
   }
 

@@ -53,22 +53,16 @@ Partition::Partition(const Options& options, pool::PoolClient& pool, FarAddr roo
 FarAddr Partition::BucketAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
   return FarAddr(root_.node,
-                 directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes());
+                 directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().unit_bytes());
 }
 
-FarAddr Partition::OverflowAt(uint64_t unit) const {
-  const size_t segment = shape().SegmentOf(unit);
-  return FarAddr(root_.node, directory_.bases[segment] +
-                                 shape().SegmentUnits(segment) * shape().bucket_bytes() +
-                                 (unit - shape().FirstUnit(segment)) * pool::kLine);
-}
+FarAddr Partition::OverflowAt(uint64_t unit) const { return BucketAt(unit) + shape().bucket_bytes(); }
 
 FarAddr Partition::LockAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
   const uint64_t lock = (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment);
-  return FarAddr(root_.node, directory_.bases[segment] +
-                                 shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) +
-                                 lock * 8);
+  return FarAddr(root_.node,
+                 directory_.bases[segment] + shape().SegmentUnits(segment) * shape().unit_bytes() + lock * 8);
 }
 
 // ---- syncing -----------------------------------------------------------------------------------------
@@ -162,7 +156,7 @@ Task<Done> Partition::ReadDirectory(Op& op) {
   for (size_t segment = 0; segment < shape().segments(read.newest); ++segment) {
     const uint64_t offset = root.segments[segment];
     if (offset == 0 || offset % pool::kLine != 0) co_return BadRoot(root_, "names a segment that cannot be");
-    read.bases[segment] = shape().Base(offset);
+    read.bases[segment] = offset;
   }
   // Other operations of this client may have learned more meanwhile.
   if (read.Progress() < directory_.Progress()) co_return Done{};

@@ -211,6 +211,12 @@ class Table final : public Index {
   Task<std::optional<Attempt>> TryModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
                                                   const KeyHash& hash, Draft& draft, Changed& changed,
                                                   Bucket& met);
+  struct Choices {
+    std::array<Line, 2> above;  // of the units that those of level 2 come from
+  };
+  void AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
+                         Choices& choices, std::vector<fabric::ReadIntoVerb>& reads) const;
+  void TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const;
   Task<Done> ReadChoices(fabric::Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view);
   Task<std::optional<Attempt>> ModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, View& view, Split& split, Draft& draft,

@@ -38,6 +38,9 @@ constexpr size_t kProvableEntries = 512;
 
 std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
 
+// A unit as it lies in far memory: the lines of its bucket, then its line of level 2.
+using UnitLines = std::array<Line, kMostLines + 1>;
+
 // Entries one behind the other, then unused slots.
 void Fill(std::span<Line> lines, std::span<const Entry> entries, uint32_t version, bool overflow) {
   for (size_t slot = 0; slot < lines.size() * kSlotsPerLine; ++slot) {
@@ -71,6 +74,11 @@ struct Table::Split {
   bool new_overflow_bit = true;
   bool publishes = false;  // the draft goes along
   bool writing = false;    // something was posted that others may see
+
+  void TakeOld(const UnitLines& read, size_t lines) {
+    std::copy_n(read.begin(), lines, old_bucket.lines.begin());
+    old_overflow.line = read[lines];
+  }
 };
 
 Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number) {
@@ -113,11 +121,12 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
   split.version = version;
   split.new_unit = unit + shape().units(version);
   split.old_bucket.unit = split.old_overflow.unit = unit;
-  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  const std::span<const Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  UnitLines read;
   std::vector<ReadIntoVerb> reads;
-  reads.push_back(Read(part.BucketAt(unit), BytesOf(lines)));
-  reads.push_back(Read(part.OverflowAt(unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  reads.push_back(Read(part.BucketAt(unit), BytesOf(std::span(read).first(shape().lines() + 1))));
   co_await Lock(op, part, unit, std::move(reads));
+  split.TakeOld(read, shape().lines());
   // Under the lock nobody else splits it, and whoever died over it was followed by somebody who finished.
   const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version;
   if (!behind) {
@@ -145,11 +154,16 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   split.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
   split.new_unit = split.unit + shape().units(version);
   split.old_bucket.unit = split.old_overflow.unit = split.unit;
-  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  const std::span<const Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  UnitLines read;
   std::vector<ReadIntoVerb> reads;
-  reads.push_back(Read(part.BucketAt(split.unit), BytesOf(lines)));
-  reads.push_back(Read(part.OverflowAt(split.unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  reads.push_back(Read(part.BucketAt(split.unit), BytesOf(std::span(read).first(shape().lines() + 1))));
+  View view;
+  Choices choices;
+  const bool expects_overflow = part.ExpectsOverflow() && !Mutant(kLevel2NotReadBySplit);
+  if (expects_overflow) AddReadsOfChoices(part, hash, version, view, choices, reads);
   co_await Lock(op, part, split.unit, std::move(reads));  // trip 1
+  split.TakeOld(read, shape().lines());
   const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version &&
                       part.directory().version == version + 1;
   part.NoteUnsplit(behind);
@@ -165,9 +179,10 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
     }
     co_return std::nullopt;
   }
+  part.NoteOverflow(split.old_bucket.overflow());
   split.old_bucket.version = split.old_overflow.version = version;
-  View view;
   view.bucket = split.old_bucket;
+  if (expects_overflow) TakeChoices(hash, version, choices, view);
   Result<std::optional<Attempt>> outcome = std::optional<Attempt>();
   outcome = co_await ModifyWithSplit(op, change, part, hash, view, split, draft, changed).Outcome();
   if (!outcome.ok()) FreeUnwritten(part, split);
@@ -179,29 +194,41 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   co_return *outcome;
 }
 
-// The lines of level 2 that the key may be in, before and after their own splits, in one trip.
-Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view) {
-  std::array<Line, 2> above;
-  Batch trip(op, Order::kInOrder);
+// The lines of level 2 that the key may be in, before and after their own splits.
+void Table::AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
+                              Choices& choices, std::vector<ReadIntoVerb>& reads) const {
   for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
     const bool first = place == Place::kFirstChoice;
     Overflow& overflow = first ? view.first : view.second;
     overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
-    trip.Add(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
+    reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
     const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
     if (unit_above != overflow.unit)
-      trip.Add(Read(part.OverflowAt(unit_above), BytesOf(std::span(&above[first ? 0 : 1], 1))));
+      reads.push_back(
+          Read(part.OverflowAt(unit_above), BytesOf(std::span(&choices.above[first ? 0 : 1], 1))));
   }
-  co_await trip;
+}
+
+void Table::TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const {
   for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
     const bool first = place == Place::kFirstChoice;
     Overflow& overflow = first ? view.first : view.second;
     overflow.version = overflow.line.version();
     if (overflow.version != 0) continue;
-    overflow.line = above[first ? 0 : 1];
+    overflow.line = choices.above[first ? 0 : 1];
     overflow.unit = UnitOf(shape(), hash.number(place), version);
     overflow.version = overflow.line.version();
   }
+}
+
+Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view) {
+  Choices choices;
+  std::vector<ReadIntoVerb> reads;
+  AddReadsOfChoices(part, hash, version, view, choices, reads);
+  Batch trip(op, Order::kInOrder);
+  for (const ReadIntoVerb& read : reads) trip.Add(read);
+  co_await trip;
+  TakeChoices(hash, version, choices, view);
   co_return Done{};
 }
 
@@ -210,7 +237,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change&
                                                            const KeyHash& hash, View& view, Split& split,
                                                            Draft& draft, Changed& changed) {
   if (view.bucket.overflow() && !Mutant(kLevel2NotReadBySplit)) {
-    co_await ReadChoices(op, part, hash, split.version, view);
+    if (view.first.version == 0) co_await ReadChoices(op, part, hash, split.version, view);
     const auto decides = [&](Place place, const Overflow& overflow) {
       return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) ==
              Verdict::kDecides;
@@ -270,16 +297,20 @@ Task<Done> Table::ProveOverflow(Op& op, Partition& part, Split& split) {
   const uint32_t newest = part.directory().newest;
   const uint64_t units = shape().units(newest);
   if (units > kProvableUnits) co_return Done{};
+  // Whole segments: their lines of level 2 lie apart.
+  const size_t stride = shape().lines() + 1;
+  std::vector<Line> all(units * stride);
   std::vector<Line> before(units);
   std::vector<Line> lines(units);
   for (std::vector<Line>* pass : {&before, &lines}) {
     Batch trip(op, Order::kInOrder);
     for (size_t segment = 0; segment < shape().segments(newest); ++segment) {
       const uint64_t first = shape().FirstUnit(segment);
-      const std::span<Line> some = std::span(*pass).subspan(first, shape().SegmentUnits(segment));
-      trip.Add(Read(part.OverflowAt(first), BytesOf(some)));
+      const uint64_t count = shape().SegmentUnits(segment);
+      trip.Add(Read(part.BucketAt(first), BytesOf(std::span(all).subspan(first * stride, count * stride))));
     }
     co_await trip;
+    for (uint64_t unit = 0; unit < units; ++unit) (*pass)[unit] = all[unit * stride + stride - 1];
   }
   // A line that was split between its sample and that of the new one would hide what moved: then its version has changed
   // since the first pass.
@@ -474,34 +505,37 @@ Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft
     trip.Add(draft->Write());
   }
   const size_t lines = shape().lines();
-  const bool any_new_kept =
-      std::find(split.keep_new.begin(), split.keep_new.end(), true) != split.keep_new.end();
-  const auto write_new = [&] {
-    if (!split.keep_new_line) trip.Add(WriteObject(part.OverflowAt(split.new_unit), split.new_line));
-    if (!any_new_kept) {
-      trip.Add(Write(part.BucketAt(split.new_unit),
-                     std::as_bytes(std::span(split.new_bucket.lines).first(lines))));
-    } else {
-      for (size_t i = 0; i < lines; ++i) {
-        if (!split.keep_new[i])
-          trip.Add(WriteObject(part.BucketAt(split.new_unit) + i * sizeof(Line), split.new_bucket.lines[i]));
-      }
-    }
+  const auto in_far_memory = [&](const Bucket& bucket, const Line& line) {
+    UnitLines unit;
+    std::copy_n(bucket.lines.begin(), lines, unit.begin());
+    unit[lines] = line;
+    return unit;
   };
-  if (!Mutant(kParentFirst)) write_new();
-  if (!split.keep_old_line) trip.Add(WriteObject(part.OverflowAt(split.unit), split.old_overflow.line));
-  const auto write_old = [&](size_t first, size_t end) {
+  const auto kept = [&](const std::array<bool, kMostLines>& of_bucket, bool of_line) {
+    std::array<bool, kMostLines + 1> keep{};
+    std::copy_n(of_bucket.begin(), lines, keep.begin());
+    keep[lines] = of_line;
+    return keep;
+  };
+  const UnitLines new_unit = in_far_memory(split.new_bucket, split.new_line);
+  const UnitLines old_unit = in_far_memory(split.old_bucket, split.old_overflow.line);
+  const std::array<bool, kMostLines + 1> keep_new = kept(split.keep_new, split.keep_new_line);
+  const std::array<bool, kMostLines + 1> keep_old = kept(split.keep_old, split.keep_old_line);
+  // In one WRITE, but for what is kept.
+  const auto write = [&](FarAddr at, const UnitLines& unit, const auto& keep, size_t first, size_t end) {
     for (size_t last = first; first < end; first = last) {
-      while (last < end && split.keep_old[last] == split.keep_old[first]) ++last;
-      const std::span<const Line> some = std::span(split.old_bucket.lines).subspan(first, last - first);
-      if (!split.keep_old[first])
-        trip.Add(Write(part.BucketAt(split.unit) + first * sizeof(Line), std::as_bytes(some)));
+      while (last < end && keep[last] == keep[first]) ++last;
+      const std::span<const Line> some = std::span(unit).subspan(first, last - first);
+      if (!keep[first]) trip.Add(Write(at + first * sizeof(Line), std::as_bytes(some)));
     }
   };
-  if (Mutant(kBackLinesFirst)) write_old(split.front, lines);
-  write_old(0, split.front);
-  if (!Mutant(kBackLinesFirst)) write_old(split.front, lines);
-  if (Mutant(kParentFirst)) write_new();
+  const FarAddr new_at = part.BucketAt(split.new_unit);
+  const FarAddr old_at = part.BucketAt(split.unit);
+  if (!Mutant(kParentFirst)) write(new_at, new_unit, keep_new, 0, lines + 1);
+  if (Mutant(kBackLinesFirst)) write(old_at, old_unit, keep_old, split.front, lines + 1);
+  write(old_at, old_unit, keep_old, 0, split.front);
+  if (!Mutant(kBackLinesFirst)) write(old_at, old_unit, keep_old, split.front, lines + 1);
+  if (Mutant(kParentFirst)) write(new_at, new_unit, keep_new, 0, lines + 1);
   const uint64_t mine = LockedBySelf(part, split.unit);
   size_t unlocked = 0;
   if (unlock) unlocked = trip.Add(Cas(part.LockAt(split.unit), mine, 0));
