@@ -15,6 +15,7 @@
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "tests/sanitized.h"
+#include "tests/simulation/shard_race_scenes.h"
 #include "tests/simulation/shard_scenes.h"
 
 namespace farside::index::shard {
@@ -74,6 +75,10 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
        [] {
          return OwnerDiesInASplit({.shape = {{"slots", "16"}, {"overflow_slots", "2"}}, .keys = 14});
        }},
+      {"key is inserted before its unit is split",
+       [=] { return KeyIsInsertedBeforeItsUnitIsSplit(200 / fewer); }},
+      {"directory is read while a resize is announced",
+       [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
       {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
       {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
       // Around the seeds that have shown something once.
