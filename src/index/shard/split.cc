@@ -194,44 +194,6 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   co_return *outcome;
 }
 
-// The lines of level 2 that the key may be in, before and after their own splits.
-void Table::AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
-                              Choices& choices, std::vector<ReadIntoVerb>& reads) const {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
-    Overflow& overflow = first ? view.first : view.second;
-    overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
-    reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
-    const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
-    if (unit_above != overflow.unit)
-      reads.push_back(
-          Read(part.OverflowAt(unit_above), BytesOf(std::span(&choices.above[first ? 0 : 1], 1))));
-  }
-}
-
-void Table::TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
-    Overflow& overflow = first ? view.first : view.second;
-    overflow.version = overflow.line.version();
-    if (overflow.version != 0) continue;
-    overflow.line = choices.above[first ? 0 : 1];
-    overflow.unit = UnitOf(shape(), hash.number(place), version);
-    overflow.version = overflow.line.version();
-  }
-}
-
-Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view) {
-  Choices choices;
-  std::vector<ReadIntoVerb> reads;
-  AddReadsOfChoices(part, hash, version, view, choices, reads);
-  Batch trip(op, Order::kInOrder);
-  for (const ReadIntoVerb& read : reads) trip.Add(read);
-  co_await trip;
-  TakeChoices(hash, version, choices, view);
-  co_return Done{};
-}
-
 // Under the lock, which the split gives back.
 Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, View& view, Split& split,
