@@ -60,6 +60,7 @@ inline std::string DirectoryIsReadWhileAResizeIsAnnounced(uint64_t seeds) {
     Stage stage({{"slots", "2"}, {"overflow_slots", "2"}}, options);
     Member& growing = stage.Enter("0.000001");
     Member& reader = stage.Enter();
+    stage.SyncGrower();  // which reports its record: a reason to grow
     Task<Done> announce = LookThrice(growing);
     Task<std::string> read = reader.Get(Stage::kSeed);
     announce.Start();
