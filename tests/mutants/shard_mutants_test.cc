@@ -13,6 +13,7 @@
 #include "index/shard/shard.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/shard_death_scenes.h"
+#include "tests/simulation/shard_race_scenes.h"
 #include "tests/simulation/shard_scenes.h"
 #include "tests/simulation/shard_sleep_scenes.h"
 
@@ -84,6 +85,14 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"many operations in flight", [=] { return ManyOperationsInFlight(16 / fewer, "0"); }},
       {"many operations in flight, resizes of several versions",
        [=] { return ManyOperationsInFlight(16 / fewer, "64"); }},
+      {"owner dies in a split of two lines",
+       [] {
+         return OwnerDiesInASplit({.shape = {{"slots", "16"}, {"overflow_slots", "2"}}, .keys = 14});
+       }},
+      {"key is inserted before its unit is split",
+       [=] { return KeyIsInsertedBeforeItsUnitIsSplit(200 / fewer); }},
+      {"directory is read while a resize is announced",
+       [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
       {"links",
        [=] {
          return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}}},

@@ -415,19 +415,19 @@ class Stage {
   uint64_t Word(uint64_t offset) const { return LoadU64(world.memory().data() + offset); }
   Shape shape() const { return Options::Parse(shape_)->shape; }
   uint64_t SegmentBase(size_t segment) const {
-    return shape().Base(Word(world.roots[0].offset + kDirectoryOffset + segment * 8));
+    return Word(world.roots[0].offset + kDirectoryOffset + segment * 8);
   }
   // Of the first line of the unit's bucket.
   uint32_t VersionOf(uint64_t unit) const {
     const size_t segment = shape().SegmentOf(unit);
-    const uint64_t at = SegmentBase(segment) + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes();
+    const uint64_t at = SegmentBase(segment) + (unit - shape().FirstUnit(segment)) * shape().unit_bytes();
     Line line;
     for (size_t i = 0; i < kSlotsPerLine; ++i) line.entries[i] = Entry(Word(at + i * sizeof(Entry)));
     return line.version();
   }
   uint64_t LockAt(uint64_t unit) const {
     const size_t segment = shape().SegmentOf(unit);
-    return SegmentBase(segment) + shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) +
+    return SegmentBase(segment) + shape().SegmentUnits(segment) * shape().unit_bytes() +
            (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment) * 8;
   }
 

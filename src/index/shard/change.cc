@@ -63,14 +63,20 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
     const std::optional<Attempt> locked = co_await TryModifyLocked(op, change, part, hash, draft, changed);
     if (locked.has_value()) co_return *locked;
   }
-  if (part.ExpectsUnsplit()) {
-    const std::optional<Attempt> split = co_await TryModifyWithSplit(op, change, part, hash, draft, changed);
+  View view;
+  const bool expects_unsplit = part.ExpectsUnsplit();
+  if (expects_unsplit) {
+    const std::optional<Attempt> split =
+        co_await TryModifyWithSplit(op, change, part, hash, draft, changed, view.bucket);
     if (split.has_value()) co_return *split;
   }
-  View view;
+  if (view.bucket.version == 0) {
+    co_await ReadView(op, part, hash, view);  // trip 1
+    if (!expects_unsplit) part.NoteUnsplit(view.bucket.version != part.directory().version);
+  } else if (view.bucket.overflow()) {
+    co_await ReadOverflows(op, part, hash, view);
+  }
   BlockBuffer buffer;
-  co_await ReadView(op, part, hash, view);  // trip 1
-  part.NoteUnsplit(view.bucket.version != part.directory().version);
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;

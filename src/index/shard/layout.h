@@ -3,10 +3,11 @@
 // On each node of the table:
 //
 //   root      | state | records | zero .. |  directory: 40 offsets of segments  |
-//   segment s | level 1: buckets of 1, 2, 4 or 8 lines | level 2: lines | locks |
+//   segment s | units | locks |
+//   unit      | level 1: a bucket of 1, 2, 4 or 8 lines | level 2: a line |
 //
 // A table that was resized r times has 2^(bits + r) units. Unit u is a bucket of level 1 and a line of level 2, both
-// with the number u. Segment 0 holds the first 2^bits units, segment s the next 2^(bits + s - 1): the table doubles,
+// with the number u, one behind the other: so that one READ brings all that a split divides, and one WRITE makes a new one. Segment 0 holds the first 2^bits units, segment s the next 2^(bits + s - 1): the table doubles,
 // nothing ever moves to another address, and a client knows the place of every bucket from a few offsets.
 //
 //   line      | entry 0 | entry 1 | ...                          | entry 7 |
@@ -35,7 +36,7 @@
 
 namespace farside::index::shard {
 
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 inline constexpr size_t kSlotsPerLine = 8;
 inline constexpr size_t kLinkSlot = 7;
@@ -217,6 +218,7 @@ struct Shape {
     return std::bit_ceil((size_t{slots} + kSlotsPerLine - 1) / kSlotsPerLine);
   }
   constexpr uint64_t bucket_bytes() const { return lines() * pool::kLine; }
+  constexpr uint64_t unit_bytes() const { return bucket_bytes() + pool::kLine; }
   constexpr uint64_t units(uint32_t version) const { return uint64_t{1} << (initial_bits + version - 1); }
   // Entries that levels 1 and 2 have room for.
   constexpr uint64_t capacity(uint32_t version) const { return units(version) * (slots + overflow_slots); }
@@ -236,12 +238,9 @@ struct Shape {
   constexpr uint64_t SegmentLocks(size_t segment) const {
     return std::min<uint64_t>(SegmentUnits(segment), 4096);
   }
-  // With room to begin at a multiple of a bucket: so no bucket straddles a page.
   constexpr uint64_t SegmentBytes(size_t segment) const {
-    return bucket_bytes() + SegmentUnits(segment) * (bucket_bytes() + pool::kLine) +
-           pool::RoundUp(SegmentLocks(segment) * 8, pool::kLine);
+    return SegmentUnits(segment) * unit_bytes() + pool::RoundUp(SegmentLocks(segment) * 8, pool::kLine);
   }
-  constexpr uint64_t Base(uint64_t offset) const { return pool::RoundUp(offset, bucket_bytes()); }
 
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 };

@@ -251,6 +251,44 @@ Task<Done> Table::EndOverflows(Op& op, Partition& part, const KeyHash& hash, Vie
   co_return Done{};
 }
 
+// The lines of level 2 that the key may be in, before and after their own splits.
+void Table::AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
+                              Choices& choices, std::vector<fabric::ReadIntoVerb>& reads) const {
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    const bool first = place == Place::kFirstChoice;
+    Overflow& overflow = first ? view.first : view.second;
+    overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
+    reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
+    const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
+    if (unit_above != overflow.unit)
+      reads.push_back(
+          Read(part.OverflowAt(unit_above), BytesOf(std::span(&choices.above[first ? 0 : 1], 1))));
+  }
+}
+
+void Table::TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const {
+  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
+    const bool first = place == Place::kFirstChoice;
+    Overflow& overflow = first ? view.first : view.second;
+    overflow.version = overflow.line.version();
+    if (overflow.version != 0) continue;
+    overflow.line = choices.above[first ? 0 : 1];
+    overflow.unit = UnitOf(shape(), hash.number(place), version);
+    overflow.version = overflow.line.version();
+  }
+}
+
+Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view) {
+  Choices choices;
+  std::vector<fabric::ReadIntoVerb> reads;
+  AddReadsOfChoices(part, hash, version, view, choices, reads);
+  fabric::Batch trip(op, fabric::Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+  co_await trip;
+  TakeChoices(hash, version, choices, view);
+  co_return Done{};
+}
+
 // For a change: all levels in one trip, level 1 first, because what is not in level 1 has to be looked for in the others.
 Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& view) {
   const uint64_t number = hash.number(Place::kLevel1);

@@ -69,6 +69,12 @@ inline constexpr MutantName kBlindFold{"shard/insert-folded-blindly"};
 inline constexpr MutantName kWrongNumber{"shard/level-2-split-by-wrong-number"};
 // The old unit is written before the new one (shard/7).
 inline constexpr MutantName kParentFirst{"shard/parent-first"};
+// What the front lines of the old bucket will have is taken from the others first (shard/7).
+inline constexpr MutantName kBackLinesFirst{"shard/back-lines-first"};
+// An insert that expects to split does not look at level 2, whatever the overflow bit says (shard/1).
+inline constexpr MutantName kLevel2NotReadBySplit{"shard/level-2-not-read-by-split"};
+// The bucket that a key was in before it was split is taken for the key's.
+inline constexpr MutantName kBucketOfParent{"shard/bucket-of-parent"};
 // Whoever takes a lock over does not finish what was begun under it (shard/8).
 inline constexpr MutantName kNotFinished{"shard/split-not-finished"};
 // A split that is finished is written anew, with all that was changed since (shard/8).
@@ -125,6 +131,9 @@ inline constexpr std::array kAllMutants = {
     kCursorEndsEarly,
     kLineOfOldVersion,
     kOverflowProvedCarelessly,
+    kBackLinesFirst,
+    kLevel2NotReadBySplit,
+    kBucketOfParent,
 };
 
 }  // namespace farside::index::shard

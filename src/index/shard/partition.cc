@@ -22,12 +22,16 @@ using fabric::WriteObject;
 
 namespace {
 
-constexpr uint64_t kZeroedByATrip = 256 * 1024;
+// Little at a time: others wait for as long as the wire takes for it.
+constexpr uint64_t kZeroedByATrip = 16 * 1024;
 // Bounds of how often a client syncs, in operations.
 constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
-// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth.
+// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth; but
+// also after so many operations, however large the table is: until then, changes take locks, and atomics are what cards
+// have fewest of.
 constexpr double kGraceShare = 0.001;
+constexpr uint64_t kGraceSyncAtLeastEvery = 32;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
 
 Error BadRoot(FarAddr root, const char* what) {
@@ -49,22 +53,16 @@ Partition::Partition(const Options& options, pool::PoolClient& pool, FarAddr roo
 FarAddr Partition::BucketAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
   return FarAddr(root_.node,
-                 directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().bucket_bytes());
+                 directory_.bases[segment] + (unit - shape().FirstUnit(segment)) * shape().unit_bytes());
 }
 
-FarAddr Partition::OverflowAt(uint64_t unit) const {
-  const size_t segment = shape().SegmentOf(unit);
-  return FarAddr(root_.node, directory_.bases[segment] +
-                                 shape().SegmentUnits(segment) * shape().bucket_bytes() +
-                                 (unit - shape().FirstUnit(segment)) * pool::kLine);
-}
+FarAddr Partition::OverflowAt(uint64_t unit) const { return BucketAt(unit) + shape().bucket_bytes(); }
 
 FarAddr Partition::LockAt(uint64_t unit) const {
   const size_t segment = shape().SegmentOf(unit);
   const uint64_t lock = (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment);
-  return FarAddr(root_.node, directory_.bases[segment] +
-                                 shape().SegmentUnits(segment) * (shape().bucket_bytes() + pool::kLine) +
-                                 lock * 8);
+  return FarAddr(root_.node,
+                 directory_.bases[segment] + shape().SegmentUnits(segment) * shape().unit_bytes() + lock * 8);
 }
 
 // ---- syncing -----------------------------------------------------------------------------------------
@@ -114,8 +112,8 @@ void Partition::SetSyncFrequency() {
   const double clients = pool_.live_clients(node());
   const double left = options_.max_load - Load(records_);
   const double share = directory_.announced || left < 0 ? kGraceShare : options_.alpha * left;
-  sync_every_ =
-      std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery, kSyncAtLeastEvery);
+  sync_every_ = std::clamp(static_cast<uint64_t>(capacity * share / clients), kSyncAtMostEvery,
+                           directory_.announced ? kGraceSyncAtLeastEvery : kSyncAtLeastEvery);
 }
 
 // ---- learning ----------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ Task<Done> Partition::ReadDirectory(Op& op) {
   for (size_t segment = 0; segment < shape().segments(read.newest); ++segment) {
     const uint64_t offset = root.segments[segment];
     if (offset == 0 || offset % pool::kLine != 0) co_return BadRoot(root_, "names a segment that cannot be");
-    read.bases[segment] = shape().Base(offset);
+    read.bases[segment] = offset;
   }
   // Other operations of this client may have learned more meanwhile.
   if (read.Progress() < directory_.Progress()) co_return Done{};

@@ -73,7 +73,13 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
     return unsplit_ >= kExpectFrom && !directory_.announced && directory_.version > 1;
   }
   void NoteUnsplit(bool unsplit) {
-    unsplit_ = unsplit ? std::min(unsplit_ + kUnsplitWeight, kMostUnsplit) : std::max(unsplit_ - 1, 0);
+    unsplit_ =
+        unsplit ? std::min(unsplit_ + kUnsplitWeight, kMostUnsplit) : std::max(unsplit_ - kSplitWeight, 0);
+  }
+  // Whether most units that are to be split have the overflow bit, so that level 2 is best read along.
+  bool ExpectsOverflow() const { return overflow_ >= kExpectOverflowFrom; }
+  void NoteOverflow(bool overflow) {
+    overflow_ = overflow ? std::min(overflow_ + 1, kMostOverflow) : std::max(overflow_ - 1, 0);
   }
 
   // ---- pool::SyncRider
@@ -102,13 +108,19 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
-  // A tally of what the last changes met: it stands high as long as one in four units is not split.
+  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock that was taken in
+  // vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or five verbs and a trip or two.
   static constexpr int kUnsplitWeight = 3;
+  static constexpr int kSplitWeight = 2;
   static constexpr int kMostUnsplit = 64;
   static constexpr int kExpectFrom = 32;
+  // The same, of the units that were not split: one in two.
+  static constexpr int kMostOverflow = 16;
+  static constexpr int kExpectOverflowFrom = 8;
 
   Directory directory_;
   int unsplit_ = 0;
+  int overflow_ = 0;
   StateWord seen_;            // the latest state that was read
   bool stale_ = true;         // seen_ is newer than the directory
   uint64_t missed_ = 0;       // syncs that should have read the root and did not

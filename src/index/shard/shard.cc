@@ -73,16 +73,15 @@ Task<FarAddr> ShardEngine::MakeFirstSegment(Op& op, pool::Allocator& allocator) 
   const FarAddr segment = co_await allocator.Allocate(op, bytes);
   Line empty;
   empty.set_version(1);
-  const FarAddr first(segment.node, shape.Base(segment.offset));
-  const uint64_t line_bytes = shape.units(1) * (shape.bucket_bytes() + pool::kLine);
+  const uint64_t line_bytes = shape.units(1) * shape.unit_bytes();
   const std::vector<Line> lines(std::min(line_bytes, kWrittenByATrip) / sizeof(Line), empty);
   for (uint64_t done = 0; done < line_bytes; done += lines.size() * sizeof(Line)) {
     const uint64_t count = std::min(lines.size() * sizeof(Line), line_bytes - done);
     const std::span<const std::byte> part = std::as_bytes(std::span(lines)).first(count);
-    co_await op.InOrder(Unreachable(Write(first + done, part)));
+    co_await op.InOrder(Unreachable(Write(segment + done, part)));
   }
   const std::vector<std::byte> locks(pool::RoundUp(shape.SegmentLocks(0) * 8, pool::kLine));
-  co_await op.InOrder(Unreachable(Write(first + line_bytes, locks)));
+  co_await op.InOrder(Unreachable(Write(segment + line_bytes, locks)));
   co_return segment;
 }
 

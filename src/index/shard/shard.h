@@ -135,6 +135,14 @@ class Table final : public Index {
   Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> EndOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  // For an insert that expects to split, from `version` on: the choices before and after their own splits.
+  struct Choices {
+    std::array<Line, 2> above;  // of the units that those of level 2 come from
+  };
+  void AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
+                         Choices& choices, std::vector<fabric::ReadIntoVerb>& reads) const;
+  void TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const;
+  Task<Done> ReadChoices(fabric::Op& op, Partition& part, const KeyHash& hash, uint32_t version, View& view);
   static Error HalfSplitForEver(const Partition& part, uint64_t unit);
   // Waits for, or finishes, whatever keeps a unit torn.
   Task<Done> Help(fabric::Op& op, Partition& part, uint64_t unit, bool is_new);
@@ -207,8 +215,10 @@ class Table final : public Index {
                        Draft* draft);
   Task<bool> SplitUnderLock(fabric::Op& op, Partition& part, Split& split, const KeyHash* hash, Draft* draft,
                             bool absent);
+  // `met` is the key's bucket, if that was read and is split already.
   Task<std::optional<Attempt>> TryModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
-                                                  const KeyHash& hash, Draft& draft, Changed& changed);
+                                                  const KeyHash& hash, Draft& draft, Changed& changed,
+                                                  Bucket& met);
   Task<std::optional<Attempt>> ModifyWithSplit(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, View& view, Split& split, Draft& draft,
                                                Changed& changed);

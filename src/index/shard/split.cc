@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "index/shard/arrange.h"
 #include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
@@ -37,10 +38,8 @@ constexpr size_t kProvableEntries = 512;
 
 std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
 
-bool HoldsBlock(const Line& line) {
-  return std::any_of(line.entries.begin(), line.entries.end(),
-                     [](const Entry& entry) { return entry.has_block(); });
-}
+// A unit as it lies in far memory: the lines of its bucket, then its line of level 2.
+using UnitLines = std::array<Line, kMostLines + 1>;
 
 // Entries one behind the other, then unused slots.
 void Fill(std::span<Line> lines, std::span<const Entry> entries, uint32_t version, bool overflow) {
@@ -68,12 +67,18 @@ struct Table::Split {
   std::vector<Node> made_nodes;             // of level 3, for both
   std::array<bool, kMostLines> keep_old{};  // lines that have the next version
   std::array<bool, kMostLines> keep_new{};
+  size_t front = 0;  // lines of the old bucket that are written before the others
   bool keep_old_line = false;
   bool keep_new_line = false;
   bool old_overflow_bit = true;  // false: it was proved that no key of the unit is in level 2 or 3
   bool new_overflow_bit = true;
   bool publishes = false;  // the draft goes along
   bool writing = false;    // something was posted that others may see
+
+  void TakeOld(const UnitLines& read, size_t lines) {
+    std::copy_n(read.begin(), lines, old_bucket.lines.begin());
+    old_overflow.line = read[lines];
+  }
 };
 
 Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number) {
@@ -116,11 +121,12 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
   split.version = version;
   split.new_unit = unit + shape().units(version);
   split.old_bucket.unit = split.old_overflow.unit = unit;
-  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  const std::span<const Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  UnitLines read;
   std::vector<ReadIntoVerb> reads;
-  reads.push_back(Read(part.BucketAt(unit), BytesOf(lines)));
-  reads.push_back(Read(part.OverflowAt(unit), BytesOf(std::span(&split.old_overflow.line, 1))));
+  reads.push_back(Read(part.BucketAt(unit), BytesOf(std::span(read).first(shape().lines() + 1))));
   co_await Lock(op, part, unit, std::move(reads));
+  split.TakeOld(read, shape().lines());
   // Under the lock nobody else splits it, and whoever died over it was followed by somebody who finished.
   const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version;
   if (!behind) {
@@ -141,48 +147,42 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
 // the key's is split from. So an insert that has to split takes two trips, like any other. Nothing: it was not so.
 Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Change& change, Partition& part,
                                                               const KeyHash& hash, Draft& draft,
-                                                              Changed& changed) {
+                                                              Changed& changed, Bucket& met) {
   const uint32_t version = part.directory().version - 1;
   Split split;
   split.version = version;
   split.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
   split.new_unit = split.unit + shape().units(version);
   split.old_bucket.unit = split.old_overflow.unit = split.unit;
-  const std::span<Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  const std::span<const Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
+  UnitLines read;
   std::vector<ReadIntoVerb> reads;
-  reads.push_back(Read(part.BucketAt(split.unit), BytesOf(lines)));
-  reads.push_back(Read(part.OverflowAt(split.unit), BytesOf(std::span(&split.old_overflow.line, 1))));
-  // The lines of level 2 that the key may be in, before and after their own split.
+  reads.push_back(Read(part.BucketAt(split.unit), BytesOf(std::span(read).first(shape().lines() + 1))));
   View view;
-  std::array<Line, 2> above;
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
-    Overflow& overflow = first ? view.first : view.second;
-    overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
-    reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
-    const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
-    if (unit_above != overflow.unit)
-      reads.push_back(Read(part.OverflowAt(unit_above), BytesOf(std::span(&above[first ? 0 : 1], 1))));
-  }
+  Choices choices;
+  const bool expects_overflow = part.ExpectsOverflow() && !Mutant(kLevel2NotReadBySplit);
+  if (expects_overflow) AddReadsOfChoices(part, hash, version, view, choices, reads);
   co_await Lock(op, part, split.unit, std::move(reads));  // trip 1
+  split.TakeOld(read, shape().lines());
   const bool behind = VersionOf(lines) == version && split.old_overflow.line.version() == version &&
                       part.directory().version == version + 1;
   part.NoteUnsplit(behind);
   if (!behind) {
     Unlock(op, part, split.unit);
+    // It was split already. If the key has stayed, this is its bucket, and need not be read again.
+    const bool stayed = UnitOf(shape(), hash.number(Place::kLevel1), version + 1) == split.unit;
+    const bool current = VersionOf(lines) == version + 1 && part.directory().version == version + 1 &&
+                         !part.directory().announced;
+    if (current && (stayed || Mutant(kBucketOfParent))) {
+      met = split.old_bucket;
+      met.version = version + 1;
+    }
     co_return std::nullopt;
   }
+  part.NoteOverflow(split.old_bucket.overflow());
   split.old_bucket.version = split.old_overflow.version = version;
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
-    Overflow& overflow = first ? view.first : view.second;
-    overflow.version = overflow.line.version();
-    if (overflow.version != 0) continue;
-    overflow.line = above[first ? 0 : 1];
-    overflow.unit = UnitOf(shape(), hash.number(place), version);
-    overflow.version = overflow.line.version();
-  }
   view.bucket = split.old_bucket;
+  if (expects_overflow) TakeChoices(hash, version, choices, view);
   Result<std::optional<Attempt>> outcome = std::optional<Attempt>();
   outcome = co_await ModifyWithSplit(op, change, part, hash, view, split, draft, changed).Outcome();
   if (!outcome.ok()) FreeUnwritten(part, split);
@@ -198,7 +198,8 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
 Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, View& view, Split& split,
                                                            Draft& draft, Changed& changed) {
-  if (view.bucket.overflow()) {
+  if (view.bucket.overflow() && !Mutant(kLevel2NotReadBySplit)) {
+    if (view.first.version == 0) co_await ReadChoices(op, part, hash, split.version, view);
     const auto decides = [&](Place place, const Overflow& overflow) {
       return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) ==
              Verdict::kDecides;
@@ -258,16 +259,20 @@ Task<Done> Table::ProveOverflow(Op& op, Partition& part, Split& split) {
   const uint32_t newest = part.directory().newest;
   const uint64_t units = shape().units(newest);
   if (units > kProvableUnits) co_return Done{};
+  // Whole segments: their lines of level 2 lie apart.
+  const size_t stride = shape().lines() + 1;
+  std::vector<Line> all(units * stride);
   std::vector<Line> before(units);
   std::vector<Line> lines(units);
   for (std::vector<Line>* pass : {&before, &lines}) {
     Batch trip(op, Order::kInOrder);
     for (size_t segment = 0; segment < shape().segments(newest); ++segment) {
       const uint64_t first = shape().FirstUnit(segment);
-      const std::span<Line> some = std::span(*pass).subspan(first, shape().SegmentUnits(segment));
-      trip.Add(Read(part.OverflowAt(first), BytesOf(some)));
+      const uint64_t count = shape().SegmentUnits(segment);
+      trip.Add(Read(part.BucketAt(first), BytesOf(std::span(all).subspan(first * stride, count * stride))));
     }
     co_await trip;
+    for (uint64_t unit = 0; unit < units; ++unit) (*pass)[unit] = all[unit * stride + stride - 1];
   }
   // A line that was split between its sample and that of the new one would hide what moved: then its version has changed
   // since the first pass.
@@ -319,40 +324,50 @@ Task<std::vector<KeyHash>> Table::ReadHashes(Op& op, Partition& part, std::span<
 Task<Done> Table::DivideBucket(Op& op, Partition& part, Split& split, const Entry* added, bool added_moves) {
   const std::span<Line> old_lines = std::span(split.old_bucket.lines).first(shape().lines());
   const bool overflow = split.old_bucket.overflow();
-  std::vector<Entry> stay;
-  std::vector<Entry> all;
+  std::array<LineEntries, kMostLines> own;  // what stays, line by line
+  std::vector<Entry> kept;                  // in lines that were written
+  std::vector<Entry> all;                   // in the others
+  std::vector<size_t> line_of;
   for (size_t i = 0; i < old_lines.size(); ++i) {
     for (const Entry& entry : old_lines[i].entries) {
       if (!entry.has_block()) continue;
-      (split.keep_old[i] ? stay : all).push_back(entry.WithFlag(false));
+      if (split.keep_old[i]) {
+        own[i].Add(entry);
+        kept.push_back(entry);
+        continue;
+      }
+      all.push_back(entry.WithFlag(false));
+      line_of.push_back(i);
     }
   }
   std::vector<Entry> tagged = all;
   if (EndsWindow(split.version) && !Mutant(kStaleWindow)) co_await RefreshTags(op, part, split, tagged, true);
   std::vector<Entry> moved;
-  const size_t kept = stay.size();
+  size_t staying = kept.size();
   for (size_t i = 0; i < all.size(); ++i) {
     if (Moves(all[i], split.version)) {
       moved.push_back(tagged[i]);
       continue;
     }
-    // It may have been moved to the front already.
+    // It may fill a gap already.
     const auto same = [&](const Entry& entry) { return entry.offset() == all[i].offset(); };
-    const auto end = stay.begin() + static_cast<ptrdiff_t>(kept);
-    if (std::find_if(stay.begin(), end, same) == end) stay.push_back(tagged[i]);
+    if (std::any_of(kept.begin(), kept.end(), same)) continue;
+    own[line_of[i]].Add(tagged[i]);
+    ++staying;
   }
-  if (added != nullptr) {
-    std::vector<Entry>& target = added_moves ? moved : stay;
-    if (target.size() < shape().slots) {
-      target.push_back(*added);
-      split.publishes = true;
-    }
+  if (added != nullptr && (added_moves ? moved.size() : staying) < shape().slots) {
+    if (added_moves) moved.push_back(*added);
+    split.publishes = true;
   }
+  const bool added_stays = split.publishes && !added_moves;
+  const Arrangement arranged = Arrange(own, split.keep_old, added_stays ? added : nullptr);
+  split.front = arranged.front;
   const uint32_t next = split.version + 1;
-  Bucket old_bucket = split.old_bucket;
-  Fill(std::span(old_bucket.lines).first(shape().lines()), stay, next, overflow && split.old_overflow_bit);
   for (size_t i = 0; i < old_lines.size(); ++i) {
-    if (!split.keep_old[i]) old_lines[i] = old_bucket.lines[i];
+    if (split.keep_old[i]) continue;
+    const LineEntries& line = arranged.lines[i];
+    Fill(old_lines.subspan(i, 1), std::span(line.entries).first(line.count), next,
+         i == 0 && overflow && split.old_overflow_bit);
   }
   // INVARIANT shard/4: the bit follows to the new unit.
   Bucket new_bucket;
@@ -434,9 +449,9 @@ Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::
   co_return Done{};
 }
 
-// INVARIANTS shard/7 and 8: WRITEs keep their order. The new unit is whole before anything leaves the old one; the lines of
-// the old bucket change from the first to the last, and entries only move to the front: so at any moment every entry
-// that stays is in a line that is written, or still in its own.
+// INVARIANTS shard/7 and 8: WRITEs keep their order. The new unit is whole before anything leaves the old one, and the front
+// lines of the old bucket before the others (arrange.h): so at any moment every entry that stays is in a line that is
+// written, or still in its own.
 Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft, bool unlock) {
   pool::Allocator& allocator = pool_.allocator(part.node());
   split.writing = true;
@@ -452,33 +467,37 @@ Task<Done> Table::WriteSplit(Op& op, Partition& part, Split& split, Draft* draft
     trip.Add(draft->Write());
   }
   const size_t lines = shape().lines();
-  const bool any_new_kept =
-      std::find(split.keep_new.begin(), split.keep_new.end(), true) != split.keep_new.end();
-  const auto write_new = [&] {
-    if (!split.keep_new_line) trip.Add(WriteObject(part.OverflowAt(split.new_unit), split.new_line));
-    if (!any_new_kept) {
-      trip.Add(Write(part.BucketAt(split.new_unit),
-                     std::as_bytes(std::span(split.new_bucket.lines).first(lines))));
-    } else {
-      for (size_t i = 0; i < lines; ++i) {
-        if (!split.keep_new[i])
-          trip.Add(WriteObject(part.BucketAt(split.new_unit) + i * sizeof(Line), split.new_bucket.lines[i]));
-      }
+  const auto in_far_memory = [&](const Bucket& bucket, const Line& line) {
+    UnitLines unit;
+    std::copy_n(bucket.lines.begin(), lines, unit.begin());
+    unit[lines] = line;
+    return unit;
+  };
+  const auto kept = [&](const std::array<bool, kMostLines>& of_bucket, bool of_line) {
+    std::array<bool, kMostLines + 1> keep{};
+    std::copy_n(of_bucket.begin(), lines, keep.begin());
+    keep[lines] = of_line;
+    return keep;
+  };
+  const UnitLines new_unit = in_far_memory(split.new_bucket, split.new_line);
+  const UnitLines old_unit = in_far_memory(split.old_bucket, split.old_overflow.line);
+  const std::array<bool, kMostLines + 1> keep_new = kept(split.keep_new, split.keep_new_line);
+  const std::array<bool, kMostLines + 1> keep_old = kept(split.keep_old, split.keep_old_line);
+  // In one WRITE, but for what is kept.
+  const auto write = [&](FarAddr at, const UnitLines& unit, const auto& keep, size_t first, size_t end) {
+    for (size_t last = first; first < end; first = last) {
+      while (last < end && keep[last] == keep[first]) ++last;
+      const std::span<const Line> some = std::span(unit).subspan(first, last - first);
+      if (!keep[first]) trip.Add(Write(at + first * sizeof(Line), std::as_bytes(some)));
     }
   };
-  if (!Mutant(kParentFirst)) write_new();
-  if (!split.keep_old_line) trip.Add(WriteObject(part.OverflowAt(split.unit), split.old_overflow.line));
-  const auto write_old = [&](size_t first, size_t count) {
-    const std::span<const Line> some = std::span(split.old_bucket.lines).subspan(first, count);
-    if (!split.keep_old[first])
-      trip.Add(Write(part.BucketAt(split.unit) + first * sizeof(Line), std::as_bytes(some)));
-  };
-  // All that stays is in the first lines; those behind may be written in any order.
-  size_t used = lines;
-  while (used > 0 && !HoldsBlock(split.old_bucket.lines[used - 1]) && !split.keep_old[used - 1]) --used;
-  for (size_t i = 0; i < used; ++i) write_old(i, 1);
-  if (used < lines) write_old(used, lines - used);
-  if (Mutant(kParentFirst)) write_new();
+  const FarAddr new_at = part.BucketAt(split.new_unit);
+  const FarAddr old_at = part.BucketAt(split.unit);
+  if (!Mutant(kParentFirst)) write(new_at, new_unit, keep_new, 0, lines + 1);
+  if (Mutant(kBackLinesFirst)) write(old_at, old_unit, keep_old, split.front, lines + 1);
+  write(old_at, old_unit, keep_old, 0, split.front);
+  if (!Mutant(kBackLinesFirst)) write(old_at, old_unit, keep_old, split.front, lines + 1);
+  if (Mutant(kParentFirst)) write(new_at, new_unit, keep_new, 0, lines + 1);
   const uint64_t mine = LockedBySelf(part, split.unit);
   size_t unlocked = 0;
   if (unlock) unlocked = trip.Add(Cas(part.LockAt(split.unit), mine, 0));

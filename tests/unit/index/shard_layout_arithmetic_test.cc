@@ -48,16 +48,16 @@ TEST(ShardShape, SegmentsTileTheUnitsOfEveryVersion) {
   }
 }
 
-TEST(ShardShape, NoBucketStraddlesAPage) {
-  // Given a segment that was allocated at any line
-  // Expect that its buckets begin at multiples of their size, and that everything fits into the segment
+TEST(ShardShape, SegmentsHaveRoomForTheirUnitsAndLocks) {
+  // Given some shapes
+  // Expect that a segment is its units, a bucket and a line each, and its locks in whole lines
   for (const Shape& shape : kShapes) {
-    for (uint64_t offset = pool::kLine; offset <= pool::kPage; offset += pool::kLine) {
-      const uint64_t base = shape.Base(offset);
-      EXPECT_EQ(base % shape.bucket_bytes(), 0u);
-      const uint64_t end = base + shape.SegmentUnits(2) * (shape.bucket_bytes() + pool::kLine) +
-                           pool::RoundUp(shape.SegmentLocks(2) * 8, pool::kLine);
-      EXPECT_LE(end, offset + shape.SegmentBytes(2));
+    EXPECT_EQ(shape.unit_bytes(), (shape.lines() + 1) * sizeof(Line));
+    for (size_t segment = 0; segment < 8; ++segment) {
+      const uint64_t locks = shape.SegmentBytes(segment) - shape.SegmentUnits(segment) * shape.unit_bytes();
+      EXPECT_GE(locks, shape.SegmentLocks(segment) * sizeof(UnitLock));
+      EXPECT_LT(locks, shape.SegmentLocks(segment) * sizeof(UnitLock) + pool::kLine);
+      EXPECT_EQ(locks % pool::kLine, 0u);
     }
   }
 }

@@ -1,0 +1,26 @@
+// Two clients of a shard table who meet at one moment of a resize.
+#include "tests/simulation/shard_race_scenes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sanitized.h"
+
+namespace farside::index::shard {
+namespace {
+
+TEST(ShardRaceScenes, KeyIsInsertedBeforeItsUnitIsSplit_OnlyOneInsertCounts) {
+  // Given a unit that is to be split, a client that only knows that this was announced, and one that knows that it counts
+  // When both insert one key, over many seeds
+  // Expect that one of them does, and that the key stands once
+  EXPECT_EQ(KeyIsInsertedBeforeItsUnitIsSplit(200 / kFewer), "");
+}
+
+TEST(ShardRaceScenes, DirectoryIsReadWhileAResizeIsAnnounced_ItIsWholeAllTheSame) {
+  // Given a client that knows nothing of the table yet
+  // When it reads the directory while another one announces a resize, over many seeds
+  // Expect that it finds its key
+  EXPECT_EQ(DirectoryIsReadWhileAResizeIsAnnounced(400 / kFewer), "");
+}
+
+}  // namespace
+}  // namespace farside::index::shard
