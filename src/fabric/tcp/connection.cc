@@ -168,6 +168,7 @@ bool Connection::Receive(bool& more) {
   switch (moved.outcome) {
     case Outcome::kMoved:
       in_.Commit(moved.bytes);
+      received_ += moved.bytes;
       more = moved.bytes == room || transport_.secure();
       return true;
     case Outcome::kWantRead:
