@@ -64,7 +64,9 @@ void Connection::Secure() {
     case Outcome::kEnd:
     case Outcome::kBroken:
       server_.log.Warn("tcp: {} was refused: no TLS with it ({})", peer_, transport_.failure());
-      return Close();
+      transport_.ForgetTls();
+      wants_write_ = false;
+      return BeginLeaving();
   }
 }
 
