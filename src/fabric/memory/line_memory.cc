@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/pause.h"
+
 namespace farside::fabric::memory {
 namespace {
 
@@ -29,11 +31,7 @@ class Backoff {
       return;
     }
     ++spins_;
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
+    PauseProcessor();
   }
 
  private:

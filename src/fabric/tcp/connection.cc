@@ -457,6 +457,8 @@ void Connection::Close() {
   Depart();
   state_ = State::kClosed;
   transport_.Close();
+  in_.Clear();
+  out_.Clear();
   server_.open.fetch_sub(1);
 }
 
