@@ -384,6 +384,11 @@ void Connection::OnCutOff() {
   SayGoodbye(ErrorCode::kFenced, "the client was fenced");
 }
 
+void Connection::OnHangup() {
+  // In all other states it is found when the socket is read or written.
+  if (state_ == State::kParked) Lost("it disconnected");
+}
+
 void Connection::OnStop() {
   if (state_ == State::kServing || state_ == State::kParked) {
     if (parked_ != nullptr && parked_->changed) {

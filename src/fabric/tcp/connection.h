@@ -45,6 +45,8 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   bool Advance(wire::Frame& scratch);
   void OnCutOff();
   void OnFenceDone();
+  // The peer is gone, in both directions.
+  void OnHangup();
   // The server ends.
   void OnStop();
   // It should have come in, or gone, by now.

@@ -110,6 +110,7 @@ bool IoThread::LookAtAll() {
     } else {
       Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
       if (hot_.size() < kMostHot) hot_.push_back(&connection);
+      if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) connection.OnHangup();
       Settle(connection, connection.Advance(frame_));
       traffic = true;
     }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -117,6 +118,27 @@ TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), ErrorCode::kFenced);
   EXPECT_EQ(node.Word(0), 0u);
+}
+
+TEST(TcpFencing, WhoDiesWhileItsFenceWaitsIsForgotten) {
+  // Given a peer whose frame waits for a fence, and that resets its connection.
+  TestNode node;
+  const auto guest = std::make_shared<StubbornGuest>();
+  ASSERT_TRUE(node.node().Admit(kStubborn, guest).ok());
+  {
+    RawPeer peer(node.port());
+    ASSERT_EQ(peer.Greet(HelloAs(5)).welcome.status, 0);
+    peer.Send(FrameOf({FenceVerb(NodeId{0}, kStubborn).Lower()}));
+    while (!guest->cut_off()) std::this_thread::yield();
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    setsockopt(peer.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  }
+  // Expect that the node forgets it, though the fence is not done, and that others go on when it is.
+  node.log().Await("client 5 at");
+  guest->BeStill();
+  Bystander bystander(node);
+  bystander.ExpectServed();
+  node.node().Depart(kStubborn);
 }
 
 TEST(TcpFencing, AServerMayStopWhileAFenceWaits) {
