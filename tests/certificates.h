@@ -36,7 +36,7 @@ class Certificates {
     if (mkdtemp(folder.data()) == nullptr) std::abort();
     folder_ = folder;
     ca_key_.reset(EVP_EC_gen("P-256"));
-    ca_ = Make(CertificateWanted{.name = "an authority"}, ca_key_.get(), /*is_ca=*/true);
+    ca_ = Make(CertificateWanted{.name = folder_.filename().string()}, ca_key_.get(), /*is_ca=*/true);
     Save(ca_file(), [this](FILE* file) { PEM_write_X509(file, ca_.get()); });
   }
   Certificates(const Certificates&) = delete;

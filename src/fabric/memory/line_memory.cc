@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/pause.h"
+
 namespace farside::fabric::memory {
 namespace {
 
@@ -31,11 +33,7 @@ class Backoff {
       return watch_->MayBeFinished();
     }
     ++spins_;
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
+    PauseProcessor();
     return true;
   }
 

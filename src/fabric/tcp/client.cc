@@ -20,6 +20,8 @@ using Outcome = Transport::Outcome;
 // How often to look for an answer before sleeping: while the answers come soon, long enough for one to come; else hardly.
 constexpr uint32_t kMostSpins = 256;
 constexpr uint32_t kFewestSpins = 4;
+// How many waits there are between two that look long, to find out whether that pays by now.
+constexpr uint32_t kWaitsPerTrial = 32;
 // How often busy polling looks at the clock for nodes that are silent.
 constexpr uint32_t kPollsPerLook = 1024;
 // The longest sleep, so that clocks other than the machine's are looked at too.
@@ -207,6 +209,7 @@ void TcpClient::Wait() {
 }
 
 bool TcpClient::Spin() {
+  if (++waits_ % kWaitsPerTrial == 0) spins_ = kMostSpins;
   for (uint32_t spin = 0; spin < spins_; ++spin) {
     if (ReceiveAll()) {
       spins_ = std::min(kMostSpins, spins_ * 2);

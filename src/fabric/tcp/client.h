@@ -121,7 +121,8 @@ class TcpClient final : public Client {
   TimerList timers_;
   std::optional<Error> broken_;  // of every trip from now on: the client was fenced
   bool polling_ = false;
-  uint32_t spins_;                 // how often to look before sleeping
+  uint32_t spins_;  // how often to look before sleeping
+  uint32_t waits_ = 0;
   uint32_t polls_since_look_ = 0;  // at the clock
 };
 

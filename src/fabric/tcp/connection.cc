@@ -64,7 +64,9 @@ void Connection::Secure() {
     case Outcome::kEnd:
     case Outcome::kBroken:
       server_.log.Warn("tcp: {} was refused: no TLS with it ({})", peer_, transport_.failure());
-      return Close();
+      transport_.ForgetTls();
+      wants_write_ = false;
+      return BeginLeaving();
   }
 }
 
@@ -168,6 +170,7 @@ bool Connection::Receive(bool& more) {
   switch (moved.outcome) {
     case Outcome::kMoved:
       in_.Commit(moved.bytes);
+      received_ += moved.bytes;
       more = moved.bytes == room || transport_.secure();
       return true;
     case Outcome::kWantRead:
@@ -381,6 +384,11 @@ void Connection::OnCutOff() {
   SayGoodbye(ErrorCode::kFenced, "the client was fenced");
 }
 
+void Connection::OnHangup() {
+  // In all other states it is found when the socket is read or written.
+  if (state_ == State::kParked) Lost("it disconnected");
+}
+
 void Connection::OnStop() {
   if (state_ == State::kServing || state_ == State::kParked) {
     if (parked_ != nullptr && parked_->changed) {
@@ -454,6 +462,8 @@ void Connection::Close() {
   Depart();
   state_ = State::kClosed;
   transport_.Close();
+  in_.Clear();
+  out_.Clear();
   server_.open.fetch_sub(1);
 }
 

@@ -45,6 +45,8 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   bool Advance(wire::Frame& scratch);
   void OnCutOff();
   void OnFenceDone();
+  // The peer is gone, in both directions.
+  void OnHangup();
   // The server ends.
   void OnStop();
   // It should have come in, or gone, by now.
@@ -58,6 +60,8 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
     return state_ == State::kSecuring || state_ == State::kGreeting || state_ == State::kLeaving;
   }
   Nanos deadline() const { return deadline_; }
+  // Bytes, since it came in.
+  uint64_t received() const { return received_; }
   // What it waits for at its socket, as epoll spells it.
   uint32_t Interest() const;
   uint32_t registered_interest = 0;  // the thread's note
@@ -111,6 +115,7 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   const std::string peer_;
   Transport transport_;
   memory::Gate gate_;
+  uint64_t received_ = 0;
   ByteQueue in_;
   ByteQueue out_;
   std::unique_ptr<Parked> parked_;

@@ -88,11 +88,17 @@ Result<FileDescriptor> ConnectToAny(const Endpoint& endpoint, const std::vector<
 
 short EventsOf(Outcome outcome) { return outcome == Outcome::kWantWrite ? POLLOUT : POLLIN; }
 
+// The connection ended before the node had said Welcome.
 Error Broke(const Endpoint& endpoint, const Transport& transport, Outcome outcome) {
-  if (outcome == Outcome::kEnd) {
-    return NoConnection(endpoint, "it closed the connection; if it expects TLS, give certificates");
+  if (transport.secure()) {
+    return Error(
+        ErrorCode::kPermissionDenied,
+        fmt::format("{} does not accept this client: {}; check its certificates", endpoint.ToString(),
+                    outcome == Outcome::kEnd ? "it closed the connection" : transport.failure()));
   }
-  return NoConnection(endpoint, transport.failure());
+  return NoConnection(endpoint,
+                      fmt::format("it closed the connection{}; if it expects TLS, give certificates",
+                                  outcome == Outcome::kEnd ? "" : ": " + transport.failure()));
 }
 
 Status Secure(const Endpoint& endpoint, Transport& transport, const Deadline& deadline) {

@@ -20,10 +20,16 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kEvents = 64;
-// Requests that follow each other within this time are looked for without sleeping, for this time.
+// Requests that follow each other within kClosely are looked for without sleeping, for kSpinFor. A client that sleeps and
+// is woken for each answer is slower than one that need not, so kClosely is longer: else they would never meet awake.
 constexpr Nanos kSpinFor = 50us;
+constexpr Nanos kClosely = 200us;
+// While spinning, the connections that spoke last are asked directly, if they are few; every so often all are.
+constexpr size_t kMostHot = 4;
+constexpr uint32_t kHotLooks = 8;
 // How often connections that should hurry are looked at.
 constexpr Nanos kLookEvery = 250ms;
+constexpr int kHurryMilliseconds = 100;
 // How long to accept nobody when there are no descriptors left.
 constexpr Nanos kAcceptPause = 200ms;
 constexpr int kAcceptMost = 64;  // at once
@@ -54,50 +60,72 @@ Status IoThread::Accept(FileDescriptor listener, std::vector<std::shared_ptr<Mai
 }
 
 void IoThread::Run() {
-  std::array<epoll_event, kEvents> events;
   while (!stopping_) {
-    int timeout = -1;
-    if (spinning_ || !again_.empty()) {
-      timeout = 0;
-    } else if (hurrying_ != 0 || (listener_.valid() && !accepting_)) {
-      timeout = 100;
-    }
-    const int ready = epoll_wait(epoll_.get(), events.data(), kEvents, timeout);
-    bool letters = false;
-    bool traffic = false;
-    std::swap(again_, now_);
-    for (int i = 0; i < ready; ++i) {
-      if (events[i].data.ptr == nullptr) {
-        letters = true;
-      } else if (events[i].data.ptr == this) {
-        AcceptSome();
-      } else {
-        Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
-        Settle(connection, connection.Advance(frame_));
-        traffic = true;
-      }
-    }
-    for (const std::shared_ptr<Connection>& connection : now_) {
-      if (connection->state() != Connection::State::kClosed) Settle(*connection, connection->Advance(frame_));
-    }
-    now_.clear();
-    if (letters) ReadLetters();
-
+    const bool traffic = (spinning_ && LookAtHot()) || LookAtAll();
     const Nanos now = server_.clock.Now();
     if (traffic) {
-      spinning_ = now - last_traffic_ < kSpinFor;
+      spinning_ = now - last_traffic_ < kClosely;
       last_traffic_ = now;
     } else if (spinning_) {
       spinning_ = now - last_traffic_ < kSpinFor;
-      PauseProcessor();
     }
     if (now - last_look_ >= kLookEvery) CheckDeadlines();
   }
   StopAll();
 }
 
+bool IoThread::LookAtHot() {
+  // Others have their turn too.
+  if (hot_.empty() || !again_.empty() || ++hot_looks_ % kHotLooks == 0) return false;
+  bool traffic = false;
+  for (size_t i = hot_.size(); i > 0; --i) {
+    Connection& connection = *hot_[i - 1];
+    const uint64_t before = connection.received();
+    const bool again = connection.Advance(frame_);
+    traffic |= connection.received() != before;
+    Settle(connection, again);  // may take it out of the list
+  }
+  if (!traffic) PauseProcessor();
+  return traffic;
+}
+
+bool IoThread::LookAtAll() {
+  int timeout = -1;
+  if (spinning_ || !again_.empty()) {
+    timeout = 0;
+  } else if (hurrying_ != 0 || (listener_.valid() && !accepting_)) {
+    timeout = kHurryMilliseconds;
+  }
+  std::array<epoll_event, kEvents> events;
+  const int ready = epoll_wait(epoll_.get(), events.data(), kEvents, timeout);
+  bool letters = false;
+  bool traffic = false;
+  std::swap(again_, now_);
+  if (ready > 0) hot_.clear();
+  for (int i = 0; i < ready; ++i) {
+    if (events[i].data.ptr == nullptr) {
+      letters = true;
+    } else if (events[i].data.ptr == this) {
+      AcceptSome();
+    } else {
+      Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
+      if (hot_.size() < kMostHot) hot_.push_back(&connection);
+      if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) connection.OnHangup();
+      Settle(connection, connection.Advance(frame_));
+      traffic = true;
+    }
+  }
+  for (const std::shared_ptr<Connection>& connection : now_) {
+    if (connection->state() != Connection::State::kClosed) Settle(*connection, connection->Advance(frame_));
+  }
+  now_.clear();
+  if (letters) ReadLetters();
+  return traffic;
+}
+
 void IoThread::Settle(Connection& connection, bool again) {
   if (connection.state() == Connection::State::kClosed) {
+    std::erase(hot_, &connection);
     connections_.erase(&connection);
     return;
   }

@@ -36,6 +36,9 @@ class IoThread {
 
  private:
   void Run();
+  // Both say whether somebody had sent something.
+  bool LookAtHot();
+  bool LookAtAll();
   void ReadLetters();
   void AcceptSome();
   void PauseAccepting(int error);
@@ -62,6 +65,8 @@ class IoThread {
   Nanos last_look_{0};
 
   bool spinning_ = false;
+  std::vector<Connection*> hot_;  // those that spoke last
+  uint32_t hot_looks_ = 0;
   Nanos last_traffic_{0};
 
   FileDescriptor listener_;  // of one thread only

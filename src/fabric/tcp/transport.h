@@ -37,6 +37,8 @@ class Transport {
 
   // With TLS, until it is kMoved; without, it is so at once.
   Outcome Handshake();
+  // Goes on in plain text, after a handshake that failed and was told to the peer.
+  void ForgetTls() { ssl_.reset(); }
   // `into` and `from` are not empty.
   Moved Receive(std::span<std::byte> into);
   Moved Send(std::span<const std::byte> from);

@@ -210,7 +210,7 @@ bool DecodeAnswers(std::span<Verb> verbs, NodeId node, std::span<const std::byte
 }
 
 const char* CheckHeader(const FrameHeader& header) {
-  if (header.zero != std::array<uint8_t, 3>{}) return "a header with unknown bits";
+  if ((header.zero | header.zero_too) != 0) return "a header with unknown bits";
   if (header.verbs == 0 || header.verbs > kMaxVerbsPerTrip) return "an impossible number of verbs";
   if (header.body_bytes % kWord != 0) return "an odd length";
   if (header.body_bytes > kMaxBodyBytes) return "more bytes than are allowed";

@@ -89,7 +89,8 @@ static_assert(sizeof(Welcome) == 48 && offsetof(Welcome, region_id) == 16 &&
 struct FrameHeader {
   uint32_t body_bytes = 0;  // a multiple of 8, at most kMaxBodyBytes
   uint8_t verbs = 0;        // 1 to 64
-  std::array<uint8_t, 3> zero{};
+  uint8_t zero = 0;
+  uint16_t zero_too = 0;
 };
 static_assert(sizeof(FrameHeader) == 8 && offsetof(FrameHeader, verbs) == 4);
 
