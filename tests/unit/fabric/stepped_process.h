@@ -57,6 +57,18 @@ class SteppedProcess {
     }
     return running_;
   }
+  // Lets it run until it stops itself (raise(SIGSTOP)), or ends: then false.
+  bool RunUntilItStops() {
+    if (!running_ || ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr) != 0) return false;
+    int status = 0;
+    running_ = ::waitpid(pid_, &status, 0) == pid_ && WIFSTOPPED(status);
+    return running_;
+  }
+  // Somebody else has killed it: waits until it is gone.
+  void AwaitEnd() {
+    int status = 0;
+    while (running_ && ::waitpid(pid_, &status, 0) == pid_) running_ = WIFSTOPPED(status);
+  }
   // SIGKILL, and waits until it is gone.
   void Kill() {
     if (!running_) return;
