@@ -218,8 +218,8 @@ TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNobodyElse) {
   std::vector<Descriptor> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(std::move(*ConnectTo(path_)));
   EXPECT_TRUE(fabric::Run(*client, Add(*client, 0, 1)).ok());
-  Await([&] { return daemon.server->clients() == 1; });
-  EXPECT_TRUE(fabric->Connect().ok());
+  // The last of the others may still be on their way in and out.
+  Await([&] { return fabric->Connect().ok(); });
 }
 
 // Given a daemon with places for two clients. Expect that a third is refused politely, and served when one has left.
