@@ -25,6 +25,7 @@
 #include "fabric/shm/layout.h"
 #include "fabric/shm/socket.h"
 #include "tests/sanitized.h"
+#include "tests/unit/base/heap_count.h"
 #include "tests/unit/fabric/shm_daemon.h"
 
 namespace farside::fabric::shm {
@@ -253,6 +254,32 @@ TEST_F(ShmTest, ManyClientsThatComeAndGo_LeaveNothingBehind) {
   Await([&] { return daemon.server->clients() == 1 && daemon.node->guests() == 1; });
   Await([&] { return OpenDescriptors() <= before; });
   EXPECT_EQ(fabric::Run(*stays, ReadWord(*stays, 0)).value(), 2000u);
+}
+
+// ---- trips
+
+Task<Done> SomeTrips(Client& client) {
+  Op op(client, OpKind::kUpdate);
+  const std::array<uint64_t, 20> payload{};
+  for (int i = 0; i < 100; ++i) {
+    co_await op.InOrder(WriteObject(At(0), payload), Faa(At(512), 1));
+    co_await op.InOrder(Read<std::array<uint64_t, 20>>(At(0)), Read<uint64_t>(At(512)));
+  }
+  co_return Done{};
+}
+
+// Given a client that has run some trips. Expect that more of them allocate nothing on the heap.
+TEST_F(ShmTest, TripsAllocateNothing) {
+  const Daemon daemon(path_);
+  const auto fabric = OpenAt(path_);
+  const auto client = std::move(*fabric->Connect());
+  ASSERT_TRUE(fabric::Run(*client, SomeTrips(*client)).ok());
+  const uint64_t before = HeapAllocations();
+  const bool ran = fabric::Run(*client, SomeTrips(*client)).ok();
+  const uint64_t after = HeapAllocations();
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(after, before);
+  if (!kHeapIsCounted) GTEST_SKIP() << "the sanitizer owns operator new: allocations are not counted";
 }
 
 // ---- Calls
