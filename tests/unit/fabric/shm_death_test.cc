@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -94,9 +93,8 @@ class ShmDeath : public testing::Test {
     if (!SteppedProcess::Possible()) GTEST_SKIP() << "processes cannot be stepped here";
   }
   static uint64_t Word(const SharedMemory& memory, size_t word) {
-    uint64_t value;
-    std::memcpy(&value, memory.region().data() + kLine + word * 8, sizeof value);
-    return value;
+    auto& at = *reinterpret_cast<uint64_t*>(memory.region().data() + kLine + word * 8);
+    return std::atomic_ref<uint64_t>(at).load();
   }
   static bool Held(const SharedMemory& memory) {
     return !memory::IsFree(memory.stripes().sequences[kStripe].load());
