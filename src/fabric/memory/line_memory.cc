@@ -39,7 +39,7 @@ class Backoff {
 
  private:
   static constexpr int kMaxSpins = 64;
-  static constexpr uint32_t kYieldsPerLook = 256;
+  static constexpr uint32_t kYieldsPerLook = 32;
 
   Watch* const watch_;
   int spins_ = 0;

@@ -1,5 +1,7 @@
 #include "fabric/shm/client.h"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstring>
 #include <utility>
@@ -31,6 +33,12 @@ Link::Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping
       place_(place),
       memory_(mapping_->region(), mapping_->control().stripes, HolderOf(place),
               mapping_->control().places[place].staging, *this) {}
+
+// A child of fork may still have the socket, so that closing it would end nothing; and a child must not end what is its
+// parent's.
+Link::~Link() {
+  if (!mapping_->forked()) ::shutdown(socket_.get(), SHUT_RDWR);
+}
 
 std::optional<WireStatus> Link::Ask(const Request& request, std::span<const std::byte> body,
                                     std::string& payload) {

@@ -33,6 +33,9 @@ class Link final : public memory::Watch {
  public:
   // `node` is how the daemon is called in messages.
   Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping, uint32_t place);
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link() override;
 
   const std::string& node() const { return node_; }
   memory::LineMemory& memory() { return memory_; }

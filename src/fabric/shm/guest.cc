@@ -87,13 +87,17 @@ bool ShmGuest::TryRecover() {
   const std::scoped_lock lock(mutex_);
   if (calling_) return false;
   const bool inside = at_.gate.OpenTurn().has_value();
-  if (inside && process_.open() && !ProcessHasEnded()) return false;
+  const bool ended = process_.open() && ProcessHasEnded();
+  if (inside && process_.open() && !ended) return false;
   const size_t lines = node_.memory().Recover(HolderOf(place_number_), at_.staging);
   recovered_ = true;
-  if (inside && terms_.log != nullptr) {
+  if (terms_.log == nullptr) return true;
+  if (inside || lines != 0) {
     terms_.log->Warn(
-        "client {} (pid {}) died in the middle of a trip; it held {} lines, which are whole again",
+        "client {} (pid {}) died in the middle of a trip; {} lines that it held are whole and free again",
         Number(id_), pid_, lines);
+  } else if (ended) {
+    terms_.log->Info("client {} (pid {}) is gone: its process has ended", Number(id_), pid_);
   }
   return true;
 }

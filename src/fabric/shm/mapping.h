@@ -43,6 +43,8 @@ class Mapping {
   Control& control() const { return *control_; }
   std::span<std::byte> region() const { return region_; }
   uint64_t instance() const { return instance_; }
+  // Then this process does not have it.
+  bool forked() const { return guard_->forked(); }
 
  private:
   Mapping(Control* control, std::span<std::byte> region, uint64_t instance,

@@ -167,20 +167,22 @@ void Server::AcceptAll() {
   }
 }
 
+// Who is refused stays connected until it hangs up: if it had not yet read the refusal, closing would take it away.
 void Server::Accept(Descriptor socket) {
   const std::optional<Peer> peer = Listener::PeerOf(socket);
+  if (!peer.has_value()) return;
   const auto channel = std::make_shared<Channel>(std::move(socket));
-  if (!peer.has_value() || !listener_.Admits(channel->socket(), *peer)) {
-    if (terms_.log != nullptr && peer.has_value()) {
+  const bool admitted = listener_.Admits(channel->socket(), *peer);
+  if (!admitted) {
+    if (terms_.log != nullptr) {
       terms_.log->Warn("user {} (pid {}) was refused: it is neither the owner nor of the group", peer->uid,
                        peer->pid);
     }
-    return Refuse(*channel,
-                  Error(ErrorCode::kPermissionDenied, "you may not use this memory; ask its owner"));
+    Refuse(*channel, Error(ErrorCode::kPermissionDenied, "you may not use this memory; ask its owner"));
   }
   if (strangers_ == kMaxStrangers) DropOldestStranger();
   const uint64_t number = ++last_connection_;
-  connections_.emplace(number, Connection{.channel = channel, .peer = *peer, .guest = nullptr});
+  connections_.emplace(number, Connection{.channel = channel, .peer = *peer, .cut_off = !admitted});
   ++strangers_;
   Watch(channel->descriptor(), SocketEvent(number));
 }
@@ -198,8 +200,8 @@ void Server::HandleMessage(uint64_t number) {
   const std::span<const std::byte> message = std::span(buffer).first(received.bytes);
   if (received.kind == Received::Kind::kNothing) return;
   if (received.kind == Received::Kind::kEnd) return Leave(number);
-  if (connection.guest == nullptr) return HandleHello(number, message);
   if (connection.cut_off) return;
+  if (connection.guest == nullptr) return HandleHello(number, message);
   if (received.kind == Received::Kind::kBroken) return CutOff(connection, "sent a message that is too long");
   HandleRequest(connection, message);
 }

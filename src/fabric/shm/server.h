@@ -61,7 +61,7 @@ class Server {
     std::shared_ptr<Channel> channel;
     Peer peer;
     std::shared_ptr<ShmGuest> guest;  // null until the client has introduced itself
-    bool cut_off = false;             // it broke the rules, and is not listened to any more
+    bool cut_off = false;             // it was refused, or broke the rules, and is not listened to any more
     bool leaving = false;             // its end was seen; its lines may have to wait
   };
   using Connections = std::map<uint64_t, Connection>;  // by a number that rises
