@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "fabric/memory/map_shared.h"
 
 namespace farside::fabric::memory {
 namespace {
@@ -160,11 +161,8 @@ Result<Region> Region::Shareable(uint64_t bytes) {
   File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot(errno);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot(errno);
-  void* const address =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+  void* const address = MapShared(file.get(), bytes);
   if (address == MAP_FAILED) return cannot(errno);
-  if (bytes >= 2 * kHugePageBytes)
-    static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));  // only advice
   return Region({static_cast<std::byte*>(address), bytes}, file.Release(), false);
 }
 
