@@ -149,13 +149,15 @@ Result<ServePlan> Plan(const ServeCommand& command) {
 
 // ---- serving -----------------------------------------------------------------------------------------
 
-Result<pool::PoolRegion> OpenMemory(const ServePlan& plan, Logger& log) {
+// `reserved`: whether it got the huge pages that it asked for.
+Result<pool::PoolRegion> OpenMemory(const ServePlan& plan, Logger& log, bool& reserved) {
   if (plan.home.kind == pool::PoolUrl::Kind::kFile) return pool::OpenOrMakeFile(plan.home, plan.open);
+  const HugePages wanted = plan.huge_pages == HugePages::kOff ? HugePages::kOff : HugePages::kAuto;
   std::string note;
-  Result<pool::PoolRegion> made = pool::MakeVolatile(*plan.home.size, plan.open, [&](uint64_t bytes) {
-    return Region::Shareable(bytes, plan.huge_pages, &note);
-  });
-  if (made.ok() && !note.empty()) log.Info("{}", note);
+  Result<pool::PoolRegion> made = pool::MakeVolatile(
+      *plan.home.size, plan.open, [&](uint64_t bytes) { return Region::Shareable(bytes, wanted, &note); });
+  reserved = note.empty();
+  if (made.ok() && !reserved && plan.huge_pages == HugePages::kAuto) log.Info("{}", note);
   return made;
 }
 
@@ -204,7 +206,8 @@ void Notify(std::string_view state) {
 class Service {
  public:
   static Result<std::unique_ptr<Service>> Start(ServePlan plan, Logger& log) {
-    Result<pool::PoolRegion> home = OpenMemory(plan, log);
+    bool reserved = true;
+    Result<pool::PoolRegion> home = OpenMemory(plan, log, reserved);
     if (!home.ok()) return home.error();
     std::unique_ptr<Service> service(new Service());
     service->made_ = home->made;
@@ -213,6 +216,12 @@ class Service {
         shm::SharedMemory::Create(std::move(home->region), home->id);
     if (!memory.ok()) return memory.error();
     service->memory_ = std::move(*memory);
+    if (plan.huge_pages == HugePages::kOn && !reserved && !service->memory_->UseHugePages()) {
+      return Error(
+          ErrorCode::kOutOfMemory,
+          "--hugepages on: neither are there enough that are reserved (sysctl vm.nr_hugepages), nor can the "
+          "kernel make them; use auto");
+    }
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
                                                   service->memory_->region_id());
     if (plan.tcp.has_value()) {

@@ -24,7 +24,8 @@ class Machine {
   Machine() {
     memory_ = std::move(
         *shm::SharedMemory::Create(std::move(*memory::Region::Shareable(kRegionBytes)), shm::NewRegionId()));
-    std::memset(memory_->region().data(), 0, kRegionBytes);
+    // The embedded fabric has huge pages, where the kernel has any.
+    if (!memory_->UseHugePages()) std::memset(memory_->region().data(), 0, kRegionBytes);
     node_ = std::make_unique<memory::ServedNode>(memory_->region(), memory_->stripes(), memory_->region_id());
     const std::string path = folder_.path() + "/node";
     server_ = std::move(*shm::Server::Start(*node_, *memory_, {.node = path}));

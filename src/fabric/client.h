@@ -69,6 +69,9 @@ class Client {
   // connection is never repaired; a new client may have it again.
   virtual bool Reaches(NodeId /*node*/) const { return true; }
 
+  // Whether nodes answer kWhoIsGone (service.h): they know for certain that somebody is dead, without waiting for it.
+  virtual bool CanTellWhoIsGone() const { return false; }
+
   // How many operations its owner runs at once. With one, a backend that completes at once does so
   // without suspending; with more, it uses the gap to prefetch.
   void set_concurrency(size_t operations) { concurrency_ = operations; }

@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kRidersPerTrip = 8;  // with control, no more answers than one round trip has room for
 // Pulse, epoch and control; of each rider what it adds, and its line.
 constexpr size_t kMostVerbsOfSync = 3 + 2 * kRidersPerTrip;
+// Who is silent for this part of a lease may be dead, and the node may know.
+constexpr int kAsksPerLease = 8;
 
 }  // namespace
 
@@ -118,6 +120,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   const Nanos asked = client_.Now();
   co_await op.InOrder(
       ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
+  const std::vector<bool> gone = co_await WhoIsGone(op, 0, slots);
   RegistryView view;
   view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
   for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
@@ -128,7 +131,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
       case ClientState::kFenced: view.fenced.push_back(Owner(slot, seen.state.generation())); break;
       case ClientState::kJoining:
       case ClientState::kLive:
-        if (IsSilent(slot, seen, asked)) {
+        if (IsSilent(slot, seen, asked) || (!gone.empty() && gone[slot])) {
           const bool fenced = co_await TryFence(op, slot, seen.state);
           if (fenced) {
             view.fenced.push_back(Owner(slot, seen.state.generation()));
@@ -144,6 +147,43 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   }
   looked_at_ = std::move(slots);
   co_return view;
+}
+
+// A node that knows its clients by their connections knows that one is gone at once, and for good. So only those who
+// stop and stay connected have to be waited for.
+bool Membership::IsWorthAsking(uint32_t slot, const ClientSlot& seen) {
+  const bool there = seen.state.state() == ClientState::kLive || seen.state.state() == ClientState::kJoining;
+  if (!there || IsSelf(slot)) return false;
+  const Nanos now = client_.Now();
+  const auto known = watches_.find(slot);
+  if (known == watches_.end() || known->second.word != seen.state) return true;
+  Watch& watch = known->second;
+  const Nanos patience = options_.lease / kAsksPerLease;
+  if (watch.heartbeat != seen.pulse.heartbeat || now - watch.since < patience) return false;
+  if (now - watch.asked < patience) return false;
+  watch.asked = now;
+  return true;
+}
+
+Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<const ClientSlot> slots) {
+  std::vector<bool> gone;
+  if (!client_.CanTellWhoIsGone()) co_return std::move(gone);
+  std::vector<size_t> asked;
+  std::string request;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (!IsWorthAsking(first + static_cast<uint32_t>(i), slots[i])) continue;
+    const uint32_t id = Number(slots[i].state.fabric_client());
+    asked.push_back(i);
+    request.append(reinterpret_cast<const char*>(&id), sizeof id);
+  }
+  if (asked.empty()) co_return std::move(gone);
+  auto call = op.InOrder(ForMaintenance(fabric::CallVerb(node_, fabric::kWhoIsGone, request)));
+  const Result<std::string> reply = co_await call.Outcome();
+  if (!reply.ok() && reply.error().code() != ErrorCode::kPermissionDenied) co_return reply.error();
+  if (!reply.ok() || reply->size() != asked.size()) co_return std::move(gone);
+  gone.resize(slots.size());
+  for (size_t i = 0; i < asked.size(); ++i) gone[asked[i]] = (*reply)[i] != 0;
+  co_return std::move(gone);
 }
 
 // What was seen is as old as the READ, which may have been answered long ago: this client may have slept since.
@@ -174,7 +214,9 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced)
     co_return Standing::kGone;
-  if (!IsSilent(owner.slot(), seen, asked)) co_return Standing::kAlive;
+  const std::vector<bool> gone = co_await WhoIsGone(op, owner.slot(), std::span(&seen, 1));
+  const bool silent = IsSilent(owner.slot(), seen, asked);
+  if (!silent && (gone.empty() || !gone[0])) co_return Standing::kAlive;
   const bool fenced = co_await TryFence(op, owner.slot(), seen.state);
   co_return fenced ? Standing::kGone : Standing::kAlive;
 }

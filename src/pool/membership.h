@@ -101,6 +101,7 @@ class Membership {
     ClientWord word;
     uint64_t heartbeat = 0;
     Nanos since{0};
+    Nanos asked{0};  // when the node was asked for it
   };
 
   // ---- joining (join.cc)
@@ -130,6 +131,10 @@ class Membership {
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
+  // Of the slots from `first` on: who is known by the node to be gone. Asked for at first sight, and then of those who are
+  // silent. Empty if nobody was asked for, or the fabric cannot tell.
+  Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
+  bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
   // False: some node is out of reach, and might still hear of it.
   Task<bool> TryFence(fabric::Op& op, uint32_t slot, ClientWord word);
   bool ReachesAll() const;

@@ -1,8 +1,8 @@
 #include "fabric/memory/region.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <linux/memfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "fabric/memory/map_shared.h"
 
 namespace farside::fabric::memory {
 namespace {
@@ -160,7 +161,7 @@ Result<Region> Region::MakeShareable(uint64_t bytes, unsigned pages, int flags) 
   File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING | pages));
   if (!file.open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot(errno);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot(errno);
-  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file.get(), 0);
+  void* const address = MapShared(file.get(), bytes, flags);
   if (address == MAP_FAILED) return cannot(errno);
   return Region({static_cast<std::byte*>(address), bytes}, file.Release(), false);
 }
@@ -180,10 +181,7 @@ Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::stri
     if (huge_pages == HugePages::kOn) return Error(ErrorCode::kOutOfMemory, why);
     if (note != nullptr) *note = "goes without huge pages: " + why;
   }
-  Result<Region> region = MakeShareable(bytes, 0, MAP_NORESERVE);
-  if (region.ok() && bytes >= 2 * kHugePageBytes)
-    static_cast<void>(::madvise(region->bytes().data(), bytes, MADV_HUGEPAGE));  // only advice
-  return region;
+  return MakeShareable(bytes, 0, MAP_NORESERVE);
 }
 
 // Who dies before the link leaves the temporary name; who dies right after it leaves both names, and the file

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@ namespace {
 
 // How often the node looks whether a victim is still. Most are at once; one whose process was stopped is not for long.
 constexpr auto kLook = std::chrono::microseconds(500);
+constexpr size_t kMostAsked = 1 << 16;  // by one kWhoIsGone
 
 }  // namespace
 
@@ -27,7 +29,21 @@ ServedNode::~ServedNode() {
   if (fencer_.joinable()) fencer_.join();
 }
 
+Result<std::string> ServedNode::WhoIsGone(std::string_view request) const {
+  if (request.size() % sizeof(uint32_t) != 0 || request.size() > kMostAsked * sizeof(uint32_t))
+    return Error(ErrorCode::kInvalidArgument, "who is gone? asked with a list that is none");
+  std::string gone(request.size() / sizeof(uint32_t), '\0');
+  const std::scoped_lock lock(mutex_);
+  for (size_t i = 0; i < gone.size(); ++i) {
+    uint32_t id = 0;
+    std::memcpy(&id, request.data() + i * sizeof id, sizeof id);
+    gone[i] = guests_.contains(static_cast<ClientId>(id)) ? '\0' : '\1';
+  }
+  return gone;
+}
+
 Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
+  if (call == kWhoIsGone) return WhoIsGone(request);
   const std::scoped_lock lock(cpu_);
   return calls_.Handle(call, memory_, caller, request);
 }

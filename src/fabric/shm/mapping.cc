@@ -12,11 +12,10 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "fabric/memory/map_shared.h"
 
 namespace farside::fabric::shm {
 namespace {
-
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 // The size of what stands behind a descriptor; 0 if it cannot be mapped.
 uint64_t SizeOf(const Descriptor& descriptor) {
@@ -26,12 +25,10 @@ uint64_t SizeOf(const Descriptor& descriptor) {
 }
 
 // Null if it cannot be mapped.
-std::byte* MapShared(const Descriptor& descriptor, uint64_t bytes) {
-  void* const address =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor.get(), 0);
+std::byte* MapForUs(const Descriptor& descriptor, uint64_t bytes) {
+  void* const address = memory::MapShared(descriptor.get(), bytes);
   if (address == MAP_FAILED) return nullptr;
   static_cast<void>(::madvise(address, bytes, MADV_DONTFORK));
-  if (bytes >= 2 * kHugePageBytes) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
   return static_cast<std::byte*>(address);
 }
 
@@ -86,8 +83,8 @@ Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Wel
   }
   if (welcome.place >= kPlaces) return NotOurs(node, "a place that does not exist");
 
-  std::byte* const mapped_control = MapShared(control, kControlBytes);
-  std::byte* const mapped_region = MapShared(region, bytes);
+  std::byte* const mapped_control = MapForUs(control, kControlBytes);
+  std::byte* const mapped_region = MapForUs(region, bytes);
   if (mapped_control == nullptr || mapped_region == nullptr) {
     const int error = errno;
     if (mapped_control != nullptr) ::munmap(mapped_control, kControlBytes);

@@ -1,7 +1,9 @@
 #include "fabric/shm/shared_memory.h"
 
+#include <sys/mman.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include <fmt/format.h>
@@ -42,6 +44,21 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(memory::Region region
   header.region_id = id;
   header.instance = RandomWord();
   return shared;
+}
+
+// Only pages that exist can be gathered into huge ones.
+bool SharedMemory::UseHugePages() const {
+  constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE of Linux 5.14, which changes nothing; and
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1: older headers do not name them
+  constexpr uint64_t kPiece = uint64_t{64} << 20;
+  const std::span<std::byte> bytes = region_.bytes();
+  bool all = true;
+  for (uint64_t offset = 0; offset < bytes.size() && all; offset += kPiece) {
+    const std::span<std::byte> piece = bytes.subspan(offset, std::min(kPiece, bytes.size() - offset));
+    all = ::madvise(piece.data(), piece.size(), kPopulate) == 0 &&
+          ::madvise(piece.data(), piece.size(), kCollapse) == 0;
+  }
+  return all;
 }
 
 }  // namespace farside::fabric::shm

@@ -42,6 +42,11 @@ class SharedMemory {
   Control& control() const { return *reinterpret_cast<Control*>(control_.bytes().data()); }
   int control_descriptor() const { return control_.descriptor(); }
 
+  // Puts the whole region into huge pages, which spare most of the misses of the TLB, also in the clients that map it
+  // later. Takes all of its memory now, and some time for it. False if the kernel cannot, or not for all of it. (Most
+  // systems give no huge pages to shared memory unless it is asked for them like this.)
+  bool UseHugePages() const;
+
   // For who wants to serve the region anew. Nothing that was built over this may be left.
   memory::Region TakeRegion() && { return std::move(region_); }
 

@@ -50,6 +50,7 @@ class TcpClient final : public Client {
   void Detach(Order order, std::span<const Verb> verbs) override;
   // What may still come of frames to a node that is out of reach concerns that node alone.
   bool HasUnawaited() const override { return unawaited_ != 0; }
+  bool CanTellWhoIsGone() const override { return true; }
   bool Reaches(NodeId node) const override {
     return !broken_.has_value() && !links_[Index(node)].down().has_value();
   }

@@ -131,6 +131,8 @@ Seen Sweep(const Verb& verb) {
   const Region after = After(verb, before);
   const SharedScene scene = NewScene();
   MemoryOfNode(*scene).WriteUnreachable(0, before);
+  for (Sequence& sequence : scene->stripes.sequences)
+    sequence = 3 * kOneChange;  // none is as a fresh staging
   SteppedProcess victim([&] {
     Verb mine = verb;
     LineMemory memory = MemoryOfVictim(*scene);

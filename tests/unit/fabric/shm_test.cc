@@ -256,6 +256,18 @@ TEST_F(ShmTest, ManyClientsThatComeAndGo_LeaveNothingBehind) {
   EXPECT_EQ(fabric::Run(*stays, ReadWord(*stays, 0)).value(), 2000u);
 }
 
+// Given a region with something in it. When it is put into huge pages, as far as the kernel does that. Expect that
+// clients find what was there.
+TEST_F(ShmTest, HugePagesHoldWhatWasThere) {
+  const Daemon daemon(path_, std::move(*memory::Region::Shareable(uint64_t{8} << 20)), {}, NewRegionId());
+  const auto fabric = OpenAt(path_);
+  const auto client = std::move(*fabric->Connect());
+  ASSERT_TRUE(fabric::Run(*client, Add(*client, 4096, 5)).ok());
+  static_cast<void>(daemon.memory->UseHugePages());
+  EXPECT_EQ(fabric::Run(*client, Add(*client, 4096, 5)).value(), 5u);
+  EXPECT_EQ(daemon.node->memory().Load(4096), 10u);
+}
+
 // ---- trips
 
 Task<Done> SomeTrips(Client& client) {
