@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -185,6 +186,14 @@ class StopSignals {
   sigset_t set_{};
 };
 
+// A client takes a descriptor or two. Most systems let a process have more than they give it at first.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // Tells the service manager, if there is one (sd_notify's protocol: a datagram to $NOTIFY_SOCKET).
 void Notify(std::string_view state) {
   const char* const path = std::getenv("NOTIFY_SOCKET");
@@ -278,6 +287,7 @@ ExitCode Serve(const ServeCommand& command) {
   if (!plan.ok()) return WrongUsage(kCalled, plan.error().message());
 
   const StopSignals signals;
+  RaiseDescriptorLimit();
   SteadyClock clock;
   Logger log(command.quiet ? LogLevel::kWarn : LogLevel::kInfo, WriteToStderr, &clock);
   if (plan->tcp.has_value() && plan->tcp->insecure && !plan->tcp->tls.has_value()) {

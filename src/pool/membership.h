@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "fabric/op.h"
+#include "fabric/service.h"
 #include "farside/task.h"
 #include "pool/layout.h"
 #include "pool/sync_rider.h"

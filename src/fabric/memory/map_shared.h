@@ -12,20 +12,20 @@ namespace farside::fabric::memory {
 
 // As mmap: MAP_FAILED, and errno, if it cannot be done.
 inline void* MapShared(int descriptor, uint64_t bytes, int reserve = MAP_NORESERVE) {
-  constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+  constexpr uint64_t kAlignment = uint64_t{2} << 20;
   constexpr int kAccess = PROT_READ | PROT_WRITE;
   const int flags = MAP_SHARED | reserve;
-  if (bytes < 2 * kHugePageBytes) return ::mmap(nullptr, bytes, kAccess, flags, descriptor, 0);
+  if (bytes < 2 * kAlignment) return ::mmap(nullptr, bytes, kAccess, flags, descriptor, 0);
 
   // Address space for more than is needed, of which the aligned part is used.
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t whole = (bytes + page - 1) / page * page;
-  const uint64_t reserved = whole + kHugePageBytes;
+  const uint64_t reserved = whole + kAlignment;
   void* const space =
       ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (space == MAP_FAILED) return MAP_FAILED;
   auto* const start = static_cast<std::byte*>(space);
-  const uint64_t before = (0 - reinterpret_cast<uintptr_t>(start)) % kHugePageBytes;
+  const uint64_t before = (0 - reinterpret_cast<uintptr_t>(start)) % kAlignment;
   void* const mapped = ::mmap(start + before, bytes, kAccess, flags | MAP_FIXED, descriptor, 0);
   if (mapped == MAP_FAILED) {
     const int error = errno;
