@@ -30,6 +30,7 @@
 #include "fabric/tcp/endpoint.h"
 #include "fabric/tcp/server.h"
 #include "pool/pool_region.h"
+#include "pool/reader_guard.h"
 #include "tools/output.h"
 
 namespace farside::tools {
@@ -234,6 +235,10 @@ class Service {
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
                                                   service->memory_->region_id());
     if (plan.tcp.has_value()) {
+      plan.tcp->write_guard = [node = service->node_.get(), geometry = home->geometry](
+                                  fabric::ClientId client, const fabric::Verb& verb) {
+        return pool::ReaderMay(node->memory(), geometry, client, verb);
+      };
       Result<std::unique_ptr<tcp::Server>> server = tcp::Server::Listen(*service->node_, *plan.tcp, log);
       if (!server.ok()) return server.error();
       service->tcp_ = std::move(*server);

@@ -69,6 +69,8 @@ class Client {
   // connection is never repaired; a new client may have it again.
   virtual bool Reaches(NodeId /*node*/) const { return true; }
 
+  // Whether nodes refuse what this client would change, but for its registration in the pool (pool/reader_guard.h).
+  virtual bool read_only() const { return false; }
   // Whether nodes answer kWhoIsGone (service.h): they know for certain that somebody is dead, without waiting for it.
   virtual bool CanTellWhoIsGone() const { return false; }
 

@@ -130,7 +130,8 @@ Task<Done> PoolClient::Sync(Op& op, bool raise) {
   oldest = Mutant(kPublishTooEarly) ? generations_.back().epochs : generations_.front().epochs;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (!TakesPart(*nodes_[i])) continue;
-    const Result<Done> synced = co_await SyncNode(op, *nodes_[i], oldest[i], raise).Outcome();
+    const bool may_raise = raise && !client_.read_only();
+    const Result<Done> synced = co_await SyncNode(op, *nodes_[i], oldest[i], may_raise).Outcome();
     if (!synced.ok() && TakesPart(*nodes_[i])) co_return synced.error();
   }
   spare_.push_back(std::move(oldest));

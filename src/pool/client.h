@@ -123,6 +123,8 @@ class PoolClient {
   Allocator& allocator(fabric::NodeId node) { return nodes_[Index(node)]->allocator; }
   size_t nodes() const { return nodes_.size(); }
   fabric::Client& client() { return client_; }
+  // Whether it may change nothing in the pool but its own registration: others have to grow, repair and fence.
+  bool read_only() const { return client_.read_only(); }
 
  private:
   static constexpr uint64_t kUnstamped = ~uint64_t{0};

@@ -167,7 +167,7 @@ bool Membership::IsWorthAsking(uint32_t slot, const ClientSlot& seen) {
 
 Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<const ClientSlot> slots) {
   std::vector<bool> gone;
-  if (!client_.CanTellWhoIsGone()) co_return std::move(gone);
+  if (!client_.CanTellWhoIsGone() || client_.read_only()) co_return std::move(gone);
   std::vector<size_t> asked;
   std::string request;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -223,6 +223,7 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
 
 // Who is silent counts as alive as long as some node cannot be told to cut it off.
 Task<bool> Membership::TryFence(Op& op, uint32_t slot, ClientWord word) {
+  if (client_.read_only()) co_return false;  // somebody else has to
   const Result<Done> fenced = co_await Fence(op, slot, word).Outcome();
   if (fenced.ok()) co_return true;
   const bool this_node_answers = client_.Reaches(node_);

@@ -9,6 +9,7 @@ namespace farside::store {
 
 Session::Session(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_engine)
     : pool_(std::move(pool)), tables_(*pool_, std::move(find_engine)) {
+  if (pool_->read_only()) return;
   // The dead leave blocks behind that only a walk through all tables can tell from those in use.
   pool_->set_walk([this](fabric::Op& op, pool::Reach& reach) { return tables_.Walk(op, reach); });
 }

@@ -10,8 +10,8 @@ expect_json 'list(o) == ["backends", "findings"]' \
   'all(list(b) == ["name", "built", "usable", "why"] for b in o["backends"])' \
   'all(type(b["built"]) is bool and type(b["usable"]) is bool and b["why"] for b in o["backends"])' \
   '[b["name"] for b in o["backends"]] == ["embedded", "sim", "shm", "tcp", "verbs"]' \
-  '[b["name"] for b in o["backends"] if b["built"]] == ["embedded", "sim"]' \
-  '[b["name"] for b in o["backends"] if b["usable"]] == ["embedded", "sim"]' \
+  '[b["name"] for b in o["backends"] if b["built"]] == ["embedded", "sim", "shm", "tcp"]' \
+  '[b["name"] for b in o["backends"] if b["usable"]] == ["embedded", "sim", "shm", "tcp"]' \
   'len(o["findings"]) >= 5' \
   'all(list(f) == ["what", "severity", "fix"] for f in o["findings"])' \
   'all(f["what"] and f["severity"] in ("ok", "note", "warning") for f in o["findings"])' \

@@ -37,6 +37,7 @@ class TcpClient final : public Client {
     std::span<const uint64_t> region_bytes;
     const Clock* clock;
     Nanos answer_timeout;
+    bool read_only;
   };
   // `links` are those of the nodes, in their order, after Welcome.
   TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Link> links);
@@ -50,6 +51,7 @@ class TcpClient final : public Client {
   void Detach(Order order, std::span<const Verb> verbs) override;
   // What may still come of frames to a node that is out of reach concerns that node alone.
   bool HasUnawaited() const override { return unawaited_ != 0; }
+  bool read_only() const override { return surroundings_.read_only; }
   bool CanTellWhoIsGone() const override { return true; }
   bool Reaches(NodeId node) const override {
     return !broken_.has_value() && !links_[Index(node)].down().has_value();

@@ -95,7 +95,8 @@ Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
                                   TcpClient::Surroundings{.endpoints = endpoints_,
                                                           .region_bytes = region_bytes_,
                                                           .clock = clock_,
-                                                          .answer_timeout = answer_timeout_},
+                                                          .answer_timeout = answer_timeout_,
+                                                          .read_only = read_only_},
                                   std::move(links)));
 }
 

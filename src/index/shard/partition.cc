@@ -95,10 +95,10 @@ void Partition::Learn(const RootLine& line) {
   if (directory_.version == 0) return;
   SetSyncFrequency();
   const uint64_t total = records_ + static_cast<uint64_t>(std::max<int64_t>(unreported_, 0));
-  wants_resize_ = !directory_.announced && static_cast<int64_t>(total) > 0 && total >= no_room_below_ &&
-                  Load(total) >= options_.max_load - options_.head_start * options_.max_load &&
-                  directory_.version < kMostVersion &&
-                  shape().initial_bits + directory_.version < kMostUnitBits;
+  wants_resize_ =
+      !directory_.announced && !pool_.read_only() && static_cast<int64_t>(total) > 0 &&
+      total >= no_room_below_ && Load(total) >= options_.max_load - options_.head_start * options_.max_load &&
+      directory_.version < kMostVersion && shape().initial_bits + directory_.version < kMostUnitBits;
 }
 
 double Partition::Load(uint64_t records) const {
@@ -174,7 +174,7 @@ Task<Done> Partition::ReadDirectory(Op& op) {
 // Everybody who sees an announcement waits for its grace; the first whose wait is over makes it count. So it does not
 // matter who dies.
 void Partition::AskForGrace() {
-  if (grace_asked_for_ == directory_.newest) return;
+  if (grace_asked_for_ == directory_.newest || pool_.read_only()) return;
   grace_asked_for_ = directory_.newest;
   may_activate_ = Mutant(kSplitBeforeGrace);
   pool_.AfterGrace(node(), [weak = weak_from_this(), version = grace_asked_for_] {

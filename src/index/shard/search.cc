@@ -147,7 +147,8 @@ Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std
   if (found.has_value()) value.assign(found->value);
   // A reader need not split what it finds behind; but the next ones would all have to look above, for ever, if nobody
   // writes here. Whether it succeeds does not matter to this one.
-  const bool behind = view.bucket.version < part.directory().version && !part.directory().announced;
+  const bool behind =
+      view.bucket.version < part.directory().version && !part.directory().announced && !pool_.read_only();
   if (behind && view.bucket.unit != UnitOf(shape(), hash.number(Place::kLevel1), part.directory().version)) {
     co_await SplitFor(op, part, Place::kLevel1, hash.number(Place::kLevel1)).Outcome();
   }

@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 
 #include "fabric/run.h"
+#include "store/engines.h"
 #include "tools/bench_options.h"
 #include "tools/bench_report.h"
 #include "tools/bench_run.h"
 #include "tools/bench_world.h"
-#include "store/engines.h"
 #include "tools/json.h"
 
 namespace farside::tools {
@@ -189,7 +189,9 @@ class BenchVerification : public testing::Test {
     const std::unique_ptr<BenchWorld> world = std::move(*MakeBenchWorld(plan));
     std::vector<std::unique_ptr<BenchClient>> clients;
     clients.push_back(std::make_unique<BenchClient>(0, std::move(*world->Connect(0))));
-    EXPECT_TRUE(fabric::Run(clients[0]->client(), clients[0]->Join(store::MakeEngine, engine, options)).ok());
+    EXPECT_TRUE(
+        fabric::Run(clients[0]->client(), clients[0]->Join(store::MakeEngine, plan.table, engine, options))
+            .ok());
     workload::Frontier frontier(records);
     for (const char* mix : {"load", "c"}) {
       BenchPhase::Options phase_options;
