@@ -2,6 +2,7 @@
 // registers itself. The second one is for the check of the bytes, which finds them as nobody has touched them.
 #include "tools/fsck.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -108,6 +109,8 @@ void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walke
     WalkTable(*session, table, pool.geometries, progress, walked);
     before += std::exchange(of_this, 0);
   }
+  // Others would have to bury it.
+  if (pool.remote) static_cast<void>(session->Leave());
 }
 
 Status Walk(const OpenedPool& pool, Walked& walked) {
@@ -210,6 +213,16 @@ Result<PoolReport> CheckPool(std::string_view url) {
   if (!pool.ok()) return pool.error();
   Result<std::vector<FsckReport>> nodes = CheckNodes(**pool, walked);
   if (!nodes.ok()) return nodes.error();
+  uint64_t others = 0;
+  for (const FsckReport& node : *nodes) others = std::max(others, node.counts.clients_live);
+  if ((*pool)->remote && others > 0) {
+    return Error(
+        ErrorCode::kUnavailable,
+        fmt::format(
+            "{} session{} of others use{} the pool, and what they are doing looks like damage; check it "
+            "when nobody does, or see 'farside status'",
+            others, others == 1 ? "" : "s", others == 1 ? "s" : ""));
+  }
 
   PoolReport report{std::move(walked.tables), walked.complete, std::move(*nodes)};
   Add(walked.findings, report.nodes);

@@ -73,6 +73,7 @@ Status PlanMemory(const ServeCommand& command, ServePlan& plan) {
     plan.home.kind = pool::PoolUrl::Kind::kFile;
     plan.home.path = command.file;
   }
+  plan.open.served = true;
   plan.open.format.client_slots = command.clients;
   plan.open.format.table_slots = command.tables;
   if (plan.home.size.has_value()) {

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "pool/catalog.h"
 #include "pool/fsck_node.h"
+#include "pool/place.h"
 #include "pool/superblock.h"
 
 namespace farside::pool {
@@ -91,7 +92,10 @@ Task<Done> NodeCheck::CheckHead() {
   std::memcpy(&lock_, page.data() + kCatalogLockOffset, sizeof(lock_));
   epoch_ = control.epoch;
   const uint64_t lock_end = kCatalogLockOffset + sizeof(lock_);
-  if (!IsZero(std::as_bytes(std::span(control.zero))) || !IsZero(std::span(page).subspan(lock_end))) {
+  const uint64_t place_end = kPlaceOffset + sizeof(PlaceWord);
+  if (!IsZero(std::as_bytes(std::span(control.zero))) ||
+      !IsZero(std::span(page).subspan(lock_end, kPlaceOffset - lock_end)) ||
+      !IsZero(std::span(page).subspan(place_end))) {
     Damage(At(kControlOffset), "the first page has bits where none are used", kRestore);
   }
   co_return Done{};

@@ -2,7 +2,7 @@
 //
 //   offset    what                       size
 //   0         superblock, control line,  one page
-//             lock of the catalog
+//             lock of the catalog, place
 //   4 KiB     client registry            client_slots * 64 B
 //   ...       catalog of tables          table_slots * 512 B       starts on a page
 //   ...       chunk table                chunks * 8 B              starts on a page
@@ -60,6 +60,8 @@ inline constexpr uint64_t kCatalogChangesOffset = kControlOffset + offsetof(Cont
 inline constexpr uint64_t kDeathsOffset = kControlOffset + offsetof(Control, deaths);
 // The lock of the catalog, a LockWord on a line of its own.
 inline constexpr uint64_t kCatalogLockOffset = 128;
+// Which node of which pool this is, a PlaceWord (place.h) on a line of its own.
+inline constexpr uint64_t kPlaceOffset = 192;
 
 // ---- clients -----------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
+#include "pool/place.h"
 #include "pool/remote.h"
 #include "pool/superblock.h"
 #include "pool/url.h"
@@ -60,11 +61,27 @@ Result<std::unique_ptr<OpenedPool>> OpenLocal(const PoolUrl& url, const OpenOpti
 
 // ---- at nodes that others serve ----------------------------------------------------------------------
 
-Task<Superblock> LookAt(fabric::Client& client, fabric::NodeId node) {
+struct Looked {
+  Superblock superblock;
+  PlaceWord place;
+};
+
+Task<Looked> LookAt(fabric::Client& client, fabric::NodeId node) {
   fabric::Op op(client, fabric::OpKind::kMaintenance);
-  const Superblock superblock = co_await ReadSuperblock(op, node);
+  Looked looked{};
+  looked.superblock = co_await ReadSuperblock(op, node);
+  const uint64_t place = co_await op.InOrder(
+      fabric::ForMaintenance(fabric::Read<uint64_t>(fabric::FarAddr(node, kPlaceOffset))));
+  looked.place = PlaceWord(place);
   op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
-  co_return superblock;
+  co_return looked;
+}
+
+Task<Done> Claim(fabric::Client& client, std::vector<FoundNode> nodes) {
+  fabric::Op op(client, fabric::OpKind::kMaintenance);
+  co_await ClaimPlaces(op, std::move(nodes));
+  op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
+  co_return Done{};
 }
 
 Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOptions& options) {
@@ -75,20 +92,31 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
   pool->remote = true;
   const Result<std::unique_ptr<fabric::Client>> client = pool->fabric->Connect();
   if (!client.ok()) return client.error();
+  std::vector<FoundNode> found;
   for (uint16_t node = 0; node < url.nodes; ++node) {
+    found.push_back({.name = url.names[node]});
     if (!(*client)->Reaches(fabric::NodeId{node})) {
       pool->geometries.emplace_back();
       pool->region_ids.emplace_back();
       pool->missing.push_back(url.names[node]);
       continue;
     }
-    const Result<Superblock> superblock = fabric::Run(**client, LookAt(**client, fabric::NodeId{node}));
-    if (!superblock.ok()) {
-      return Error(superblock.error().code(),
-                   fmt::format("node {}: {}", url.names[node], superblock.error().message()));
+    const Result<Looked> looked = fabric::Run(**client, LookAt(**client, fabric::NodeId{node}));
+    if (!looked.ok()) {
+      return Error(looked.error().code(),
+                   fmt::format("node {}: {}", url.names[node], looked.error().message()));
     }
-    pool->geometries.push_back(GeometryOf(*superblock));
-    pool->region_ids.push_back(superblock->region_id);
+    pool->geometries.push_back(GeometryOf(looked->superblock));
+    pool->region_ids.push_back(looked->superblock.region_id);
+    found.back().reached = true;
+    found.back().id = looked->superblock.region_id;
+    found.back().place = looked->place;
+  }
+  if (Status fits = CheckPlaces(found); !fits.ok()) return fits.error();
+  const bool all_reached = pool->missing.empty();
+  if (all_reached && !(*client)->read_only()) {
+    if (Status claimed = fabric::Run(**client, Claim(**client, std::move(found))); !claimed.ok())
+      return claimed.error();
   }
   return pool;
 }

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "pool/place.h"
 
 namespace farside::pool {
 namespace {
@@ -97,12 +98,19 @@ Result<Superblock> CheckFile(const PoolUrl& url, std::span<const std::byte> file
   return superblock;
 }
 
-Result<PoolRegion> OpenFile(const PoolUrl& url, bool read_only) {
+Result<PoolRegion> OpenFile(const PoolUrl& url, bool read_only, bool served) {
   const auto access = read_only ? Region::Access::kPrivate : Region::Access::kShared;
   Result<Region> region = Region::OpenFile(url.path, access);
   if (!region.ok()) return region.error();
   const Result<Superblock> superblock = CheckFile(url, region->bytes());
   if (!superblock.ok()) return superblock.error();
+  const PlaceWord place(LoadU64(region->bytes().data() + kPlaceOffset));
+  if (place.nodes() > 1 && !served) {
+    return Refuse(
+        fmt::format("{} is node {} of a pool of {} nodes; serve all of them with 'farside serve --file', and "
+                    "open the pool by their URL",
+                    Escape(url.path), place.number(), place.nodes()));
+  }
   const Geometry geometry = GeometryOf(*superblock);
   FenceTheDeparted(region->bytes(), geometry);
   return PoolRegion{std::move(*region), geometry, superblock->region_id, /*made=*/false};
@@ -120,7 +128,7 @@ Result<PoolRegion> MakeVolatile(uint64_t bytes, const OpenOptions& options, cons
 }
 
 Result<PoolRegion> OpenOrMakeFile(const PoolUrl& url, const OpenOptions& options) {
-  Result<PoolRegion> opened = OpenFile(url, options.read_only);
+  Result<PoolRegion> opened = OpenFile(url, options.read_only, options.served);
   if (opened.ok() || opened.error().code() != ErrorCode::kNotFound) return opened;
   if (options.read_only) {
     return Error(ErrorCode::kNotFound, fmt::format("{} does not exist", Escape(url.path)));

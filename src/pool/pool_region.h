@@ -18,6 +18,9 @@ struct OpenOptions {
   FormatOptions format;  // of pools that are made
   // For looking at a pool that exists. It can be used like any other, but nothing reaches its file.
   bool read_only = false;
+  // Whether this process serves the region to others, who say which nodes make the pool. A part of a pool cannot be used
+  // otherwise.
+  bool served = false;
   const Clock* clock = nullptr;  // must outlive the pool; null: the machine's
   Random* random = nullptr;      // for the ids of regions that are made; null: the kernel's randomness
 };

@@ -113,6 +113,8 @@ void SessionState::KeepOnBehalf() {
     return;
   }
   RenewIfRecovered();
+  // A look at the connection: whoever does nothing would not notice for long that the node is gone.
+  if (current_->pool().operations_in_flight() == 0) static_cast<void>(current_->client().Poll());
   if (!current_->broken()) {
     Op op(current_->client(), OpKind::kMaintenance);
     const Status kept = fabric::Run(current_->client(), current_->pool().KeepUp(op));
@@ -209,8 +211,8 @@ Status SessionState::Reconnect() {
       Registration::Join(pool_.fabric(), pool_.client_options(), [this] { WaitForOthers(); });
   if (!joined.ok()) return joined.error();
   (*joined)->set_joined_at(recoveries);
-  if (!running_) DropRetired();
   if (current_ != nullptr) retired_.push_back(std::move(current_));
+  if (!running_) DropRetired();
   current_ = std::move(*joined);
   current_->client().set_concurrency(concurrency_);
   return OkStatus();
@@ -289,7 +291,9 @@ Status SessionState::Close() {
 
 Status SessionState::Leave() {
   fabric::Client& client = current_->client();
-  const Nanos deadline = client.Now() + pool_.client_options().lease.lease;
+  // A little more than a lease: whoever is silent for one is cut off, and then nobody waits for it any more.
+  const Nanos lease = pool_.client_options().lease.lease;
+  const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);
   Op op(client, OpKind::kMaintenance);
   Status left = RunPatiently(

@@ -82,7 +82,7 @@ expect_error "there is no workload 'z'; there is: load, a, b, c, d, f"
 run bench --engine reference --distribution normal
 expect_error "there is no distribution 'normal'; there is: uniform, zipfian, latest"
 run bench --engine reference --fabric verbs
-expect_error "there is no fabric 'verbs' to measure; there is: embedded, sim"
+expect_error "there is no fabric 'verbs' to measure; there is: embedded, shm, tcp, sim"
 run bench --engine reference --ops 5 --seconds 1
 expect_error "--ops and --seconds"
 run bench --engine reference --workload load --seconds 1

@@ -50,7 +50,7 @@ expect_err "Usage: farside"
 
 # ---- what nobody understands
 run nosuch
-expect_error "there is no command 'nosuch'; there is: bench, check, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, status, table"
+expect_error "there is no command 'nosuch'; there is: bench, check, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, serve, status, table"
 run --nosuch
 expect_error "there is no option '--nosuch'"
 run help nosuch

@@ -146,6 +146,12 @@ expect_status 0
 for i in {0..39}; do echo "{\"key\": \"k$i\", \"value\": \"v$i\"}"; done >records.jsonl
 run import "$pool" users records.jsonl
 expect_status 0
+# A part of it, or another order, is not this pool.
+for wrong in "$b" "$a" "$b,${a#tcp://}"; do
+  run get "$wrong" users k1
+  expect_status 3
+  expect_err "in the order in which the pool was made"
+done
 kill -KILL "$second"
 wait "$second" 2>/dev/null
 found=0 lost=0
@@ -161,6 +167,12 @@ for i in {0..39}; do
   fi
 done
 ((found > 0 && lost > 0)) || fail "of 40 keys $found were found and $lost not, with one of two nodes down"
+# New memory at the old address is not the old memory.
+start_node c --size 64MiB --listen "$b"
+run get "$pool" users k1
+expect_status 3
+expect_err "new memory"
+stop_node "$node"
 stop_node "$first"
 
 # ---- the unit file

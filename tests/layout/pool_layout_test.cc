@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "pool/layout.h"
+#include "pool/place.h"
 #include "pool/size_class.h"
 #include "pool/superblock.h"
 
@@ -54,6 +55,8 @@ TEST(PoolLayout, WhereEverythingIs) {
   EXPECT_EQ(kCatalogChangesOffset, 0x48u);
   EXPECT_EQ(kDeathsOffset, 0x50u);
   EXPECT_EQ(kCatalogLockOffset, 0x80u);
+  EXPECT_EQ(kPlaceOffset, 0xc0u);
+  EXPECT_EQ(PlaceWord(0x123456789abc, 3, 2).word(), 0x123456789abc0302u);
 }
 
 TEST(PoolLayout, Owner) {

@@ -51,12 +51,12 @@ void ShmGuest::LosePatience() {
   if (out_of_patience_ || now - *waited_since_ < terms_.patience) return;
   out_of_patience_ = true;
   if (terms_.fence == FencePolicy::kKill && process_.open()) {
-    ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
-    if (terms_.log != nullptr) {
+    const bool killed = ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0) == 0;
+    if (killed && terms_.log != nullptr) {
       terms_.log->Warn("client {} (pid {}) was fenced and did not come out of its trip: killed", Number(id_),
                        pid_);
     }
-    return;
+    if (killed) return;  // else it belongs to another user
   }
   if (terms_.log != nullptr) {
     terms_.log->Warn(
