@@ -78,7 +78,8 @@ constexpr const char* kFsckFooter =
 or damaged is a line with advice, followed by where the bytes are. Nothing is changed. Exits with 1 if anything is
 leaked or damaged, or a table could not be walked, and with 3 if the pool cannot be opened.
 
-URL is file:PATH, or embedded: for a pool that is made for the check.
+URL is file:PATH, shm:NAME or tcp://HOST:PORT while nobody else uses it, or embedded: for a pool that is made for the
+check.
 
 Examples:
   farside fsck file:pool.farside

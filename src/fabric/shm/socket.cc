@@ -74,6 +74,13 @@ Status MakeFolder(const std::string& folder, mode_t mode) {
   return OkStatus();
 }
 
+// Whether only we, or root, could have put something into it: who finds a node by its name must not find an impostor.
+bool IsTrusted(const std::string& folder) {
+  struct stat status {};
+  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         (status.st_uid == ::geteuid() || status.st_uid == 0) && (status.st_mode & S_IWOTH) == 0;
+}
+
 bool IsSocket(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
@@ -100,7 +107,7 @@ Result<std::string> PathToReach(const std::string& node) {
   if (IsPath(node)) return node;
   if (!IsName(node)) return BadName(node);
   for (const std::string& folder : {SessionFolder(), std::string(kSystemFolder), UserFolder()}) {
-    if (folder.empty()) continue;
+    if (folder.empty() || !IsTrusted(folder)) continue;
     std::string path = fmt::format("{}/{}.sock", folder, node);
     if (IsSocket(path)) return path;
   }
