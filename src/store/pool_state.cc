@@ -16,6 +16,25 @@ namespace {
 constexpr int kVisitsPerLease = 16;
 constexpr auto kMoment = std::chrono::microseconds(200);
 
+// What is known of a table when it is not open any more. An open one belongs to its session: it must end in the session's
+// turn, or the keeper may be using the session at that moment.
+struct Known {
+  pool::TableInfo info;
+  bool created = false;
+};
+
+Task<Known> MakeKnown(Op& op, Session& session, std::string name, std::string engine,
+                      index::OptionMap options) {
+  const index::OpenTable open =
+      co_await session.tables().CreateOrOpen(op, std::move(name), std::move(engine), std::move(options));
+  co_return Known{open.info, open.created};
+}
+
+Task<Known> LookUp(Op& op, Session& session, std::string name) {
+  const index::OpenTable open = co_await session.tables().Open(op, std::move(name));
+  co_return Known{open.info, open.created};
+}
+
 }  // namespace
 
 TableState::TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t place, pool::TableInfo table,
@@ -146,7 +165,7 @@ void PoolState::StopKeeper() {
 
 // ---- tables ------------------------------------------------------------------------------------------
 
-std::shared_ptr<const TableState> PoolState::NewTable(index::OpenTable open, index::OptionMap options) {
+std::shared_ptr<const TableState> PoolState::NewTable(pool::TableInfo info, index::OptionMap options) {
   const std::scoped_lock lock(slots_mutex_);
   uint32_t slot = slots_;
   if (free_slots_.empty()) {
@@ -155,7 +174,7 @@ std::shared_ptr<const TableState> PoolState::NewTable(index::OpenTable open, ind
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  return std::make_shared<const TableState>(shared_from_this(), ++last_id_, slot, std::move(open.info),
+  return std::make_shared<const TableState>(shared_from_this(), ++last_id_, slot, std::move(info),
                                             std::move(options));
 }
 
@@ -174,22 +193,21 @@ Result<T> PoolState::Administer(MakeTask make_task) {
 Result<PoolState::MadeTable> PoolState::CreateOrOpen(std::string_view name, std::string_view engine,
                                                      const index::OptionMap& options) {
   const std::scoped_lock lock(own_mutex_);
-  Result<index::OpenTable> open = Administer<index::OpenTable>([&](Op& op, Session& session) {
-    return session.tables().CreateOrOpen(op, std::string(name), std::string(engine), options);
+  Result<Known> known = Administer<Known>([&](Op& op, Session& session) {
+    return MakeKnown(op, session, std::string(name), std::string(engine), options);
   });
-  if (!open.ok()) return open.error();
-  const bool created = open->created;
-  return MadeTable{.table = NewTable(std::move(*open), options), .created = created};
+  if (!known.ok()) return known.error();
+  return MadeTable{.table = NewTable(std::move(known->info), options), .created = known->created};
 }
 
 Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view name) {
   const std::scoped_lock lock(own_mutex_);
-  Result<index::OpenTable> open = Administer<index::OpenTable>(
-      [&](Op& op, Session& session) { return session.tables().Open(op, std::string(name)); });
-  if (!open.ok()) return open.error();
-  Result<index::OptionMap> options = index::ParseOptions(open->info.options);
+  Result<Known> known =
+      Administer<Known>([&](Op& op, Session& session) { return LookUp(op, session, std::string(name)); });
+  if (!known.ok()) return known.error();
+  Result<index::OptionMap> options = index::ParseOptions(known->info.options);
   if (!options.ok()) return options.error();
-  return NewTable(std::move(*open), std::move(*options));
+  return NewTable(std::move(known->info), std::move(*options));
 }
 
 Status PoolState::DropTable(std::string_view name) {

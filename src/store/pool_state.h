@@ -92,7 +92,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   // One use of the pool's own session.
   template <class T, class MakeTask>
   Result<T> Administer(MakeTask make_task);
-  std::shared_ptr<const TableState> NewTable(index::OpenTable open, index::OptionMap options);
+  std::shared_ptr<const TableState> NewTable(pool::TableInfo info, index::OptionMap options);
 
   const PoolStateOptions options_;
   const std::unique_ptr<pool::OpenedPool> opened_;

@@ -80,6 +80,15 @@ TEST(SessionDropTest, ATableThatIsDroppedUnderASession_IsNotFound_AlsoWhenItsNam
   EXPECT_EQ(items[1].found.error().code(), ErrorCode::kNotFound);
 }
 
+TEST(SessionKeeperTest, TablesAreOpenedAndClosed_WhileTheKeeperVisits) {
+  // Given a keeper that comes as often as it can. When tables are opened, and their handles dropped, again and again. Expect
+  // that all goes well: an open table ends when its session is not in use by the keeper. (ThreadSanitizer looks closer.)
+  Pool pool = Must(Pool::Open("embedded:?size=4MiB", {.lease = std::chrono::milliseconds(16)}));
+  Must(pool.CreateTable("t"));
+  for (int i = 0; i < 500; ++i) Must(pool.OpenTable("t"));
+  Must(pool.Close());
+}
+
 // ---- misuse ------------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AfterClose_EveryCallIsAnError) {
