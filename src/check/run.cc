@@ -209,6 +209,7 @@ class Actor {
     const OpId id = history.Invoke(number_, call.call());
     ++stage.report.operations;
     Op op(*client_, CountedAs(call.kind));
+    const uint64_t catalogs = session_->pool().known_catalog_changes();
     Result<Outcome> outcome = co_await check::Perform(*table_->index, op, call.call()).Outcome();
     if (outcome.ok()) {
       history.Return(id, std::move(*outcome));
@@ -222,9 +223,15 @@ class Actor {
     }
     const bool full = error.code() == ErrorCode::kOutOfMemory && stage.may_fill;
     const bool broken = IsBroken(error);
-    if (!full && !(broken && stage.Excused())) stage.NoteProblem(ToString(history[id]));
+    if (!full && !IsToRetry(error, catalogs) && !(broken && stage.Excused()))
+      stage.NoteProblem(ToString(history[id]));
     if (broken) co_return error;
     co_return Done{};
+  }
+
+  // Who had to wait may find that a table was made or dropped, and has to look whether its own is still there (catalog/5).
+  bool IsToRetry(const Error& error, uint64_t catalogs) {
+    return error.code() == ErrorCode::kContended && session_->pool().known_catalog_changes() != catalogs;
   }
 
   // A second table, which clients make, use and drop under each other's feet. Not part of the history: what counts
@@ -245,13 +252,20 @@ class Actor {
     {
       index::OpenTable table =
           co_await tables.CreateOrOpen(op, kPassingTable, std::string(stage.engine.name()), {});
-      for (const char* key : {"a", "b"}) {
-        co_await tables.Validate(op, table);
-        co_await table.index->Put(op, key, value);
-      }
+      for (const char* key : {"a", "b"}) co_await PutInPassing(op, table, key, value);
     }
     co_await tables.Drop(op, kPassingTable);
     co_return Done{};
+  }
+
+  Task<Done> PutInPassing(Op& op, index::OpenTable& table, std::string_view key, std::string_view value) {
+    while (true) {
+      co_await session_->tables().Validate(op, table);
+      const uint64_t catalogs = session_->pool().known_catalog_changes();
+      const Result<index::PutOutcome> put = co_await table.index->Put(op, key, value).Outcome();
+      if (put.ok()) co_return Done{};
+      if (!IsToRetry(put.error(), catalogs)) co_return put.error();
+    }
   }
 
   // The table is whole, and everything that the dead have left is taken care of: nobody else is registered.

@@ -116,6 +116,14 @@ class PoolClient {
   // As of the last look around, this one included.
   uint32_t live_clients(fabric::NodeId node) const { return nodes_[Index(node)]->live; }
 
+  // Changes of all catalogs, as known. If it has not moved since an operation began, the table that it works on is still
+  // there for a new pin (catalog/5).
+  uint64_t known_catalog_changes() const {
+    uint64_t sum = 0;
+    for (const auto& node : nodes_) sum += node->membership.control().catalog_changes;
+    return sum;
+  }
+
   // Without it, what the dead have left waits for somebody who can tell what is reachable.
   void set_walk(Walk walk) { walk_ = std::move(walk); }
 

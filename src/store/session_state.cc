@@ -188,6 +188,8 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int at
   if (Breaks(registration, error)) registration.Break();
   if (attempt > 0) co_return false;
   if (error.code() == ErrorCode::kFenced) co_return true;  // Prepare registers anew
+  if (error.code() == ErrorCode::kContended)
+    co_return true;  // Prepare looks whether the table is still there
   if (error.code() != ErrorCode::kOutOfMemory) co_return false;
   co_await MakeRoom(registration);
   co_return true;

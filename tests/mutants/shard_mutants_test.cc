@@ -30,7 +30,7 @@ struct Hunt {
 
 // Runs with faults by chance, and without; the options take turns from seed to seed.
 std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape,
-                   uint64_t first_seed = 1) {
+                   uint64_t first_seed = 1, bool sweep = false) {
   std::vector<std::shared_ptr<Engine>> engines;
   std::vector<Engine*> subjects;
   for (const OptionMap& some : options) {
@@ -41,7 +41,7 @@ std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const 
   campaign.seeds = seeds;
   campaign.first_seed = first_seed;
   campaign.crash = true;
-  campaign.sweep = false;
+  campaign.sweep = sweep;  // also a fault at every single verb
   campaign.shape = shape;
   campaign.stop_at_first = true;
   const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
@@ -93,6 +93,8 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
        [=] { return KeyIsInsertedBeforeItsUnitIsSplit(200 / fewer); }},
       {"directory is read while a resize is announced",
        [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
+      // Around a seed in which somebody waits for a dead client's lock while others drop the table.
+      {"every death while a table is dropped", [=] { return Search(stress, 1, {}, 380, /*sweep=*/true); }},
       {"links",
        [=] {
          return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}}},

@@ -33,11 +33,13 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   part.CountOperation();
   Draft draft(pool_.allocator(part.node()));
   Changed changed;
+  const uint64_t catalogs = pool_.known_catalog_changes();
   Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
   if (outcome.ok()) co_return changed;
-  for (Patience patience(pool_, part.node(), options_.backoff); patience.Allows(outcome.error());) {
+  for (Patience patience(pool_, part.node(), options_.backoff, catalogs); patience.Allows(outcome.error());) {
     draft.Discard();
     co_await patience.Wait(op);
+    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
     outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (outcome.ok()) co_return changed;
   }

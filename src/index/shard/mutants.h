@@ -36,6 +36,8 @@ inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"}
 inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
 // A lock is released by a WRITE, which an atomic of somebody else may swallow.
 inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
+// An operation that has waited goes on, although its table may have been dropped meanwhile (shard/10).
+inline constexpr MutantName kPinsPastADrop{"shard/pins-past-a-drop"};
 // For a change, level 1 is read when level 2 was read already (shard/1).
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
@@ -121,6 +123,7 @@ inline constexpr std::array kAllMutants = {
     kSecondLockNotHelped,
     kSecondLockAwaited,
     kUnlockByWrite,
+    kPinsPastADrop,
     kLevel2First,
     kCacheNotCompared,
     kCacheOfAnyEpoch,

@@ -2,22 +2,30 @@
 //
 // An operation that has to wait starts anew: without its pin, and with a sync if one is due. Otherwise those who wait for a
 // lock would keep a resize from its grace, while everybody waits for the lock because the table cannot grow.
+//
+// INVARIANT shard/10: an operation takes a new pin only if no catalog has changed since it began, as far as it knows. Without
+// its pin nobody waits for it: the table may be dropped and its memory be somebody else's (catalog/5). Whoever drops it has
+// waited until this client has synced, and a sync tells of the drop.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/clock.h"
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
+#include "index/shard/mutants.h"
 #include "pool/client.h"
 
 namespace farside::index::shard {
 
 class Patience {
  public:
-  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff)
+  // `catalogs`: what pool.known_catalog_changes() was when the operation began.
+  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs)
       : pool_(pool),
+        catalogs_(catalogs),
         lease_(pool.member(node).options().lease),
         backoff_(backoff),
         began_(pool.client().Now()) {}
@@ -26,6 +34,11 @@ class Patience {
   // that dies while it finishes what another has left costs one more.
   bool Allows(const Error& error) const {
     return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
+  }
+  // shard/10: before every new pin.
+  bool MayPinAgain() const { return pool_.known_catalog_changes() == catalogs_ || Mutant(kPinsPastADrop); }
+  static Error CatalogChanged() {
+    return Error(ErrorCode::kContended, "a table was made or dropped while the operation waited; retry");
   }
   // The longer it has waited, the longer it pauses: a fraction of that, so that it does not wait much longer than it has to.
   // But not for long, if it is not for somebody who is dead: others may wait for this client to sync. No pin may be held.
@@ -46,6 +59,7 @@ class Patience {
   static constexpr int kMostLeases = 16;
 
   pool::PoolClient& pool_;
+  const uint64_t catalogs_;
   const Nanos lease_;
   const Nanos backoff_;
   const Nanos began_;

@@ -26,6 +26,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const KeyHash hash(Hash64(AsBytes(key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
+  const uint64_t catalogs = pool_.known_catalog_changes();
   std::optional<pool::PoolClient::Pin> pin(pool_.Begin());
   Bucket bucket;
   bool found = false;
@@ -76,7 +77,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   }
   if (!decided) {
     pin.reset();
-    found = co_await SearchPatiently(op, part, hash, key, value);
+    found = co_await SearchPatiently(op, part, hash, key, value, catalogs);
   }
   op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
@@ -121,11 +122,13 @@ void Table::Remember(const Partition& part, const KeyHash& hash, const Slot& slo
 }
 
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                  std::string& value) {
+                                  std::string& value, uint64_t catalogs) {
+  Patience patience(pool_, part.node(), options_.backoff, catalogs);
+  if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
-  for (Patience patience(pool_, part.node(), options_.backoff);
-       !found.ok() && patience.Allows(found.error());) {
+  while (!found.ok() && patience.Allows(found.error())) {
     co_await patience.Wait(op);
+    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
     found = co_await SearchPinned(op, part, hash, key, value).Outcome();
   }
   if (!found.ok()) co_return found.error();

@@ -91,7 +91,7 @@ class Table final : public Index {
   // ---- search (search.cc)
   // Wherever its bucket has come to, in one or several attempts.
   Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                             std::string& value);
+                             std::string& value, uint64_t catalogs);
   Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,

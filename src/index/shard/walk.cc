@@ -34,7 +34,7 @@ constexpr int kMostHelps = 64;
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  const Patience patience(pool_, part.node(), options_.backoff);
+  const Patience patience(pool_, part.node(), options_.backoff, pool_.known_catalog_changes());
   int helped_in_vain = 0;
   for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
