@@ -82,9 +82,9 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer); }},
       // Around a seed that has shown something once.
       {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
-      {"many operations in flight", [=] { return ManyOperationsInFlight(16 / fewer, "0"); }},
+      {"many operations in flight", [=] { return ManyOperationsInFlight(64 / fewer, "0"); }},
       {"many operations in flight, resizes of several versions",
-       [=] { return ManyOperationsInFlight(16 / fewer, "64"); }},
+       [=] { return ManyOperationsInFlight(64 / fewer, "64"); }},
       {"owner dies in a split of two lines",
        [] {
          return OwnerDiesInASplit({.shape = {{"slots", "16"}, {"overflow_slots", "2"}}, .keys = 14});
