@@ -15,7 +15,6 @@
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
-#include "index/shard/mutants.h"
 #include "pool/client.h"
 
 namespace farside::index::shard {
@@ -36,7 +35,7 @@ class Patience {
     return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
   }
   // shard/10: before every new pin.
-  bool MayPinAgain() const { return pool_.known_catalog_changes() == catalogs_ || Mutant(kPinsPastADrop); }
+  bool MayPinAgain() const;
   static Error CatalogChanged() {
     return Error(ErrorCode::kContended, "a table was made or dropped while the operation waited; retry");
   }
