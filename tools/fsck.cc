@@ -202,7 +202,8 @@ Result<PoolReport> CheckPool(std::string_view url) {
   const Result<pool::PoolUrl> where = pool::ParseUrl(url);
   if (!where.ok()) return where.error();
   pool::OpenOptions options;
-  options.read_only = where->kind == pool::PoolUrl::Kind::kFile;  // an embedded pool is made to be looked at
+  options.read_only =
+      where->kind != pool::PoolUrl::Kind::kEmbedded;  // an embedded pool is made to be looked at
   Walked walked;
   {
     const Result<std::unique_ptr<OpenedPool>> pool = pool::OpenPool(url, options);

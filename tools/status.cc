@@ -223,7 +223,8 @@ ExitCode PrintStatus(const StatusCommand& command) {
   const Result<pool::PoolUrl> where = pool::ParseUrl(command.url);
   pool::OpenOptions options;
   // A file is looked at in a copy. Nobody runs in it, since it has not been opened by anybody else.
-  options.read_only = where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
+  const bool in_file = where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
+  options.read_only = where.ok() && where->kind != pool::PoolUrl::Kind::kEmbedded;
   Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(command.url, options);
   if (!pool.ok())
     return where.ok() ? CouldNotRun(kCalled, pool.error().message()) : BadUrl(kCalled, pool.error());
@@ -233,8 +234,7 @@ ExitCode PrintStatus(const StatusCommand& command) {
                           : kWatch;
   Result<PoolStatus> status = LookAt(**pool, watch, [](Nanos pause) { std::this_thread::sleep_for(pause); });
   if (!status.ok()) return CouldNotRun(kCalled, status.error().message());
-  if (!command.quick && !status->tables.empty())
-    CountRecords(std::move(*pool), options.read_only, status->tables);
+  if (!command.quick && !status->tables.empty()) CountRecords(std::move(*pool), in_file, status->tables);
   Print(command.json ? ToJson(command, *status) : StatusText(command, *status));
   return status->damaged() ? kDoesNotHold : kSuccess;
 }

@@ -113,8 +113,9 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
     found.back().place = looked->place;
   }
   if (Status fits = CheckPlaces(found); !fits.ok()) return fits.error();
+  // Who only looks decides nothing: an operator may look at each node before they become one pool.
   const bool all_reached = pool->missing.empty();
-  if (all_reached && !(*client)->read_only()) {
+  if (all_reached && !options.read_only && !(*client)->read_only()) {
     if (Status claimed = fabric::Run(**client, Claim(**client, std::move(found))); !claimed.ok())
       return claimed.error();
   }

@@ -141,6 +141,11 @@ first=$node a=$(url_of tcp)
 start_node b --size 64MiB --listen tcp://127.0.0.1:0
 second=$node b=$(url_of tcp)
 pool="$a,${b#tcp://}"
+# To look at each of them first does not make them pools of their own.
+run status "$a"
+expect_status 0
+run table list "$b"
+expect_status 0
 run table create "$pool" users --engine shard
 expect_status 0
 for i in {0..39}; do echo "{\"key\": \"k$i\", \"value\": \"v$i\"}"; done >records.jsonl
