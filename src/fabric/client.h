@@ -74,6 +74,9 @@ class Client {
   // Whether nodes answer kWhoIsGone (service.h): they know for certain that somebody is dead, without waiting for it.
   virtual bool CanTellWhoIsGone() const { return false; }
 
+  // How many operations at once are worth having: enough to hide what one waits for. More would only wait in queues.
+  virtual size_t worthwhile_concurrency() const { return 32; }
+
   // How many operations its owner runs at once. With one, a backend that completes at once does so
   // without suspending; with more, it uses the gap to prefetch.
   void set_concurrency(size_t operations) { concurrency_ = operations; }

@@ -215,9 +215,7 @@ Task<Done> PoolClient::MoveOnAt(Op& op, Node& node) {
 Task<Done> PoolClient::Maintain(Op& op) {
   if (maintaining_) co_return Done{};  // another operation of this client is at it
   const ScopedFlag busy(maintaining_);
-  const bool waits_for_grace =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->waiting.empty(); });
-  const bool only_sync = sync_requested_ && !waits_for_grace && !RoundDue();
+  const bool only_sync = sync_requested_ && !WaitsForGrace() && !RoundDue();
   sync_requested_ = false;
   if (only_sync) {
     co_await Sync(op, /*raise=*/false);

@@ -93,6 +93,11 @@ class PoolClient {
   Task<Done> KeepUp(fabric::Op& op);
   // Whether something that this client has unlinked waits for others to move on.
   bool NeedsGrace() const;
+  // Whether somebody waits for AfterGrace to call.
+  bool WaitsForGrace() const {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [this](const auto& node) { return TakesPart(*node) && !node->waiting.empty(); });
+  }
   // Whether the dead may have left something in memory that this client owns; Maintain looks for it.
   bool RepairDue() const;
 

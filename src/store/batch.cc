@@ -15,9 +15,6 @@ namespace {
 using store::SessionState;
 using store::TableState;
 
-// Enough to hide memory's latency, and most of a network's; more would only wait in queues.
-constexpr size_t kMostWorkers = 32;
-
 store::GetRequest RequestOf(GetItem& item) { return {item.key, &item.value}; }
 store::PutRequest RequestOf(PutItem& item) { return {item.key, item.value}; }
 store::DeleteRequest RequestOf(DeleteItem& item) { return {item.key}; }
@@ -64,7 +61,7 @@ Status Perform(Session& session, SessionState& state, const Table& table, std::s
   Batch<Item> batch{.session = state, .table = table.state(), .items = items};
   std::vector<Task<Done>>& workers = state.workers();
   workers.clear();
-  for (size_t i = 0; i < std::min(items.size(), kMostWorkers); ++i) workers.push_back(Work(batch));
+  for (size_t i = 0; i < std::min(items.size(), state.most_workers()); ++i) workers.push_back(Work(batch));
   const Status ran = session.RunAll(std::span(workers));
   workers.clear();
   if (!ran.ok()) return ran;

@@ -115,6 +115,14 @@ void PoolState::MoveEveryone(const SessionState* but) {
   }
 }
 
+void PoolState::MoveIdle(const SessionState* but) {
+  const std::unique_lock lock(sessions_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (SessionState* session : sessions_) {
+    if (session != but) session->KeepIfIdle();
+  }
+}
+
 void PoolState::WaitForOthers(const SessionState* but) {
   std::this_thread::sleep_for(kMoment);
   MoveEveryone(but);

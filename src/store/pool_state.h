@@ -69,6 +69,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Remove(SessionState& session);
   // A sign of life from each session but this one that nobody uses; those who are in use are asked for one.
   void MoveEveryone(const SessionState* but);
+  // The same, but those in use are left alone: they move on by themselves.
+  void MoveIdle(const SessionState* but);
   // The same, after a moment.
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);

@@ -42,6 +42,7 @@ void Add(Traffic& traffic, Registration& registration) {
 Result<std::unique_ptr<SessionState>> SessionState::Join(PoolState& pool) {
   std::unique_ptr<SessionState> session(new SessionState(pool));
   if (Status joined = session->Reconnect(); !joined.ok()) return joined.error();
+  session->most_workers_ = session->current_->client().worthwhile_concurrency();
   pool.Add(*session);
   return session;
 }
@@ -106,11 +107,14 @@ void SessionState::RenewIfRecovered() {
 }
 
 void SessionState::KeepOnBehalf() {
+  if (!KeepIfIdle()) wanted_.store(true, std::memory_order_relaxed);
+}
+
+bool SessionState::KeepIfIdle() {
   Holder found = Holder::kFree;
   if (!holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
-    wanted_.store(true, std::memory_order_relaxed);
-    return;
+    return false;
   }
   RenewIfRecovered();
   // A look at the connection: whoever does nothing would not notice for long that the node is gone.
@@ -122,6 +126,7 @@ void SessionState::KeepOnBehalf() {
     if (!kept.ok() && Breaks(*current_, kept.error())) current_->Break();
   }
   holder_.store(Holder::kFree, std::memory_order_release);
+  return true;
 }
 
 // ---- before and after an operation -------------------------------------------------------------------
@@ -172,6 +177,8 @@ Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const Tab
 
 Task<Done> SessionState::KeepUp(Registration& registration) {
   wanted_.store(false, std::memory_order_relaxed);
+  // Those of this process that do nothing would be waited for until the keeper comes by; tables grow meanwhile.
+  if (registration.pool().WaitsForGrace()) pool_.MoveIdle(this);
   Op op(registration.client(), OpKind::kMaintenance);
   pool::PoolClient& pool = registration.pool();
   co_await pool.KeepUp(op);

@@ -73,11 +73,15 @@ class SessionState {
 
   // ---- anybody's calls
 
-  // A sign of life, if nobody uses the session now.
+  // A sign of life: at once if nobody uses the session now, else soon by who does.
   void KeepOnBehalf();
+  // Only if nobody uses it; false if somebody does.
+  bool KeepIfIdle();
 
   // ---- for tests, between calls
   Registration& registration() { return *current_; }
+  // Tasks at once of an operation on many keys. By any thread.
+  size_t most_workers() const { return most_workers_; }
 
  private:
   enum class Holder : uint8_t { kFree, kOwner, kKeeper, kClosed };
@@ -169,6 +173,7 @@ class SessionState {
   std::vector<Task<Done>> workers_;
   Traffic before_;  // of registrations that are gone
   uint64_t polls_ = 0;
+  size_t most_workers_ = 1;  // the same for all clients of a fabric, so set once
 };
 
 // ---- templates ---------------------------------------------------------------------------------------

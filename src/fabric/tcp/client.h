@@ -53,6 +53,8 @@ class TcpClient final : public Client {
   bool HasUnawaited() const override { return unawaited_ != 0; }
   bool read_only() const override { return surroundings_.read_only; }
   bool CanTellWhoIsGone() const override { return true; }
+  // A system call and a frame of the network are shared by all that goes at once.
+  size_t worthwhile_concurrency() const override { return 128; }
   bool Reaches(NodeId node) const override {
     return !broken_.has_value() && !links_[Index(node)].down().has_value();
   }

@@ -168,6 +168,28 @@ TEST_F(SessionTest, ASessionInUse_IsAskedForASignOfLife) {
   EXPECT_GT(session_.traffic().maintenance_trips, before);
 }
 
+TEST_F(SessionTest, ATableGrows_ThoughOtherSessionsAreIdle) {
+  // Given a table of one bucket, sessions that nobody uses, and a keeper that does not come. When records are inserted, one
+  // by one and many at once. Expect that the table has grown with them: whoever waits for the idle ones moves them on, and
+  // hardly anything went to the upper levels for want of room.
+  const farside::Session idle = Must(pool_.NewSession());
+  const auto share_above = [&] {
+    double share = 0;
+    for (const auto& [name, value] : Must(session_.Stats(table_)).details) {
+      if (name == "share in level 2" || name == "share in level 3") share += value;
+    }
+    return share;
+  };
+  for (int i = 0; i < 3000; ++i) Must(session_.Put(table_, "one-" + std::to_string(i), "v"));
+  EXPECT_LT(share_above(), 0.1);
+  std::vector<std::string> keys;
+  for (int i = 0; i < 9000; ++i) keys.push_back("many-" + std::to_string(i));
+  std::vector<PutItem> items(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) items[i] = {.key = keys[i], .value = "v"};
+  Must(session_.MultiPut(table_, items));
+  EXPECT_LT(share_above(), 0.1);
+}
+
 // ---- being cut off -----------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AFencedSession_JoinsAnew_AndRepeatsTheOperation) {
