@@ -31,8 +31,6 @@ struct VerbTally {
   uint64_t bytes_read = 0;     // from far memory to the client
   uint64_t bytes_written = 0;  // from the client to far memory
   uint64_t failed_cas = 0;
-
-  void Add(const VerbTally& other);
 };
 
 struct OpTally {

@@ -12,25 +12,11 @@ namespace {
 
 }  // namespace
 
-void Op::CountVerbs(std::span<const Verb> verbs) {
-  for (const Verb& verb : verbs) {
-    VerbTally& tally = tally_.by_purpose[static_cast<size_t>(verb.purpose)];
-    ++tally.verbs[static_cast<size_t>(verb.kind)];
-    if (verb.kind == VerbKind::kRead) {
-      tally.bytes_read += verb.size;
-    } else {
-      tally.bytes_written += verb.size;
-      if (IsAtomic(verb.kind)) tally.bytes_read += verb.size;
-    }
-  }
-}
-
 void Op::CountPosted(const Trip& trip) {
-  CountVerbs(trip.verbs);
-
   bool index = false;
   bool maintenance = true;
   for (const Verb& verb : trip.verbs) {
+    CountVerb(verb);
     index |= verb.purpose == Purpose::kIndex;
     maintenance &= verb.purpose == Purpose::kMaintenance;
   }
@@ -47,15 +33,8 @@ void Op::CountPosted(const Trip& trip) {
 }
 
 void Op::CountDetached(std::span<const Verb> verbs) {
-  CountVerbs(verbs);
+  for (const Verb& verb : verbs) CountVerb(verb);
   tally_.detached_trips += CostOf(verbs).trips;
-}
-
-void Op::CountAnswered(std::span<const Verb> verbs) {
-  for (const Verb& verb : verbs) {
-    if (!IsAtomic(verb.kind) || Succeeds(verb, verb.old)) continue;
-    ++tally_.by_purpose[static_cast<size_t>(verb.purpose)].failed_cas;
-  }
 }
 
 Task<Done> FenceEverywhere(Op& op, ClientId victim) {

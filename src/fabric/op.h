@@ -68,13 +68,37 @@ class Op {
 
   // ---- for awaiters
   bool Start(Trip& trip) {
-    CountPosted(trip);
+    if (trip.verbs.size() == 1) {
+      CountSingle(trip.verbs[0]);
+    } else {
+      CountPosted(trip);
+    }
     return client_.Start(trip);
   }
-  void CountAnswered(std::span<const Verb> verbs);
+  void CountAnswered(std::span<const Verb> verbs) {
+    for (const Verb& verb : verbs) {
+      if (IsAtomic(verb.kind) && !Succeeds(verb, verb.old))
+        ++tally_.by_purpose[static_cast<size_t>(verb.purpose)].failed_cas;
+    }
+  }
 
  private:
-  void CountVerbs(std::span<const Verb> verbs);
+  // The usual trip has one verb: what CountPosted says, without a look at the others.
+  void CountSingle(const Verb& verb) {
+    CountVerb(verb);
+    const bool maintenance = verb.purpose == Purpose::kMaintenance;
+    tally_.maintenance_trips += maintenance ? 1 : 0;
+    tally_.end_to_end_trips += maintenance ? 0 : 1;
+    tally_.depth += maintenance ? 0 : 1;
+    tally_.index_trips += verb.purpose == Purpose::kIndex ? 1 : 0;
+  }
+  void CountVerb(const Verb& verb) {
+    VerbTally& tally = tally_.by_purpose[static_cast<size_t>(verb.purpose)];
+    ++tally.verbs[static_cast<size_t>(verb.kind)];
+    const bool reads = verb.kind == VerbKind::kRead;
+    tally.bytes_read += reads || IsAtomic(verb.kind) ? verb.size : 0;
+    tally.bytes_written += reads ? 0 : verb.size;
+  }
   void CountPosted(const Trip& trip);
   void CountDetached(std::span<const Verb> verbs);
 
@@ -165,20 +189,35 @@ class [[nodiscard]] TripAwaiter : private TripAwaiterBase {
     TripAwaiter& trip_;
   };
 
-  // Only now do the typed verbs stand where they will stay, so only now may they be pointed at.
+  // Only now do the typed verbs stand where they will stay, so only now may they be pointed at. Several are copied to
+  // stand side by side; a single one stays where it is.
   bool Launch() {
-    lowered_ = std::apply([](auto&... typed) { return std::array<Verb, kVerbs>{typed.Lower()...}; }, typed_);
-    return Post(lowered_);
+    if constexpr (kVerbs == 1) {
+      std::get<0>(typed_).Lower();
+    } else {
+      lowered_ =
+          std::apply([](auto&... typed) { return std::array<Verb, kVerbs>{typed.Lower()...}; }, typed_);
+    }
+    return Post(Lowered());
+  }
+  std::span<Verb> Lowered() {
+    if constexpr (kVerbs == 1) {
+      return {&std::get<0>(typed_).verb, 1};
+    } else {
+      return lowered_;
+    }
   }
 
   template <size_t... kIndex>
   Answers TakeAnswers(std::index_sequence<kIndex...>) {
-    op_.CountAnswered(lowered_);
-    return Answers(std::get<kIndex>(typed_).Answer(lowered_[kIndex])...);
+    const std::span<Verb> lowered = Lowered();
+    op_.CountAnswered(lowered);
+    return Answers(std::get<kIndex>(typed_).Answer(lowered[kIndex])...);
   }
 
+  struct Nothing {};
   std::tuple<TypedVerbs...> typed_;
-  std::array<Verb, kVerbs> lowered_;
+  [[no_unique_address]] std::conditional_t<kVerbs == 1, Nothing, std::array<Verb, kVerbs>> lowered_;
 };
 
 // Whether the answer of a typed verb is written into the typed verb itself.

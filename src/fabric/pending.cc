@@ -6,21 +6,6 @@
 
 namespace farside::fabric {
 
-void TripQueue::Push(Trip& trip) {
-  if (size() == slots_.size()) Grow();
-  trip.backend_data = reinterpret_cast<void*>(tail_);  // NOLINT(performance-no-int-to-ptr): never followed
-  SlotOf(tail_) = &trip;
-  ++tail_;
-}
-
-Trip& TripQueue::Pop() {
-  assert(!empty());
-  Trip& oldest = *SlotOf(head_);
-  ++head_;
-  DropAbandonedEnds();
-  return oldest;
-}
-
 void TripQueue::Remove(Trip& trip) noexcept {
   Trip*& slot = SlotOf(reinterpret_cast<uintptr_t>(trip.backend_data));
   assert(slot == &trip);

@@ -2,6 +2,7 @@
 // allocates nothing; both live in one thread.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,9 +25,20 @@ class TripQueue {
   // With the abandoned ones in between.
   size_t size() const { return tail_ - head_; }
 
-  void Push(Trip& trip);
+  void Push(Trip& trip) {
+    if (size() == slots_.size()) Grow();
+    trip.backend_data = reinterpret_cast<void*>(tail_);  // NOLINT(performance-no-int-to-ptr): never followed
+    SlotOf(tail_) = &trip;
+    ++tail_;
+  }
   // The oldest; the queue must not be empty.
-  Trip& Pop();
+  Trip& Pop() {
+    assert(!empty());
+    Trip& oldest = *SlotOf(head_);
+    ++head_;
+    while (head_ != tail_ && SlotOf(head_) == nullptr) ++head_;
+    return oldest;
+  }
   void Remove(Trip& trip) noexcept;
 
  private:

@@ -25,6 +25,26 @@ uint64_t RoundTripsTo(NodeId node, std::span<const Verb> verbs) {
   return round_trips;
 }
 
+Error OutOfBounds(const Verb& verb, std::span<const uint64_t> region_bytes) {
+  const size_t node = Index(verb.at.node);
+  if (node >= region_bytes.size()) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} to node {}, but there are {} nodes: a far pointer is damaged",
+                             Name(verb.kind), node, region_bytes.size()));
+  }
+  const uint64_t size = region_bytes[node];
+  if (verb.size > size || verb.at.offset > size - verb.size) {
+    return Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{} of {} bytes at {:#x} leaves the region of node {} ({} bytes): a far pointer is "
+                    "damaged",
+                    Name(verb.kind), verb.size, verb.at.offset, node, size));
+  }
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{} at {:#x} of node {} is not aligned to 8 bytes: a far pointer is damaged",
+                           Name(verb.kind), verb.at.offset, node));
+}
+
 }  // namespace
 
 TripCost CostOf(std::span<const Verb> verbs) {
@@ -42,26 +62,8 @@ TripCost CostOf(std::span<const Verb> verbs) {
 
 std::optional<Error> CheckBounds(std::span<const Verb> verbs, std::span<const uint64_t> region_bytes) {
   for (const Verb& verb : verbs) {
-    const size_t node = Index(verb.at.node);
-    if (node >= region_bytes.size()) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} to node {}, but there are {} nodes: a far pointer is damaged",
-                               Name(verb.kind), node, region_bytes.size()));
-    }
-    if (IsControl(verb.kind)) continue;
-    const uint64_t size = region_bytes[node];
-    if (verb.size > size || verb.at.offset > size - verb.size) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("{} of {} bytes at {:#x} leaves the region of node {} ({} bytes): a far pointer is "
-                      "damaged",
-                      Name(verb.kind), verb.size, verb.at.offset, node, size));
-    }
-    if (IsAtomic(verb.kind) && verb.at.offset % 8 != 0) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} at {:#x} of node {} is not aligned to 8 bytes: a far pointer is damaged",
-                               Name(verb.kind), verb.at.offset, node));
-    }
+    if (!IsInBounds(verb, region_bytes)) [[unlikely]]
+      return OutOfBounds(verb, region_bytes);
   }
   return std::nullopt;
 }

@@ -78,6 +78,15 @@ struct TripCost {
 };
 TripCost CostOf(std::span<const Verb> verbs);
 
+// Whether a verb stays inside the region of its node, and an atomic is aligned.
+inline bool IsInBounds(const Verb& verb, std::span<const uint64_t> region_bytes) {
+  const size_t node = Index(verb.at.node);
+  if (node >= region_bytes.size()) return false;
+  if (IsControl(verb.kind)) return true;
+  const uint64_t size = region_bytes[node];
+  if (verb.size > size || verb.at.offset > size - verb.size) return false;
+  return !IsAtomic(verb.kind) || verb.at.offset % 8 == 0;
+}
 // An error if a verb reaches outside its region or an atomic is not aligned: pointers come from far
 // memory, which may be damaged, so backends check every trip with this before they execute it.
 std::optional<Error> CheckBounds(std::span<const Verb> verbs, std::span<const uint64_t> region_bytes);

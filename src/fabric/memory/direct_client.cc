@@ -29,16 +29,17 @@ bool DirectClient::Start(Trip& trip) {
     trip.Fail(*broken_);
     return true;
   }
-  if (std::optional<Error> error = CheckBounds(trip.verbs, region_bytes_)) {
-    trip.Fail(std::move(*error));
-    return true;
+  const bool later = concurrency() > 1;
+  for (const Verb& verb : trip.verbs) {
+    if (!IsInBounds(verb, region_bytes_)) [[unlikely]] {
+      trip.Fail(*CheckBounds(trip.verbs, region_bytes_));
+      return true;
+    }
+    if (later && !IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);
   }
-  if (concurrency() <= 1) {
+  if (!later) {
     Execute(trip);
     return true;
-  }
-  for (const Verb& verb : trip.verbs) {
-    if (!IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);
   }
   trips_.Push(trip);
   return false;
@@ -82,26 +83,30 @@ bool DirectClient::ResumeDueTimers() {
 void DirectClient::Execute(Trip& trip) {
   if (broken_.has_value()) [[unlikely]]
     return trip.Fail(*broken_);
-  std::optional<Error> error;
-  if (OnlyReads(trip.verbs)) {
-    error = ExecuteReads(trip.verbs);
-  } else {
-    const std::optional<NodeId> closed = EnterGates(trip.verbs);
-    if (!closed.has_value()) error = ExecuteInsideGates(trip.verbs);
-    LeaveGates(trip.verbs);
-    if (closed.has_value()) error = Closed(*closed);
-  }
-  if (error.has_value()) return trip.Fail(std::move(*error));
+  std::optional<Error> error = OnlyReads(trip.verbs) ? ExecuteReads(trip.verbs) : ExecuteChanges(trip.verbs);
+  if (error.has_value()) [[unlikely]]
+    return trip.Fail(std::move(*error));
   trip.Succeed();
 }
 
 std::optional<Error> DirectClient::ExecuteReads(std::span<Verb> verbs) {
   for (Verb& verb : verbs) {
     const Reach& reach = ReachOf(verb);
-    if (reach.gate->closed()) return Closed(verb.at.node);
-    if (!reach.memory->Execute(verb)) return LostAt(verb, verbs);
+    if (reach.gate->closed()) [[unlikely]]
+      return Closed(verb.at.node);
+    if (!reach.memory->Read(verb.at.offset, {verb.into, verb.size})) [[unlikely]]
+      return LostAt(verb, verbs);
   }
   return std::nullopt;
+}
+
+std::optional<Error> DirectClient::ExecuteChanges(std::span<Verb> verbs) {
+  std::optional<Error> error;
+  const std::optional<NodeId> closed = EnterGates(verbs);
+  if (!closed.has_value()) error = ExecuteInsideGates(verbs);
+  LeaveGates(verbs);
+  if (closed.has_value()) error = Closed(*closed);
+  return error;
 }
 
 std::optional<Error> DirectClient::ExecuteInsideGates(std::span<Verb> verbs) {

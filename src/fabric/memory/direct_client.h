@@ -75,6 +75,7 @@ class DirectClient : public Client {
  private:
   void Execute(Trip& trip);
   std::optional<Error> ExecuteReads(std::span<Verb> verbs);
+  std::optional<Error> ExecuteChanges(std::span<Verb> verbs);
   std::optional<Error> ExecuteInsideGates(std::span<Verb> verbs);
   std::optional<Error> ExecuteFence(std::span<Verb> verbs, size_t at);
   // The node whose gate was found closed, if any. The others are entered all the same; LeaveGates leaves them.

@@ -127,7 +127,8 @@ bool LineMemory::Read(uint64_t offset, std::span<std::byte> into) const {
 bool LineMemory::ReadWindow(uint64_t offset, std::span<std::byte> into) const {
   if (into.empty()) return true;
   const Window window = WindowOf(offset, into.size());
-  if (TryReadWindow(window, offset, into)) return true;
+  if (TryReadWindow(window, offset, into)) [[likely]]
+    return true;
   Backoff backoff(nullptr);
   for (int attempt = 1; attempt < kOptimisticAttempts; ++attempt) {
     backoff.Wait();
@@ -140,21 +141,28 @@ bool LineMemory::ReadWindow(uint64_t offset, std::span<std::byte> into) const {
 // which every sequence had its noted value. Each of them was free and has not fallen below that since (memory/3), so
 // instead of comparing each, it is enough to compare their sums.
 bool LineMemory::TryReadWindow(const Window& window, uint64_t offset, std::span<std::byte> into) const {
+  const uint64_t first_stripe = window.first_line % StripeTable::kStripes;
+  const uint64_t unwrapped = std::min(window.lines, StripeTable::kStripes - first_stripe);
+  const std::span<Sequence> stripes(stripes_.sequences);
+  const std::span<Sequence> front = stripes.subspan(first_stripe, unwrapped);
+  const std::span<Sequence> wrapped = stripes.first(window.lines - unwrapped);  // nearly always none
+
   uint64_t before = 0;
   uint64_t any = 0;
-  for (uint64_t i = 0; i < window.lines; ++i) {
-    const uint64_t sequence = SequenceOf(window.first_line + i).load(std::memory_order_seq_cst);
+  const auto note = [&](const Sequence& of_line) {
+    const uint64_t sequence = of_line.load(std::memory_order_seq_cst);
     before += sequence;
     any |= sequence;
-  }
+  };
+  for (const Sequence& of_line : front) note(of_line);
+  for (const Sequence& of_line : wrapped) note(of_line);
   if (!IsFree(any)) return false;
 
   CopyOut(offset, into);
 
   uint64_t after = 0;
-  for (uint64_t i = 0; i < window.lines; ++i) {
-    after += SequenceOf(window.first_line + i).load(std::memory_order_relaxed);
-  }
+  for (const Sequence& of_line : front) after += of_line.load(std::memory_order_relaxed);
+  for (const Sequence& of_line : wrapped) after += of_line.load(std::memory_order_relaxed);
   return after == before;
 }
 
@@ -334,14 +342,21 @@ void LineMemory::CopyOut(uint64_t offset, std::span<std::byte> into) const {
     left -= bytes;
     offset += bytes;
   }
-  for (; left >= kWordBytes; left -= kWordBytes) {
-    const uint64_t word = Word(offset).load(std::memory_order_acquire);
-    std::memcpy(to, &word, kWordBytes);
-    to += kWordBytes;
-    offset += kWordBytes;
+  assert(offset + left <= region_.size());
+  auto* from = reinterpret_cast<uint64_t*>(region_.data() + offset);
+  const auto copy_word = [&from, &to](size_t i) {
+    const uint64_t word = std::atomic_ref<uint64_t>(from[i]).load(std::memory_order_acquire);
+    std::memcpy(to + i * kWordBytes, &word, kWordBytes);
+  };
+  // Lines first: nearly everything is whole lines.
+  constexpr size_t kWords = kLineBytes / kWordBytes;
+  for (; left >= kLineBytes; left -= kLineBytes, from += kWords, to += kLineBytes) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kWords; ++i) copy_word(i);
   }
+  for (; left >= kWordBytes; left -= kWordBytes, ++from, to += kWordBytes) copy_word(0);
   if (left != 0) {
-    const uint64_t word = Word(offset).load(std::memory_order_acquire);
+    const uint64_t word = std::atomic_ref<uint64_t>(*from).load(std::memory_order_acquire);
     std::memcpy(to, &word, left);
   }
 }

@@ -23,12 +23,15 @@ struct Slot {
 
 // A bucket of level 1.
 struct Bucket {
+  static_assert(sizeof(std::array<Line, kMostLines>) == kMostLines * kSlotsPerLine * sizeof(Entry));
   std::array<Line, kMostLines> lines;  // the first shape.lines() of them
   uint64_t unit = 0;
   uint32_t version = 0;
 
   bool overflow() const { return lines[0].overflow(); }
-  Entry entry(size_t slot) const { return lines[slot / kSlotsPerLine].entries[slot % kSlotsPerLine]; }
+  Entry entry(size_t slot) const { return entries()[slot]; }
+  // Those of all lines, one behind the other, as they stand in memory.
+  const Entry* entries() const { return reinterpret_cast<const Entry*>(lines.data()); }
 };
 
 // A node of level 3.
@@ -52,9 +55,11 @@ struct Overflow {
 
 // The first slot from `from` on whose entry may be the key's; nothing if there is none.
 inline std::optional<size_t> FindTag(const Bucket& bucket, const Shape& shape, uint64_t tag, size_t from) {
+  const uint64_t tag_bits = Entry::Tag::Set(0, tag);
+  const Entry* const entries = bucket.entries();
+#pragma GCC unroll 8
   for (size_t slot = from; slot < shape.slots; ++slot) {
-    const Entry entry = bucket.entry(slot);
-    if (entry.tag() == tag && entry.has_block()) return slot;
+    if (entries[slot].HasTagBits(tag_bits) && entries[slot].has_block()) return slot;
   }
   return std::nullopt;
 }

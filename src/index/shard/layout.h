@@ -26,6 +26,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -84,6 +85,8 @@ class Entry {
   constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
   constexpr uint64_t bytes() const { return Lines::Get(word_) * pool::kLine; }  // 0: see the block
   constexpr uint64_t tag() const { return Tag::Get(word_); }
+  // The same comparison without a shift, for loops: `bits` is Tag::Set(0, tag).
+  constexpr bool HasTagBits(uint64_t bits) const { return (word_ & Tag::kMask) == bits; }
 
   constexpr Entry WithTag(uint64_t tag) const { return Entry(Tag::Set(word_, tag)); }
   constexpr Entry WithFlag(bool flag) const { return Entry(Flag::Set(word_, flag ? 1 : 0)); }
@@ -116,11 +119,22 @@ static_assert(sizeof(Line) == pool::kLine);
 
 // The one version that all lines show; nothing if the READ, or a client that died, came between them.
 inline std::optional<uint32_t> VersionOf(std::span<const Line> lines) {
-  const uint32_t version = lines[0].version();
-  for (const Line& line : lines.subspan(1)) {
-    if (line.version() != version) return std::nullopt;
+  // Which bits some lines show and others do not, two entries at a time.
+  using Two [[gnu::vector_size(2 * sizeof(Entry))]] = uint64_t;
+  static_assert(kVersionSlots % 2 == 0);
+  Two differing{};
+#pragma GCC unroll 3
+  for (size_t slot = 0; slot < kVersionSlots; slot += 2) {
+    Two first;
+    std::memcpy(&first, &lines[0].entries[slot], sizeof(Two));
+    for (const Line& line : lines.subspan(1)) {
+      Two bits;
+      std::memcpy(&bits, &line.entries[slot], sizeof(Two));
+      differing |= bits ^ first;
+    }
   }
-  return version;
+  if (((differing[0] | differing[1]) & Entry::Flag::kMask) != 0) return std::nullopt;
+  return lines[0].version();
 }
 
 // Word 0 of the root. Changed by CAS only.

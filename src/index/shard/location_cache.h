@@ -7,6 +7,7 @@
 // splitting the unit (shard/5). What the slot says decides, in whatever order the two were sampled.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -24,27 +25,39 @@ struct Location {
   uint64_t seen = 0;     // the epoch that the operation knew which saw it
 };
 
+// Locations stand in sets of two, the latest first: the third key of a set displaces the one that was not used for longest.
 class LocationCache {
  public:
-  // A power of two of entries, at least as many as asked for; 0: none.
-  explicit LocationCache(uint64_t entries) : locations_(entries == 0 ? 0 : std::bit_ceil(entries)) {}
+  // A power of two of locations, at least as many as asked for; 0: none.
+  explicit LocationCache(uint64_t locations)
+      : sets_(locations == 0 ? 0 : std::bit_ceil((locations + kWays - 1) / kWays)) {}
 
-  bool enabled() const { return !locations_.empty(); }
-  uint64_t bytes() const { return locations_.size() * sizeof(Location); }
+  bool enabled() const { return !sets_.empty(); }
+  uint64_t bytes() const { return sets_.size() * sizeof(Set); }
 
   // Where the key with this hash was, if that was seen in `not_before` or later, in a table of this version.
   const Location* Find(uint64_t hash, uint32_t version, uint64_t not_before) const {
-    const Location& location = locations_[hash & (locations_.size() - 1)];
-    const bool known = location.hash == hash && location.entry.has_block() && location.version == version;
-    return known && location.seen >= not_before ? &location : nullptr;
+    for (const Location& location : SetOf(hash)) {
+      if (location.hash != hash || !location.entry.has_block()) continue;
+      return location.version == version && location.seen >= not_before ? &location : nullptr;
+    }
+    return nullptr;
   }
   void Remember(const Location& location) {
     if (location.entry.bytes() == 0) return;  // it takes a trip to learn how large it is
-    locations_[location.hash & (locations_.size() - 1)] = location;
+    Set& set = SetOf(location.hash);
+    if (set[0].hash != location.hash) set[1] = set[0];
+    set[0] = location;
   }
 
  private:
-  std::vector<Location> locations_;
+  static constexpr size_t kWays = 2;
+  using Set = std::array<Location, kWays>;
+
+  const Set& SetOf(uint64_t hash) const { return sets_[hash & (sets_.size() - 1)]; }
+  Set& SetOf(uint64_t hash) { return sets_[hash & (sets_.size() - 1)]; }
+
+  std::vector<Set> sets_;
 };
 
 }  // namespace farside::index::shard

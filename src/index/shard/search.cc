@@ -51,10 +51,15 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     bucket.version = read[0].version();
     if (decided) {
       const uint64_t tag = TagOf(shape(), number, bucket.version);
-      for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value() && !found;
+      for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value();
            slot = FindTag(bucket, shape(), tag, *slot + 1)) {
         const Entry entry = bucket.entry(*slot);
-        co_await ReadBlock(op, part.node(), entry, buffer);
+        const uint64_t bytes = entry.bytes();
+        if (bytes != 0) {
+          co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), entry.offset()), buffer.Resize(bytes))));
+        } else {
+          co_await ReadLargeBlock(op, part.node(), entry, buffer);
+        }
         const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
         if (!view.ok()) co_return view.error();
         if (view->key != key && !Mutant(kTagIsKey)) continue;
@@ -64,6 +69,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
         at.entry = entry;
         Remember(part, hash, at, pin->epoch(part.node()));
+        break;
       }
     }
   }
@@ -232,16 +238,21 @@ Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::s
 }
 
 Task<Done> Table::ReadBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
-  const FarAddr at(node, entry.offset());
-  uint64_t bytes = entry.bytes();
-  if (bytes == 0) {
-    // Too large for its size to stand in the entry.
-    co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
-    const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
-    if (!size.ok()) co_return size.error();
-    bytes = *size;
+  if (entry.bytes() != 0) {
+    co_await op.InOrder(ForBlock(Read(FarAddr(node, entry.offset()), buffer.Resize(entry.bytes()))));
+  } else {
+    co_await ReadLargeBlock(op, node, entry, buffer);
   }
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(bytes))));
+  co_return Done{};
+}
+
+// Too large for its size to stand in the entry.
+Task<Done> Table::ReadLargeBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
+  const FarAddr at(node, entry.offset());
+  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
+  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
+  if (!size.ok()) co_return size.error();
+  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
   co_return Done{};
 }
 

@@ -109,6 +109,7 @@ class Table final : public Index {
   Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
                                                   BlockBuffer& buffer);
   Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
+  Task<Done> ReadLargeBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
 
   // ---- reading buckets (locate.cc)
   // READs the bucket of level 1 that decides about a number, wherever its splits have come to.
