@@ -70,9 +70,15 @@ class Campaign {
       team.connections.push_back(std::move(*connection));
     }
     const Manner manner = system.Manners(Operation::kSet).front();
-    const Status loaded =
-        Load(*team.connections.front(), manner, options_.records, options_.value_size, interrupt_);
-    if (!loaded.ok()) return Of(system, loaded.error());
+    const auto on_all = [&](Operation operation, Connection& connection) {
+      return PerformOnAll(operation, connection, manner, options_.records, options_.value_size, interrupt_);
+    };
+    if (Status loaded = on_all(Operation::kSet, *team.connections.front()); !loaded.ok())
+      return Of(system, loaded.error());
+    for (const std::unique_ptr<Connection>& connection : team.connections) {
+      if (!system.remembers()) break;
+      if (Status read = on_all(Operation::kGet, *connection); !read.ok()) return Of(system, read.error());
+    }
     teams_.push_back(std::move(team));
     return OkStatus();
   }

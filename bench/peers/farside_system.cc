@@ -68,6 +68,7 @@ class FarsideSystem final : public System {
 
   const std::string& name() const override { return options_.name; }
   bool is_farside() const override { return true; }
+  bool remembers() const override { return options_.cached_locations > 0; }
   Result<std::string> Version() override { return std::string(); }
   std::optional<pid_t> daemon() const override { return options_.daemon; }
 

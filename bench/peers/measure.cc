@@ -73,14 +73,14 @@ Result<Figures> Measure(std::span<const std::unique_ptr<Connection>> connections
   return figures;
 }
 
-Status Load(Connection& connection, const Manner& manner, uint64_t records, size_t value_size,
-            Interrupt& interrupt) {
+Status PerformOnAll(Operation operation, Connection& connection, const Manner& manner, uint64_t records,
+                    size_t value_size, Interrupt& interrupt) {
   constexpr uint64_t kBatchesPerGlance = 256;  // at whether somebody wants this to end
   Batch batch(kLoadDepth, value_size);
   uint64_t batches = 0;
   for (uint64_t first = 0; first < records; first += kLoadDepth) {
     batch.Take(first, records);
-    if (Status done = connection.Run(Operation::kSet, batch, manner); !done.ok()) return done;
+    if (Status done = connection.Run(operation, batch, manner); !done.ok()) return done;
     if (++batches % kBatchesPerGlance != 0) continue;
     if (Status going_on = interrupt.WaitFor(Nanos{0}); !going_on.ok()) return going_on;
   }

@@ -35,9 +35,9 @@ struct Figures {
 Result<Figures> Measure(std::span<const std::unique_ptr<Connection>> connections, const RunPlan& plan,
                         const Manner& manner, Interrupt& interrupt);
 
-// Writes every record once.
-Status Load(Connection& connection, const Manner& manner, uint64_t records, size_t value_size,
-            Interrupt& interrupt);
+// Writes, or reads, every record once.
+Status PerformOnAll(Operation operation, Connection& connection, const Manner& manner, uint64_t records,
+                    size_t value_size, Interrupt& interrupt);
 
 inline constexpr size_t kLoadDepth = 64;
 

@@ -49,6 +49,8 @@ class System {
   virtual const std::string& name() const = 0;
   // Ratios are against the first system that says so.
   virtual bool is_farside() const { return false; }
+  // Whether a connection remembers what it has read; then it reads all of it before anything is measured.
+  virtual bool remembers() const { return false; }
   // "redis 7.0.15"; empty if it is the version of this program.
   virtual Result<std::string> Version() = 0;
   // The process that serves it; none if it is part of this one.
