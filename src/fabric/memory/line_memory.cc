@@ -393,12 +393,11 @@ void LineMemory::MergeIn(uint64_t offset, std::span<const std::byte> from) {
   } while (!word.compare_exchange_weak(old, merged, std::memory_order_release, std::memory_order_relaxed));
 }
 
-void LineMemory::Prefetch(const Verb& verb) const {
-  if (verb.size == 0) return;
-  const uint64_t first_line = verb.at.offset / kLineBytes;
-  const uint64_t last_line = (verb.at.offset + verb.size - 1) / kLineBytes;
+void LineMemory::Prefetch(uint64_t offset, uint64_t size, bool mutates) const {
+  if (size == 0) return;
+  const uint64_t first_line = offset / kLineBytes;
+  const uint64_t last_line = (offset + size - 1) / kLineBytes;
   const uint64_t lines = std::min(last_line - first_line + 1, kMaxPrefetchedLines);
-  const bool mutates = Mutates(verb.kind);
   for (uint64_t i = 0; i < lines; ++i) {
     const std::byte* line = region_.data() + (first_line + i) * kLineBytes;
     if (mutates) {

@@ -148,7 +148,8 @@ class LineMemory final : public NodeMemory {
   bool Holds(Holder holder) const;
 
   // Asks for the cache lines that `verb` will touch, or the first of them if they are many.
-  void Prefetch(const Verb& verb) const;
+  void Prefetch(const Verb& verb) const { Prefetch(verb.at.offset, verb.size, Mutates(verb.kind)); }
+  void Prefetch(uint64_t offset, uint64_t size, bool mutates) const;
 
   // For the node's own CPU.
   uint64_t bytes() const override { return region_.size(); }

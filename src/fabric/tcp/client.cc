@@ -117,7 +117,10 @@ void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
   } else {
     ++unawaited_;
   }
-  for (const uint16_t node : nodes_) EncodePart(verbs, node, index);
+  for (const uint16_t node : nodes_) {
+    EncodePart(verbs, node, index);
+    if (links_[node].IsWorthSending()) links_[node].Flush();
+  }
 }
 
 void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight) {

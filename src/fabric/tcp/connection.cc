@@ -152,7 +152,12 @@ void Connection::Refuse(ErrorCode code, const std::string& message) {
 bool Connection::Serve(wire::Frame& scratch) {
   bool may_receive = true;
   for (int round = 0; round < kRounds; ++round) {
-    while (out_.size() <= kMostUnsent && ExecuteNext(scratch)) continue;
+    for (size_t executed = 0; out_.size() <= kMostUnsent; ++executed) {
+      // In pieces: the client takes the first answers while the next ones are made.
+      if (executed != 0 && executed % kFramesPerSend == 0) Flush();
+      if (executed % kFramesAhead == 0) PrefetchAhead();
+      if (!ExecuteNext(scratch)) break;
+    }
     const bool stalled = out_.size() > kMostUnsent;
     if (!out_.empty()) Flush();
     // A client that takes no answers is gone on with when its socket can be written.
@@ -179,6 +184,22 @@ bool Connection::Receive(bool& more) {
     case Outcome::kBroken: Lost(transport_.failure()); return false;
   }
   return false;
+}
+
+// What the next frames touch is asked for before the first of them is executed, so that they do not wait for memory one
+// after the other.
+void Connection::PrefetchAhead() {
+  std::span<const std::byte> bytes = in_.bytes();
+  for (size_t frame = 0; frame < kFramesAhead && bytes.size() > sizeof(wire::FrameHeader); ++frame) {
+    const auto header = wire::Load<wire::FrameHeader>(bytes.data());
+    bytes = bytes.subspan(sizeof(header));
+    if (header.body_bytes > bytes.size() || (frame == 0 && header.body_bytes == bytes.size())) return;
+    wire::GuessWhatIsTouched(bytes.first(header.body_bytes), server_.node.region_bytes(),
+                             [this](uint64_t offset, uint64_t size, bool mutates) {
+                               server_.node.memory().Prefetch(offset, size, mutates);
+                             });
+    bytes = bytes.subspan(header.body_bytes);
+  }
 }
 
 bool Connection::ExecuteNext(wire::Frame& scratch) {

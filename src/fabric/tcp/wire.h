@@ -166,6 +166,11 @@ const char* CheckHeader(const ReplyHeader& header);
 const char* DecodeFrame(const FrameHeader& header, std::span<const std::byte> body, uint64_t region_bytes,
                         Frame& frame);
 
+// Calls `touch(offset, size, mutates)` for what a frame will touch in a region, as far as that is easy to tell. Checks
+// nothing but that it stays inside `body` and the region: the frame may yet turn out to be nonsense.
+template <class Touch>
+void GuessWhatIsTouched(std::span<const std::byte> body, uint64_t region_bytes, Touch touch);
+
 // ---- both
 
 template <class T>
@@ -180,6 +185,20 @@ std::byte* Store(const T& value, std::byte* to) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(to, &value, sizeof(T));
   return to + sizeof(T);
+}
+
+template <class Touch>
+void GuessWhatIsTouched(std::span<const std::byte> body, uint64_t region_bytes, Touch touch) {
+  constexpr size_t kReadBytes = 2 * sizeof(uint64_t);
+  while (body.size() >= kReadBytes) {
+    const auto head = Load<uint64_t>(body.data());
+    const bool reads = VerbHead::Kind::Get(head) == static_cast<uint64_t>(VerbKind::kRead);
+    const uint64_t offset = VerbHead::Offset::Get(head);
+    const uint64_t size = reads ? Load<uint64_t>(body.data() + sizeof(uint64_t)) : sizeof(uint64_t);
+    if (size <= region_bytes && offset <= region_bytes - size) touch(offset, size, !reads);
+    if (!reads) return;  // the others have different lengths, and seldom much company
+    body = body.subspan(kReadBytes);
+  }
 }
 
 }  // namespace farside::fabric::tcp::wire
