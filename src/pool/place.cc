@@ -53,9 +53,8 @@ Status CheckPlaces(const std::vector<FoundNode>& nodes) {
       if (!complete) {
         return Error(
             ErrorCode::kUnavailable,
-            fmt::format(
-                "{} belongs to no pool yet, and not all nodes can be reached; try again when they can",
-                node.name));
+            fmt::format("{} belongs to no pool yet, and {} cannot be reached; try again when all nodes can",
+                        node.name, std::ranges::find(nodes, false, &FoundNode::reached)->name));
       }
       continue;
     }

@@ -69,6 +69,7 @@ class TcpFabric final : public Fabric {
   Nanos answer_timeout_{0};
   std::vector<uint64_t> region_bytes_;
   std::vector<memory::RegionId> region_ids_;
+  std::vector<std::string> why_missing_;  // of nodes that could not be reached when it was opened
   bool read_only_ = false;
 };
 
