@@ -58,6 +58,11 @@ Status CheckPlaces(const std::vector<FoundNode>& nodes) {
       }
       continue;
     }
+    if (node.place.nodes() == 1 && nodes.size() > 1) {
+      return OfAnotherPool(node, fmt::format("is a pool by itself, and cannot be one of {} nodes; name it "
+                                             "alone, or start it with new memory",
+                                             nodes.size()));
+    }
     if (node.place.nodes() != nodes.size()) {
       return OfAnotherPool(
           node, fmt::format("is node {} of a pool of {} nodes, but {} named; name all of them, in the "
