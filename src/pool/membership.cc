@@ -226,8 +226,10 @@ Task<bool> Membership::TryFence(Op& op, uint32_t slot, ClientWord word) {
   if (client_.read_only()) co_return false;  // somebody else has to
   const Result<Done> fenced = co_await Fence(op, slot, word).Outcome();
   if (fenced.ok()) co_return true;
-  const bool this_node_answers = client_.Reaches(node_);
-  if (fenced.error().code() == ErrorCode::kUnavailable && this_node_answers && !ReachesAll()) co_return false;
+  // A node that is lost on the way may have heard of it, or not; whoever fences again makes sure.
+  const ErrorCode why = fenced.error().code();
+  const bool lost = why == ErrorCode::kUnavailable || why == ErrorCode::kOutcomeUnknown;
+  if (lost && client_.Reaches(node_) && !ReachesAll()) co_return false;
   co_return fenced.error();
 }
 

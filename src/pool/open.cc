@@ -85,7 +85,7 @@ Task<Done> Claim(fabric::Client& client, std::vector<FoundNode> nodes) {
 }
 
 Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOptions& options) {
-  Result<std::unique_ptr<fabric::Fabric>> fabric = ConnectTo(url, options.clock);
+  Result<std::unique_ptr<fabric::Fabric>> fabric = ConnectTo(url, options.lease, options.clock);
   if (!fabric.ok()) return fabric.error();
   auto pool = std::make_unique<OpenedPool>();
   pool->fabric = std::move(*fabric);

@@ -87,6 +87,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   Status Start();
   void RunKeeper();
   void LookForLostNodes();
+  void KnockAtLostNodes();
   void StopKeeper();
   static Error Closed();
   // One use of the pool's own session.
@@ -99,6 +100,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex sessions_mutex_;
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
+  std::vector<SessionState*> kept_;      // those that MoveEveryone is at
   bool own_is_open_ = false;
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
@@ -115,6 +117,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
   std::condition_variable keeper_wakes_;
   std::thread keeper_;
+  std::atomic<bool> scouting_{false};
+  std::thread scout_;  // of the keeper
 };
 
 }  // namespace farside::store
