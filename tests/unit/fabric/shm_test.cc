@@ -315,6 +315,9 @@ TEST_F(ShmTest, CallsOfAllSizes_AreAnswered) {
   daemon.node->calls().Set(CallId(1, 2), [](NodeMemory&, ClientId, std::string_view) {
     return Result<std::string>(std::string(kMaxPayload + 1, 'x'));
   });
+  daemon.node->calls().Set(CallId(1, 4), [](NodeMemory&, ClientId, std::string_view) {
+    return Result<std::string>(Error(ErrorCode::kCorrupt, "\x1b[2J\n" + std::string(kMaxPayload, 'z')));
+  });
   const auto fabric = OpenAt(path_);
   const auto client = std::move(*fabric->Connect());
   const std::string most(kMaxPayload, 'y');
@@ -324,6 +327,11 @@ TEST_F(ShmTest, CallsOfAllSizes_AreAnswered) {
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 2), "")).error().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 3), "")).error().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 1), "")).value(), "");
+  // What a daemon says is escaped, and bounded.
+  const Error said = fabric::Run(*client, CallIt(*client, CallId(1, 4), "")).error();
+  EXPECT_EQ(said.code(), ErrorCode::kCorrupt);
+  EXPECT_TRUE(said.message().starts_with("\\x1b[2J\\x0azzz")) << said.message();
+  EXPECT_LT(said.message().size(), 2 * kMaxText);
 }
 
 // ---- the end of a daemon
