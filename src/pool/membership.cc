@@ -182,7 +182,15 @@ Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<
   if (!reply.ok() && reply.error().code() != ErrorCode::kPermissionDenied) co_return reply.error();
   if (!reply.ok() || reply->size() != asked.size()) co_return std::move(gone);
   gone.resize(slots.size());
-  for (size_t i = 0; i < asked.size(); ++i) gone[asked[i]] = (*reply)[i] != 0;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if ((*reply)[i] == 0) continue;
+    // Who leaves in good order gives its slot back before it hangs up. So if it is gone and the slot still names it, it
+    // has died; what was read before the node was asked may be from a time when it was about to leave.
+    const ClientSlot& seen = slots[asked[i]];
+    const uint64_t now = co_await op.InOrder(
+        ForMaintenance(Read<uint64_t>(At(geometry_.client_slot(first + static_cast<uint32_t>(asked[i]))))));
+    gone[asked[i]] = now == seen.state.word();
+  }
   co_return std::move(gone);
 }
 
