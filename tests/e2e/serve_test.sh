@@ -50,6 +50,8 @@ run serve --size 64MiB --shm a --fence maybe
 expect_error "neither wait nor kill"
 run serve --size 64MiB --listen tcp://127.0.0.1:0 --tls-cert a.pem
 expect_error "all three"
+run serve --size 64MiB --listen tcp://127.0.0.1:0 --buffers 1MiB
+expect_error "at least 256MiB"
 run serve --size 64MiB --shm a --insecure
 expect_error "--listen"
 # Other machines are served with TLS only.

@@ -207,6 +207,54 @@ TEST(TcpServer, AnnouncedBytesCostNothingUntilTheyCome) {
   bystander.ExpectServed();
 }
 
+Task<Done> ReadMany(Client& client, std::span<std::byte> into) {
+  Op op(client, OpKind::kSearch);
+  co_await op.InOrder(Read(At(0), into));
+  co_return Done{};
+}
+
+TEST(TcpServer, AllConnectionsTogetherHaveABoundOnMemory) {
+  // Given a node with 8 MiB for large requests and answers, and a peer that has sent the larger part of one of 6 MiB.
+  constexpr size_t kMiB = size_t{1} << 20;
+  ServerOptions options = OneThread();
+  options.max_buffered = 8 * kMiB;
+  TestNode node(8 * kMiB, options);
+  Bystander bystander(node);
+  std::vector<std::byte> payload(6 * kMiB, std::byte{7});
+  const Bytes frame = FrameOf({Write(At(0), payload).Lower()});
+  const std::span<const std::byte> most = std::span(frame).first(3 * kMiB);
+  RawPeer first(node.port());
+  ASSERT_EQ(first.Greet(HelloAs(1)).welcome.status, 0);
+  first.Send(most);
+  while (node.server().buffered() < 4 * kMiB) std::this_thread::yield();
+  // When another sends as much. Expect that it is told why not, and that nothing was changed.
+  RawPeer second(node.port());
+  ASSERT_EQ(second.Greet(HelloAs(2)).welcome.status, 0);
+  second.Send(most);
+  const Bytes head = second.Receive(sizeof(wire::ReplyHeader));
+  ASSERT_EQ(head.size(), sizeof(wire::ReplyHeader));
+  const auto goodbye = wire::Load<wire::ReplyHeader>(head.data());
+  EXPECT_EQ(goodbye.kind, wire::ReplyKind::kGoodbye);
+  EXPECT_EQ(wire::CodeOf(goodbye.status), ErrorCode::kUnavailable);
+  const Bytes text = second.Receive(goodbye.body_bytes);
+  const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
+  EXPECT_NE(message.find("the node has 8 MiB for large requests and answers"), std::string::npos) << message;
+  EXPECT_EQ(node.log().Count("client 2 at"), 1u);
+  // When a client asks for an answer that is too large by now. Expect that it is told, and that small ones are served.
+  const Result<Done> read = fabric::Run(bystander.client(), ReadMany(bystander.client(), payload));
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), ErrorCode::kContended);
+  EXPECT_NE(read.error().message().find("try again later"), std::string::npos) << read.error().message();
+  bystander.ExpectServed();
+  // When the first one has gone. Expect that all memory is there again.
+  first.Hangup();
+  while (node.server().buffered() != 0) std::this_thread::yield();
+  EXPECT_TRUE(fabric::Run(bystander.client(), ReadMany(bystander.client(), payload)).ok());
+  EXPECT_EQ(payload[0], std::byte{0});
+  bystander.ExpectServed();
+  while (node.server().buffered() != 0) std::this_thread::yield();
+}
+
 TEST(TcpServer, MutatedStreamsDoNoHarm) {
   // Given peers that send good frames and then one that was mutated.
   TestNode node(kRegion);
