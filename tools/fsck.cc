@@ -20,6 +20,7 @@
 #include "store/engines.h"
 #include "tools/fsck_report.h"
 #include "tools/json.h"
+#include "tools/missing_nodes.h"
 #include "tools/output.h"
 #include "tools/pool_session.h"
 #include "tools/read_catalog.h"
@@ -208,10 +209,13 @@ Result<PoolReport> CheckPool(std::string_view url) {
   {
     const Result<std::unique_ptr<OpenedPool>> pool = pool::OpenPool(url, options);
     if (!pool.ok()) return pool.error();
+    // What nobody reaches from the nodes that are there may be reached from the others.
+    if (Status all = NeedAllNodes((*pool)->missing); !all.ok()) return all.error();
     if (Status done = Walk(**pool, walked); !done.ok()) return done.error();
   }
   const Result<std::unique_ptr<OpenedPool>> pool = pool::OpenPool(url, options);
   if (!pool.ok()) return pool.error();
+  if (Status all = NeedAllNodes((*pool)->missing); !all.ok()) return all.error();
   Result<std::vector<FsckReport>> nodes = CheckNodes(**pool, walked);
   if (!nodes.ok()) return nodes.error();
   uint64_t others = 0;

@@ -77,8 +77,23 @@ Json ToObject(const pool::TableInfo& table) {
           {"roots", std::move(roots)}};
 }
 
+// Under the same names as those that are there.
+Json OfMissingNode(Json known) {
+  for (auto& [name, value] : known.items()) value = nullptr;
+  known["missing"] = true;
+  return known;
+}
+
+Json ToArray(const std::vector<pool::MissingNode>& missing) {
+  Json nodes = Json::array();
+  for (const pool::MissingNode& node : missing)
+    nodes.push_back({{"node", node.number}, {"name", node.name}, {"why", node.why}});
+  return nodes;
+}
+
 Json ToObject(const NodeStatus& node) {
-  return {{"bytes", node.bytes},
+  return {{"missing", node.missing},
+          {"bytes", node.bytes},
           {"used", node.used()},
           {"free", node.free},
           {"chunk_bytes", node.chunk_bytes},
@@ -330,7 +345,8 @@ std::string PaperNamesJson() {
 
 std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
   Json nodes = Json::array();
-  for (const NodeStatus& node : status.nodes) nodes.push_back(ToObject(node));
+  for (const NodeStatus& node : status.nodes)
+    nodes.push_back(node.missing ? OfMissingNode(ToObject(node)) : ToObject(node));
   Json clients = Json::array();
   for (const ClientStatus& client : status.clients) clients.push_back(ToObject(client));
   Json tables = Json::array();
@@ -338,6 +354,7 @@ std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
   return Line({{"url", command.url},
                {"damaged", status.damaged()},
                {"catalog_damaged", status.catalog_damaged},
+               {"missing", ToArray(status.missing)},
                {"nodes", std::move(nodes)},
                {"clients", std::move(clients)},
                {"tables", std::move(tables)}});
@@ -346,7 +363,7 @@ std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
 std::string ToJson(const TableList& list) {
   Json tables = Json::array();
   for (const pool::TableInfo& table : list.tables) tables.push_back(ToObject(table));
-  Json object = {{"tables", std::move(tables)}};
+  Json object = {{"tables", std::move(tables)}, {"missing", ToArray(list.missing)}};
   if (list.embedded) object["note"] = kLivesWithItsProcess;
   return Line(object);
 }

@@ -27,6 +27,7 @@ Task<std::vector<pool::TableEntry>> ReadCatalog(Op& op, NodeId node, pool::Geome
 Task<std::vector<TableInfo>> ReadTables(Op& op, std::vector<pool::Geometry> geometries, bool& complete) {
   std::vector<TableInfo> tables;
   for (size_t i = 0; i < geometries.size(); ++i) {
+    if (geometries[i].region_bytes == 0) continue;  // a node that is out of reach
     const NodeId node = static_cast<NodeId>(i);
     const std::vector<pool::TableEntry> entries = co_await ReadCatalog(op, node, geometries[i]);
     for (uint32_t slot = 0; slot < entries.size(); ++slot) {

@@ -45,6 +45,7 @@ using fabric::memory::ServedNode;
 
 constexpr std::string_view kCalled = "farside serve";
 constexpr std::string_view kTcpScheme = "tcp://";
+constexpr uint64_t kFewestBuffers = uint64_t{256} << 20;
 
 // ---- what the words mean -----------------------------------------------------------------------------
 
@@ -112,6 +113,11 @@ Status PlanTcp(const ServeCommand& command, ServePlan& plan) {
   options.port = endpoint->port;
   options.threads = command.threads;
   options.insecure = command.insecure;
+  const Result<uint64_t> buffers = ParseSize(command.buffers);
+  if (!buffers.ok()) return Refuse("--buffers: " + buffers.error().message());
+  // The largest frame takes so much while its buffer grows.
+  if (*buffers < kFewestBuffers) return Refuse("--buffers: at least 256MiB, or a single client may not fit");
+  options.max_buffered = *buffers;
   if (all_tls) {
     options.tls = tcp::ServerTls{
         .certificate_file = command.tls_cert, .key_file = command.tls_key, .client_ca_file = command.tls_ca};

@@ -16,6 +16,7 @@ struct ServeCommand {
   std::string hugepages = "auto";  // auto, on, off
   uint32_t clients = 1024;         // sessions at a time, of a pool that is made
   uint32_t tables = 64;            // of a pool that is made
+  std::string buffers = "1GiB";    // for large requests and answers over TCP, of all clients together
   uint32_t threads = 0;            // for TCP; 0: as many as there are processors, but at most 4
   std::string tls_cert;
   std::string tls_key;

@@ -43,6 +43,8 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
   AddNumber(*serve, "--tables", command.tables, 1, kMostTables, "Tables, of a pool that is made");
   AddNumber(*serve, "--threads", command.threads, 0, kMostThreads,
             "Threads for TCP; 0 is one per processor, up to 4");
+  AddText(*serve, "--buffers", command.buffers, "SIZE",
+          "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
   AddText(*serve, "--tls-cert", command.tls_cert, "PATH", "The node's certificate, in PEM");
   AddText(*serve, "--tls-key", command.tls_key, "PATH", "Its key");
   AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "Who signs the certificates of clients");

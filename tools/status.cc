@@ -16,6 +16,7 @@
 #include "pool/url.h"
 #include "store/pool_state.h"
 #include "tools/json.h"
+#include "tools/missing_nodes.h"
 #include "tools/output.h"
 #include "tools/pool_table.h"
 #include "tools/read_catalog.h"
@@ -83,6 +84,7 @@ bool Runs(const ClientStatus& client) {
 Result<std::vector<ClientStatus>> ReadClients(fabric::Client& client, const pool::OpenedPool& pool) {
   std::vector<ClientStatus> clients;
   for (uint32_t node = 0; node < pool.geometries.size(); ++node) {
+    if (pool.IsMissing(node)) continue;
     Op op(client, fabric::OpKind::kMaintenance);
     const Result<std::vector<ClientSlot>> slots =
         fabric::Run(client, ReadRegistry(op, static_cast<NodeId>(node), pool.geometries[node]));
@@ -203,7 +205,12 @@ Result<PoolStatus> LookAt(const pool::OpenedPool& pool, Nanos watch, const Pause
   const Result<std::unique_ptr<fabric::Client>> client = pool.fabric->Connect();
   if (!client.ok()) return client.error();
   PoolStatus status;
+  status.missing = pool.missing;
   for (uint32_t node = 0; node < pool.geometries.size(); ++node) {
+    if (pool.IsMissing(node)) {
+      status.nodes.emplace_back().missing = true;
+      continue;
+    }
     Op op(**client, fabric::OpKind::kMaintenance);
     Result<NodeStatus> read =
         fabric::Run(**client, ReadNode(op, static_cast<NodeId>(node), pool.geometries[node]));
@@ -236,7 +243,8 @@ ExitCode PrintStatus(const StatusCommand& command) {
   if (!status.ok()) return CouldNotRun(kCalled, status.error().message());
   if (!command.quick && !status->tables.empty()) CountRecords(std::move(*pool), in_file, status->tables);
   Print(command.json ? ToJson(command, *status) : StatusText(command, *status));
-  return status->damaged() ? kDoesNotHold : kSuccess;
+  const ExitCode all_there = ReportMissing(kCalled, status->missing);
+  return status->damaged() ? kDoesNotHold : all_there;
 }
 
 }  // namespace farside::tools

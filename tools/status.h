@@ -27,8 +27,9 @@ struct StatusCommand {
 };
 
 struct NodeStatus {
-  uint64_t bytes = 0;  // of its region
-  uint64_t free = 0;   // in chunks that nobody has
+  bool missing = false;  // it cannot be reached, and nothing is known of it
+  uint64_t bytes = 0;    // of its region
+  uint64_t free = 0;     // in chunks that nobody has
   uint64_t chunk_bytes = 0;
   uint64_t damaged_chunks = 0;  // whose words no correct client wrote
   uint32_t client_slots = 0;
@@ -61,6 +62,7 @@ struct PoolStatus {
   std::vector<ClientStatus> clients;
   std::vector<TableStatus> tables;
   bool catalog_damaged = false;
+  std::vector<pool::MissingNode> missing;  // why, of those
 
   bool damaged() const;
 };

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/size.h"
 #include "tools/columns.h"
+#include "tools/missing_nodes.h"
 #include "tools/output.h"
 #include "tools/pool_table.h"
 #include "tools/table_report.h"
@@ -33,6 +34,10 @@ std::string NodesText(const PoolStatus& status) {
   Rows rows = {{"NODE", "SIZE", "USED", "FREE", "FULL", "EPOCH", "DEATHS", "CLIENTS", "TABLES"}};
   for (size_t i = 0; i < status.nodes.size(); ++i) {
     const NodeStatus& node = status.nodes[i];
+    if (node.missing) {
+      rows.push_back({fmt::format("{}", i), "?", "?", "?", "?", "?", "?", "?", "?"});
+      continue;
+    }
     size_t clients = 0;
     for (const ClientStatus& client : status.clients) clients += client.node == i ? 1 : 0;
     size_t tables = 0;
@@ -42,7 +47,9 @@ std::string NodesText(const PoolStatus& status) {
                     fmt::format("{} of {}", clients, node.client_slots),
                     fmt::format("{} of {}", tables, node.table_slots)});
   }
-  return Columns(rows, "rrrrrrrrr");
+  std::string text = Columns(rows, "rrrrrrrrr");
+  for (const pool::MissingNode& node : status.missing) text += MissingText(node) + "\n";
+  return text;
 }
 
 std::string LifeText(const ClientStatus& client) {
@@ -54,7 +61,7 @@ std::string LifeText(const ClientStatus& client) {
 }
 
 std::string ClientsText(const PoolStatus& status) {
-  if (status.clients.empty()) return "no clients\n";
+  if (status.clients.empty()) return status.missing.empty() ? "no clients\n" : "no clients at the others\n";
   Rows rows = {{"NODE", "SLOT", "STATE", "GENERATION", "FABRIC ID", "EPOCH", "SIGN OF LIFE"}};
   for (size_t i = 0; i < std::min(status.clients.size(), kMostLines); ++i) {
     const ClientStatus& client = status.clients[i];
@@ -67,7 +74,7 @@ std::string ClientsText(const PoolStatus& status) {
 }
 
 std::string TablesText(const StatusCommand& command, const PoolStatus& status) {
-  if (status.tables.empty()) return "no tables\n";
+  if (status.tables.empty()) return status.missing.empty() ? "no tables\n" : "no tables at the others\n";
   Rows rows = {{"TABLE", "ENGINE", "RECORDS", "INDEX BYTES", "BLOCK BYTES", "OPTIONS"}};
   std::string problems;
   for (size_t i = 0; i < std::min(status.tables.size(), kMostLines); ++i) {

@@ -18,6 +18,7 @@
 #include "pool/url.h"
 #include "store/engines.h"
 #include "tools/json.h"
+#include "tools/missing_nodes.h"
 #include "tools/output.h"
 #include "tools/pool_session.h"
 #include "tools/table_report.h"
@@ -71,6 +72,7 @@ Result<std::vector<TableInfo>> ListAll(const OpenedPool& pool) {
   if (!client.ok()) return client.error();
   std::vector<TableInfo> all;
   for (size_t node = 0; node < pool.geometries.size(); ++node) {
+    if (pool.IsMissing(node)) continue;
     Op op(**client, fabric::OpKind::kMaintenance);
     Result<std::vector<TableInfo>> tables =
         fabric::Run(**client, ListTables(op, static_cast<NodeId>(node), pool.geometries[node]));
@@ -90,9 +92,10 @@ ExitCode List(const TableCommand& command, const PoolUrl& url) {
     Result<std::vector<TableInfo>> tables = ListAll(**pool);
     if (!tables.ok()) return CouldNotRun(Called(command.verb), tables.error().message());
     list.tables = std::move(*tables);
+    list.missing = (*pool)->missing;
   }
   PrintReport(command, list);
-  return kSuccess;
+  return ReportMissing(Called(command.verb), list.missing);
 }
 
 Task<TableInfo> FindTable(Op& op, pool::PoolClient& client, std::string name) {

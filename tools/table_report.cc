@@ -25,6 +25,7 @@ std::string Row(std::string_view name, std::string_view value) {
 }  // namespace
 
 std::string TableText(const TableList& list) {
+  if (list.tables.empty() && !list.missing.empty()) return "no tables at the nodes that can be reached\n";
   if (list.tables.empty()) {
     return list.embedded ? fmt::format("no tables: {}\n", kLivesWithItsProcess) : "no tables\n";
   }

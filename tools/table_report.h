@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pool/catalog.h"
+#include "pool/open.h"
 #include "tools/measure.h"
 
 namespace farside::tools {
@@ -16,6 +17,7 @@ inline constexpr std::string_view kLivesWithItsProcess = "an embedded pool lives
 struct TableList {
   std::vector<pool::TableInfo> tables;
   bool embedded = false;
+  std::vector<pool::MissingNode> missing;  // nodes whose tables are not in the list
 };
 
 struct ShownTable {

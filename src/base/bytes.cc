@@ -43,6 +43,10 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
+std::string EscapeAtMost(std::string_view text, size_t most) {
+  return text.size() <= most ? Escape(text) : Escape(text.substr(0, most)) + "...";
+}
+
 std::string HexDump(std::span<const std::byte> bytes, uint64_t offset) {
   std::string out;
   for (size_t done = 0; done < bytes.size(); done += kBytesPerLine) {

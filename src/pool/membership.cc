@@ -182,7 +182,15 @@ Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<
   if (!reply.ok() && reply.error().code() != ErrorCode::kPermissionDenied) co_return reply.error();
   if (!reply.ok() || reply->size() != asked.size()) co_return std::move(gone);
   gone.resize(slots.size());
-  for (size_t i = 0; i < asked.size(); ++i) gone[asked[i]] = (*reply)[i] != 0;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if ((*reply)[i] == 0) continue;
+    // Who leaves in good order gives its slot back before it hangs up. So if it is gone and the slot still names it, it
+    // has died; what was read before the node was asked may be from a time when it was about to leave.
+    const ClientSlot& seen = slots[asked[i]];
+    const uint64_t now = co_await op.InOrder(
+        ForMaintenance(Read<uint64_t>(At(geometry_.client_slot(first + static_cast<uint32_t>(asked[i]))))));
+    gone[asked[i]] = now == seen.state.word();
+  }
   co_return std::move(gone);
 }
 
@@ -226,8 +234,10 @@ Task<bool> Membership::TryFence(Op& op, uint32_t slot, ClientWord word) {
   if (client_.read_only()) co_return false;  // somebody else has to
   const Result<Done> fenced = co_await Fence(op, slot, word).Outcome();
   if (fenced.ok()) co_return true;
-  const bool this_node_answers = client_.Reaches(node_);
-  if (fenced.error().code() == ErrorCode::kUnavailable && this_node_answers && !ReachesAll()) co_return false;
+  // A node that is lost on the way may have heard of it, or not; whoever fences again makes sure.
+  const ErrorCode why = fenced.error().code();
+  const bool lost = why == ErrorCode::kUnavailable || why == ErrorCode::kOutcomeUnknown;
+  if (lost && client_.Reaches(node_) && !ReachesAll()) co_return false;
   co_return fenced.error();
 }
 

@@ -85,7 +85,7 @@ Task<Done> Claim(fabric::Client& client, std::vector<FoundNode> nodes) {
 }
 
 Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOptions& options) {
-  Result<std::unique_ptr<fabric::Fabric>> fabric = ConnectTo(url, options.clock);
+  Result<std::unique_ptr<fabric::Fabric>> fabric = ConnectTo(url, options.lease, options.clock);
   if (!fabric.ok()) return fabric.error();
   auto pool = std::make_unique<OpenedPool>();
   pool->fabric = std::move(*fabric);
@@ -95,13 +95,13 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
   std::vector<FoundNode> found;
   for (uint16_t node = 0; node < url.nodes; ++node) {
     found.push_back({.name = url.names[node]});
-    if (!(*client)->Reaches(fabric::NodeId{node})) {
+    const Result<Looked> looked = fabric::Run(**client, LookAt(**client, fabric::NodeId{node}));
+    if (!looked.ok() && !(*client)->Reaches(fabric::NodeId{node})) {
       pool->geometries.emplace_back();
       pool->region_ids.emplace_back();
-      pool->missing.push_back(url.names[node]);
+      pool->missing.push_back({node, url.names[node], looked.error().message()});
       continue;
     }
-    const Result<Looked> looked = fabric::Run(**client, LookAt(**client, fabric::NodeId{node}));
     if (!looked.ok()) {
       return Error(looked.error().code(),
                    fmt::format("node {}: {}", url.names[node], looked.error().message()));

@@ -2,6 +2,8 @@
 // this process; nodes that others serve are connected to, and asked what they hold.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +17,13 @@
 
 namespace farside::pool {
 
+// A node that could not be reached.
+struct MissingNode {
+  uint32_t number = 0;
+  std::string name;  // as in the URL
+  std::string why;
+};
+
 struct OpenedPool {
   std::unique_ptr<fabric::Fabric> fabric;
   // The handlers of its nodes, if they are in this process; fill it before the first client connects. Else null.
@@ -24,7 +33,9 @@ struct OpenedPool {
   std::vector<RegionId> region_ids;
   bool made = false;                 // it did not exist before
   bool remote = false;               // others may use it at this moment
-  std::vector<std::string> missing;  // nodes that could not be reached: they have no geometry and no id
+  std::vector<MissingNode> missing;  // in their order; they have no geometry and no id
+
+  bool IsMissing(size_t node) const { return geometries[node].region_bytes == 0; }
 };
 
 // Opens the pool, and makes it first if it is embedded, or in a file that does not exist and a size is given.

@@ -53,11 +53,15 @@ Status CheckPlaces(const std::vector<FoundNode>& nodes) {
       if (!complete) {
         return Error(
             ErrorCode::kUnavailable,
-            fmt::format(
-                "{} belongs to no pool yet, and not all nodes can be reached; try again when they can",
-                node.name));
+            fmt::format("{} belongs to no pool yet, and {} cannot be reached; try again when all nodes can",
+                        node.name, std::ranges::find(nodes, false, &FoundNode::reached)->name));
       }
       continue;
+    }
+    if (node.place.nodes() == 1 && nodes.size() > 1) {
+      return OfAnotherPool(node, fmt::format("is a pool by itself, and cannot be one of {} nodes; name it "
+                                             "alone, or start it with new memory",
+                                             nodes.size()));
     }
     if (node.place.nodes() != nodes.size()) {
       return OfAnotherPool(

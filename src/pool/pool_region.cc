@@ -62,6 +62,11 @@ Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenO
 // Whoever is registered in a file has gone with the process that had it open, or the file would be locked. No
 // fabric can fence those clients any more: their numbers are given out anew, so to fence one of them would hit a
 // stranger. Hence, before anybody is served, all of them are said to be fenced, which they are (pool/2).
+//
+// Not so in a part of a pool of several nodes: its clients have lost this node, but may go on at the others, and link there
+// what they have put here before. To be dead they have to be cut off from all nodes, and only a client can do that. It
+// need not wait for their leases: it asks this node, which has never heard of them, and so knows that they are gone (kWhoIsGone
+// in fabric/service.h). Ids at served nodes are drawn anew from 2^32, so the old ones still name those who had them.
 void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
   uint64_t departed = 0;
   for (uint32_t slot = 0; slot < geometry.client_slots; ++slot) {
@@ -112,7 +117,7 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, bool read_only, bool served) {
                     Escape(url.path), place.number(), place.nodes()));
   }
   const Geometry geometry = GeometryOf(*superblock);
-  FenceTheDeparted(region->bytes(), geometry);
+  if (place.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
   return PoolRegion{std::move(*region), geometry, superblock->region_id, /*made=*/false};
 }
 

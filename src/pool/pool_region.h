@@ -1,6 +1,7 @@
 // The region of one node, as a pool: made anew, or opened from a file.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -21,6 +22,8 @@ struct OpenOptions {
   // Whether this process serves the region to others, who say which nodes make the pool. A part of a pool cannot be used
   // otherwise.
   bool served = false;
+  // Of those who use the pool: how long a served node may be silent before it counts as out of reach depends on it.
+  Nanos lease = std::chrono::seconds(10);
   const Clock* clock = nullptr;  // must outlive the pool; null: the machine's
   Random* random = nullptr;      // for the ids of regions that are made; null: the kernel's randomness
 };

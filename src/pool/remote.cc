@@ -1,5 +1,7 @@
 #include "pool/remote.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "fabric/shm/shm.h"
@@ -7,6 +9,11 @@
 
 namespace farside::pool {
 namespace {
+
+constexpr int kSilencesPerLease = 3;
+// A node is not given up because its machine was busy for a moment, whatever the lease is.
+constexpr Nanos kShortestPatience = std::chrono::milliseconds(500);
+constexpr Nanos kLongestPatience = std::chrono::seconds(30);
 
 template <class OpenFabric>
 Result<std::unique_ptr<fabric::Fabric>> Opened(Result<std::unique_ptr<OpenFabric>> fabric) {
@@ -16,7 +23,7 @@ Result<std::unique_ptr<fabric::Fabric>> Opened(Result<std::unique_ptr<OpenFabric
 
 }  // namespace
 
-Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, const Clock* clock) {
+Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, Nanos lease, const Clock* clock) {
   if (url.kind == PoolUrl::Kind::kShm) {
     fabric::shm::Options options;
     options.nodes = url.names;
@@ -27,6 +34,7 @@ Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, const Cloc
   options.addresses = url.names;
   options.insecure = url.insecure;
   options.clock = clock;
+  options.answer_timeout = std::clamp(lease / kSilencesPerLease, kShortestPatience, kLongestPatience);
   if (!url.ca.empty()) {
     options.tls =
         fabric::tcp::ClientTls{.certificate_file = url.cert, .key_file = url.key, .ca_file = url.ca};

@@ -10,7 +10,8 @@
 
 namespace farside::pool {
 
-// `url.remote()` must hold. The clock must outlive the fabric; null: the machine's.
-Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, const Clock* clock);
+// `url.remote()` must hold. A node that owes an answer and is silent for a third of `lease` is given up, so that who waits for
+// it still has the time to give signs of life at the other nodes. The clock must outlive the fabric; null: the machine's.
+Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, Nanos lease, const Clock* clock);
 
 }  // namespace farside::pool

@@ -47,7 +47,9 @@ PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOp
     : options_(options), opened_(std::move(opened)) {}
 
 Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const PoolStateOptions& options) {
-  Result<std::unique_ptr<pool::OpenedPool>> opened = pool::OpenPool(url, options.open);
+  pool::OpenOptions open = options.open;
+  open.lease = options.client.lease.lease;
+  Result<std::unique_ptr<pool::OpenedPool>> opened = pool::OpenPool(url, open);
   if (!opened.ok()) return opened.error();
   return Serve(std::move(*opened), options);
 }
@@ -107,19 +109,20 @@ void PoolState::Remove(SessionState& session) {
   std::erase(sessions_, &session);
 }
 
-void PoolState::MoveEveryone(const SessionState* but) {
+void PoolState::Move(const SessionState* but, InUse in_use) {
   const std::unique_lock lock(sessions_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;  // somebody else does the same, or comes or goes
+  // All at once: to wait for one after the other at a node that hangs would take longer than a lease.
   for (SessionState* session : sessions_) {
-    if (session != but) session->KeepOnBehalf();
+    if (session == but) continue;
+    if (session->BeginKeeping()) {
+      kept_.push_back(session);
+    } else if (in_use == InUse::kAsked) {
+      session->AskForSign();
+    }
   }
-}
-
-void PoolState::MoveIdle(const SessionState* but) {
-  const std::unique_lock lock(sessions_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  for (SessionState* session : sessions_) {
-    if (session != but) session->KeepIfIdle();
+  while (!kept_.empty()) {
+    std::erase_if(kept_, [](SessionState* session) { return session->ContinueKeeping(); });
   }
 }
 
@@ -130,9 +133,19 @@ void PoolState::WaitForOthers(const SessionState* but) {
 
 // ---- the keeper --------------------------------------------------------------------------------------
 
-// By the keeper, because to knock at a machine that is gone takes a while.
+// By a thread of its own, because to knock at a machine that is gone takes a while, and the keeper has no time.
 void PoolState::LookForLostNodes() {
+  if (scouting_.load(std::memory_order_acquire)) return;
   if (!recovery_wanted_.exchange(false, std::memory_order_relaxed)) return;
+  if (scout_.joinable()) scout_.join();
+  scouting_.store(true, std::memory_order_relaxed);
+  scout_ = std::thread([this] {
+    KnockAtLostNodes();
+    scouting_.store(false, std::memory_order_release);
+  });
+}
+
+void PoolState::KnockAtLostNodes() {
   const Result<std::unique_ptr<fabric::Client>> probe = fabric().Connect();
   if (!probe.ok()) return;
   for (size_t node = 0; node < fabric().region_bytes().size(); ++node) {
@@ -169,6 +182,7 @@ void PoolState::StopKeeper() {
   }
   keeper_wakes_.notify_all();
   if (keeper_.joinable()) keeper_.join();
+  if (scout_.joinable()) scout_.join();
 }
 
 // ---- tables ------------------------------------------------------------------------------------------

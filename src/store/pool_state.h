@@ -68,9 +68,9 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Add(SessionState& session);
   void Remove(SessionState& session);
   // A sign of life from each session but this one that nobody uses; those who are in use are asked for one.
-  void MoveEveryone(const SessionState* but);
+  void MoveEveryone(const SessionState* but) { Move(but, InUse::kAsked); }
   // The same, but those in use are left alone: they move on by themselves.
-  void MoveIdle(const SessionState* but);
+  void MoveIdle(const SessionState* but) { Move(but, InUse::kLeftAlone); }
   // The same, after a moment.
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);
@@ -84,11 +84,14 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Keep();
 
  private:
+  enum class InUse : uint8_t { kAsked, kLeftAlone };
+  void Move(const SessionState* but, InUse in_use);
   PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options);
 
   Status Start();
   void RunKeeper();
   void LookForLostNodes();
+  void KnockAtLostNodes();
   void StopKeeper();
   static Error Closed();
   // One use of the pool's own session.
@@ -101,6 +104,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex sessions_mutex_;
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
+  std::vector<SessionState*> kept_;      // those that MoveEveryone is at
   bool own_is_open_ = false;
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
@@ -117,6 +121,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
   std::condition_variable keeper_wakes_;
   std::thread keeper_;
+  std::atomic<bool> scouting_{false};
+  std::thread scout_;  // of the keeper
 };
 
 }  // namespace farside::store

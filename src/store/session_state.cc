@@ -20,6 +20,13 @@ constexpr int kRoundsToMakeRoom = 6;
 // While a task of the session waits, others are moved on whenever it was polled this often.
 constexpr int kPollsUntilOthersMove = 256;
 
+constexpr Nanos kTick = std::chrono::milliseconds(1);
+
+// Ends with its visit.
+Task<Done> Tick(Op& op) {
+  while (true) co_await op.Pause(kTick);
+}
+
 void Add(Traffic& traffic, Registration& registration) {
   const fabric::OpTally all = registration.client().counters().Total();
   const fabric::OpTally kept = [&] {
@@ -106,11 +113,7 @@ void SessionState::RenewIfRecovered() {
   }
 }
 
-void SessionState::KeepOnBehalf() {
-  if (!KeepIfIdle()) wanted_.store(true, std::memory_order_relaxed);
-}
-
-bool SessionState::KeepIfIdle() {
+bool SessionState::BeginKeeping() {
   Holder found = Holder::kFree;
   if (!holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
@@ -120,10 +123,26 @@ bool SessionState::KeepIfIdle() {
   // A look at the connection: whoever does nothing would not notice for long that the node is gone.
   if (current_->pool().operations_in_flight() == 0) static_cast<void>(current_->client().Poll());
   if (!current_->broken()) {
-    Op op(current_->client(), OpKind::kMaintenance);
-    const Status kept = fabric::Run(current_->client(), current_->pool().KeepUp(op));
-    if (kept.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
+    visit_.emplace(*current_);
+    visit_->beside.task.Start();
+  }
+  return true;
+}
+
+bool SessionState::ContinueKeeping() {
+  if (visit_.has_value() && !visit_->beside.task.done()) {
+    if (!visit_->tick.has_value()) {
+      visit_->tick.emplace(Tick(visit_->beside.op));
+      visit_->tick->Start();
+    }
+    static_cast<void>(current_->client().Poll());
+    if (!visit_->beside.task.done()) return false;
+  }
+  if (visit_.has_value()) {
+    const Status kept = visit_->beside.task.TakeResult();
+    if (kept.ok()) visit_->beside.op.End(OpKind::kMaintenance, OpOutcome::kDone);
     if (!kept.ok() && Breaks(*current_, kept.error())) current_->Break();
+    visit_.reset();
   }
   holder_.store(Holder::kFree, std::memory_order_release);
   return true;

@@ -73,10 +73,11 @@ class SessionState {
 
   // ---- anybody's calls
 
-  // A sign of life: at once if nobody uses the session now, else soon by who does.
-  void KeepOnBehalf();
-  // Only if nobody uses it; false if somebody does.
-  bool KeepIfIdle();
+  // A sign of life, if nobody uses the session now. After true, ContinueKeeping follows until it returns true, by the
+  // same thread. False: somebody does; AskForSign lets that one give the sign soon.
+  bool BeginKeeping();
+  bool ContinueKeeping();
+  void AskForSign() { wanted_.store(true, std::memory_order_relaxed); }
 
   // ---- for tests, between calls
   Registration& registration() { return *current_; }
@@ -108,6 +109,14 @@ class SessionState {
     Registration& registration;
     fabric::Op op;
     Task<Done> task;
+  };
+
+  // A sign of life on behalf of a session. The tick is there so that nobody sleeps for long in a Poll of this session, as
+  // others are visited at the same time.
+  struct Visit {
+    explicit Visit(Registration& of) : beside(of) {}
+    Beside beside;
+    std::optional<Task<Done>> tick;  // if it takes more than a moment
   };
 
   explicit SessionState(PoolState& pool) : pool_(pool) {}
@@ -170,6 +179,7 @@ class SessionState {
   bool running_ = false;                                // between BeginRunning and EndRunning
   size_t concurrency_ = 1;
   std::optional<Beside> beside_;
+  std::optional<Visit> visit_;
   std::vector<Task<Done>> workers_;
   Traffic before_;  // of registrations that are gone
   uint64_t polls_ = 0;

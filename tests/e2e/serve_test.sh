@@ -50,6 +50,8 @@ run serve --size 64MiB --shm a --fence maybe
 expect_error "neither wait nor kill"
 run serve --size 64MiB --listen tcp://127.0.0.1:0 --tls-cert a.pem
 expect_error "all three"
+run serve --size 64MiB --listen tcp://127.0.0.1:0 --buffers 1MiB
+expect_error "at least 256MiB"
 run serve --size 64MiB --shm a --insecure
 expect_error "--listen"
 # Other machines are served with TLS only.
@@ -172,6 +174,30 @@ for i in {0..39}; do
   fi
 done
 ((found > 0 && lost > 0)) || fail "of 40 keys $found were found and $lost not, with one of two nodes down"
+# What the other node knows is shown, and which one is missing and why; the exit code tells.
+run status "$pool"
+expect_status 3
+expect_out "node 1 (${b#tcp://}) is missing: "
+expect_out "Connection refused"
+expect_out "64MiB"
+expect_err "node 1 (${b#tcp://}) is missing: "
+[[ $(wc -l <"$err") == 1 ]] || fail "not one line on stderr: $(cat "$err")"
+run status "$pool" --json
+expect_status 3
+expect_json 'o["missing"][0]["node"] == 1' 'o["nodes"][1]["missing"] and o["nodes"][1]["bytes"] is None' \
+  'o["nodes"][0]["bytes"] == 64 << 20 and not o["nodes"][0]["missing"]'
+run table list "$pool"
+expect_status 3
+expect_err "node 1 (${b#tcp://}) is missing: "
+# A table is known at one of the nodes, by the hash of its name.
+grep -q -e users -e "no tables at the nodes that can be reached" "$out" || fail "the list is odd: $(cat "$out")"
+run table list "$pool" --json
+expect_status 3
+expect_json 'o["missing"][0]["node"] == 1'
+run fsck "$pool"
+expect_status 3
+expect_err "all nodes are needed: node 1 (${b#tcp://}) is missing"
+[[ $(wc -l <"$err") == 1 ]] || fail "not one line on stderr: $(cat "$err")"
 # New memory at the old address is not the old memory.
 start_node c --size 64MiB --listen "$b"
 run get "$pool" users k1

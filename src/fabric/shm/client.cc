@@ -127,7 +127,7 @@ std::optional<Error> ShmClient::Call(Verb& verb) {
     BreakAndLetGo(Gone(verb.at.node));
     return LostCompletion(std::span(&verb, 1), Gone(verb.at.node).message());
   }
-  if (*status != kWireOk) return Error(FromWire(*status), std::move(payload));
+  if (*status != kWireOk) return Error(FromWire(*status), EscapeAtMost(payload, kMaxText));
   *verb.reply = std::move(payload);
   return std::nullopt;
 }
@@ -141,7 +141,7 @@ std::optional<Error> ShmClient::Fence(const Verb& verb) {
   std::string payload;
   const std::optional<WireStatus> status = LinkOf(verb.at.node).Ask(request, {}, payload);
   if (status == kWireOk) return std::nullopt;
-  if (status.has_value()) return Error(FromWire(*status), std::move(payload));
+  if (status.has_value()) return Error(FromWire(*status), EscapeAtMost(payload, kMaxText));
   BreakAndLetGo(Gone(verb.at.node));
   return Gone(verb.at.node);
 }

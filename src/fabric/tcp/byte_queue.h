@@ -13,6 +13,8 @@ namespace farside::fabric::tcp {
 
 class ByteQueue {
  public:
+  static constexpr size_t kKept = size_t{1} << 20;  // of memory, by one that is empty
+
   bool empty() const { return head_ == tail_; }
   size_t size() const { return tail_ - head_; }
   std::span<const std::byte> bytes() const { return {memory_.get() + head_, size()}; }
@@ -21,6 +23,14 @@ class ByteQueue {
   std::byte* Reserve(size_t bytes) {
     if (capacity_ - tail_ < bytes) MakeRoom(bytes);
     return memory_.get() + tail_;
+  }
+  size_t capacity() const { return capacity_; }
+  // The memory that Reserve(bytes) takes before it gives back what there is; 0 if it takes none.
+  size_t GrowthFor(size_t bytes) const {
+    if (bytes <= room()) return 0;
+    // Moving within the memory is only worth it if it makes much room: else small steps would move it all again.
+    if (size() + bytes <= capacity_ && size() <= capacity_ / 2) return 0;
+    return std::max({kFirst, capacity_ * 2, size() + bytes});
   }
   // How much there is room for without moving anything.
   size_t room() const { return capacity_ - tail_; }
@@ -49,7 +59,6 @@ class ByteQueue {
 
  private:
   static constexpr size_t kFirst = size_t{16} << 10;
-  static constexpr size_t kKept = size_t{1} << 20;
 
   void Release() {
     memory_.reset();
@@ -57,11 +66,10 @@ class ByteQueue {
   }
   void MakeRoom(size_t bytes) {
     const size_t held = size();
-    // Moving within the memory is only worth it if it makes much room: else small steps would move it all again.
-    if (held + bytes <= capacity_ && held <= capacity_ / 2) {
+    const size_t larger = GrowthFor(bytes);
+    if (larger == 0) {
       std::memmove(memory_.get(), memory_.get() + head_, held);
     } else {
-      const size_t larger = std::max({kFirst, capacity_ * 2, held + bytes});
       auto memory = std::make_unique_for_overwrite<std::byte[]>(larger);
       if (held != 0) std::memcpy(memory.get(), memory_.get() + head_, held);
       memory_ = std::move(memory);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/pause.h"
 
 namespace farside::fabric::tcp {
@@ -269,8 +270,8 @@ void TcpClient::Deliver(uint16_t node) {
     if (bytes.size() < total) return;
     const std::span<const std::byte> body = bytes.subspan(sizeof(header), header.body_bytes);
     if (header.kind == wire::ReplyKind::kGoodbye) {
-      const std::string message(reinterpret_cast<const char*>(body.data()), body.size());
-      return BreakByGoodbye(node, *wire::CodeOf(header.status), message);
+      // CheckHeader bounds it. Who sent it is not trusted to write to a terminal, here and below.
+      return BreakByGoodbye(node, *wire::CodeOf(header.status), Escape(AsText(body)));
     }
     if (link.waiting().empty()) return BreakByLoss(node, "the node answered what nobody had asked");
     const Link::Waiting frame = link.waiting().Pop();
@@ -286,8 +287,7 @@ void TcpClient::Answer(uint16_t node, const Link::Waiting& frame, const wire::Re
   --flight.frames;
   bool fits = true;
   if (header.kind == wire::ReplyKind::kError) {
-    flight.error.emplace(*wire::CodeOf(header.status),
-                         std::string(reinterpret_cast<const char*>(body.data()), body.size()));
+    flight.error.emplace(*wire::CodeOf(header.status), Escape(AsText(body)));
   } else if (flight.trip != nullptr) {
     fits = wire::DecodeAnswers(flight.trip->verbs, NodeId{node}, body);
     if (flight.in_parts || !fits) flight.changed |= PartMutates(flight.trip->verbs, node);

@@ -41,7 +41,11 @@ uint32_t Connection::Interest() const {
 bool Connection::Advance(wire::Frame& scratch) {
   if (state_ == State::kSecuring) Secure();
   if (state_ == State::kGreeting) Greet();
-  if (state_ == State::kServing) return Serve(scratch);
+  if (state_ == State::kServing) {
+    const bool again = Serve(scratch);
+    Account();
+    return again;
+  }
   if (state_ == State::kParked) Flush();
   if (state_ == State::kLeaving) Linger();
   return false;
@@ -169,6 +173,11 @@ bool Connection::Serve(wire::Frame& scratch) {
 }
 
 bool Connection::Receive(bool& more) {
+  if (!Claim(in_.GrowthFor(kReceiveRoom))) {
+    server_.log.Warn("tcp: client {} at {} is sent away: {}", Number(id_), peer_, NoMemory());
+    SayGoodbye(ErrorCode::kUnavailable, NoMemory());
+    return false;
+  }
   std::byte* const to = in_.Reserve(kReceiveRoom);
   const size_t room = in_.room();
   const Transport::Moved moved = transport_.Receive({to, room});
@@ -224,6 +233,9 @@ bool Connection::ExecuteNext(wire::Frame& scratch) {
     QueueMessage(
         wire::ReplyKind::kError, ErrorCode::kPermissionDenied,
         "this client may only read; to write, connect with a certificate that is not for reading only");
+  } else if (!Claim(out_.GrowthFor(sizeof(wire::ReplyHeader) + scratch.answer_bytes) +
+                    (scratch.has_control ? scratch.answer_bytes : 0))) {
+    QueueMessage(wire::ReplyKind::kError, ErrorCode::kContended, NoMemory());
   } else if (!Execute(scratch)) {
     return false;
   }
@@ -396,6 +408,34 @@ bool Connection::Flush() {
   return true;
 }
 
+// ---- memory ------------------------------------------------------------------------------------------
+
+bool Connection::Claim(size_t growth) {
+  if (growth <= ByteQueue::kKept) return true;
+  if (server_.buffered.fetch_add(growth) + growth > server_.options.max_buffered) {
+    server_.buffered.fetch_sub(growth);
+    return false;
+  }
+  claimed_ += growth;
+  return true;
+}
+
+void Connection::Account() {
+  const auto large = [](size_t bytes) { return bytes > ByteQueue::kKept ? bytes : 0; };
+  const size_t held = large(in_.capacity()) + large(out_.capacity()) +
+                      (parked_ == nullptr ? 0 : large(parked_->answers.capacity()));
+  if (held == claimed_) return;
+  server_.buffered.fetch_add(held - claimed_);  // modulo 2^64, if it holds less
+  claimed_ = held;
+}
+
+std::string Connection::NoMemory() const {
+  return fmt::format(
+      "the node has {} MiB for large requests and answers of all its clients, and they are in use; try again "
+      "later, or with less at once",
+      server_.options.max_buffered >> 20);
+}
+
 // ---- leaving -----------------------------------------------------------------------------------------
 
 void Connection::OnCutOff() {
@@ -485,6 +525,7 @@ void Connection::Close() {
   transport_.Close();
   in_.Clear();
   out_.Clear();
+  Account();
   server_.open.fetch_sub(1);
 }
 

@@ -5,7 +5,9 @@
 //         `-------------`------------`------------`--> kLeaving --> kClosed
 //
 // What it may hold of memory is bounded: received, one frame of the largest size; to be sent, kMostUnsent and the answer of
-// one frame. While the client does not take its answers, its next frames are neither executed nor received.
+// one frame. While the client does not take its answers, its next frames are neither executed nor received. What all
+// connections together may hold is bounded, too: a frame for which there is no memory ends its connection, as its rest cannot
+// be skipped, and a frame whose answers do not fit is refused without being executed.
 //
 // Who leaves is told why, if there is something to tell, and gets the time to read it: a socket that is closed while
 // something unread has arrived is reset, and with it what was still on its way to the client.
@@ -107,6 +109,11 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   // False: the socket takes no more now, or is broken.
   bool Flush();
 
+  // Whether it may take so much memory at once, with what others have. If so, Account tells later what became of it.
+  bool Claim(size_t growth);
+  void Account();
+  std::string NoMemory() const;
+
   void Depart();
   void SayGoodbye(ErrorCode code, std::string_view message);
   void BeginLeaving();
@@ -121,6 +128,7 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   uint64_t received_ = 0;
   ByteQueue in_;
   ByteQueue out_;
+  size_t claimed_ = 0;  // its part of ServerState::buffered
   std::unique_ptr<Parked> parked_;
   ClientId id_ = ClientId::kNone;  // while it is admitted
   wire::Access access_ = wire::Access::kReadWrite;

@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
+
 namespace farside::fabric::tcp {
 namespace {
 
@@ -183,7 +185,8 @@ Result<NodeFacts> Greet(const Endpoint& endpoint, Transport& transport, ClientId
     return came.error();
   }
   if (welcome.status != 0) {
-    return Error(*wire::CodeOf(welcome.status), fmt::format("{} refused: {}", endpoint.ToString(), message));
+    return Error(*wire::CodeOf(welcome.status),
+                 fmt::format("{} refused: {}", endpoint.ToString(), Escape(message)));
   }
   return NodeFacts{welcome.region_id, welcome.region_bytes, welcome.access};
 }

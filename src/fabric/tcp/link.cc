@@ -10,6 +10,7 @@ void Link::Flush() {
     const Transport::Moved moved = transport_.Send(out_.bytes());
     if (moved.outcome == Outcome::kMoved) {
       out_.Consume(moved.bytes);
+      silent_since_.reset();  // a large frame on a slow network takes its time
     } else {
       // The node may have said why before it went away, so what came is read first.
       send_failed_ = moved.outcome == Outcome::kEnd || moved.outcome == Outcome::kBroken;

@@ -62,7 +62,7 @@ class Link {
   // kMoved: there are new bytes in in(). A failure to send is told here too, when all was read that came before.
   Transport::Outcome Receive();
 
-  // Since when the node owes an answer and is silent, as far as anybody looked.
+  // Since when the node owes an answer and nothing moves, as far as anybody looked.
   std::optional<Nanos>& silent_since() { return silent_since_; }
 
   void Close();

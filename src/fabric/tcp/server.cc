@@ -95,6 +95,8 @@ Server::~Server() { Stop(); }
 
 size_t Server::connections() const { return state_->open.load(); }
 
+size_t Server::buffered() const { return state_->buffered.load(); }
+
 void Server::Stop() {
   for (const std::unique_ptr<IoThread>& thread : threads_)
     thread->mailbox()->Send({LetterKind::kStop, nullptr});

@@ -48,6 +48,9 @@ struct ServerOptions {
 
   size_t threads = 0;  // 0: as many as there are processors, but at most 4
   size_t max_connections = 4096;
+  // Of all connections together, for requests and answers that take more than a connection keeps (ByteQueue::kKept, twice).
+  // Who needs more is refused.
+  size_t max_buffered = size_t{1} << 30;
   Nanos greeting_timeout = std::chrono::seconds(10);  // to come in, and to leave
 
   // For tests: asked after a frame was executed; true closes the connection instead of answering.
@@ -69,6 +72,8 @@ class Server {
   uint16_t port() const { return port_; }
   // Sockets that are open, also of those that have not come in yet or are leaving.
   size_t connections() const;
+  // Bytes that count for max_buffered.
+  size_t buffered() const;
 
   // Says goodbye to all clients and ends. Frames that were executed are answered. Once; the destructor does it too.
   void Stop();

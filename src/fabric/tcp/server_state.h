@@ -25,6 +25,7 @@ struct ServerState {
 
   std::atomic<size_t> open{0};      // sockets
   std::atomic<size_t> admitted{0};  // clients
+  std::atomic<size_t> buffered{0};  // bytes of large requests and answers, of all connections
 };
 
 }  // namespace farside::fabric::tcp

@@ -55,6 +55,7 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::Open(const Options& options) {
     fabric->endpoints_.push_back(std::move(*endpoint));
     fabric->region_bytes_.push_back(facts.region_bytes);
     fabric->region_ids_.push_back(facts.region_id);
+    fabric->why_missing_.push_back(seen.ok() ? "" : seen.error().message());
     fabric->read_only_ |= facts.access == wire::Access::kReadOnly;
     reached += seen.ok() ? 1 : 0;
   }
@@ -103,8 +104,7 @@ Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
 Result<Transport> TcpFabric::Reach(size_t node, ClientId id) {
   const std::string address = endpoints_[node].ToString();
   if (region_bytes_[node] == 0) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{} could not be reached when the pool was opened; open it again", address));
+    return Error(ErrorCode::kUnavailable, why_missing_[node] + "; then open the pool again");
   }
   Result<Dialled> dialled = Dial(endpoints_[node], id, dial_options());
   if (!dialled.ok()) return dialled.error();

@@ -31,8 +31,9 @@ struct Options {
   std::optional<ClientTls> tls;
   bool insecure = false;                            // plain text to other machines too
   Nanos connect_timeout = std::chrono::seconds(5);  // per node, with everything that belongs to it
-  Nanos answer_timeout = std::chrono::seconds(30);  // a node that is silent for so long breaks the client
-  const Clock* clock = nullptr;                     // must outlive the fabric; null: the machine's
+  // A node that owes an answer, and neither sends nor takes anything for so long, is given up by the client.
+  Nanos answer_timeout = std::chrono::seconds(30);
+  const Clock* clock = nullptr;  // must outlive the fabric; null: the machine's
 };
 
 class TcpFabric final : public Fabric {
@@ -69,6 +70,7 @@ class TcpFabric final : public Fabric {
   Nanos answer_timeout_{0};
   std::vector<uint64_t> region_bytes_;
   std::vector<memory::RegionId> region_ids_;
+  std::vector<std::string> why_missing_;  // of nodes that could not be reached when it was opened
   bool read_only_ = false;
 };
 

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
+
 namespace farside::fabric::tcp {
 namespace {
 
@@ -177,7 +179,8 @@ std::string PeerName(ssl_st* ssl) {
   std::array<char, 128> name{};
   const int bytes = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name.data(),
                                               static_cast<int>(name.size()));
-  return bytes > 0 ? std::string(name.data(), static_cast<size_t>(bytes)) : std::string();
+  if (bytes <= 0) return {};
+  return Escape(std::string_view(name.data(), static_cast<size_t>(bytes)));
 }
 
 }  // namespace farside::fabric::tcp

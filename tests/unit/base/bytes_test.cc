@@ -47,6 +47,14 @@ TEST(Bytes, StoreIsLittleEndianAndTouchesNothingElse) {
   }
 }
 
+// Given text of others. Expect that it is escaped, and no longer than allowed.
+TEST(Bytes, TextOfOthersIsEscapedAndClipped) {
+  EXPECT_EQ(EscapeAtMost("good", 4), "good");
+  EXPECT_EQ(EscapeAtMost("a\x1b[2J\n", 100), "a\\x1b[2J\\x0a");
+  EXPECT_EQ(EscapeAtMost("12345", 4), "1234...");
+  EXPECT_EQ(EscapeAtMost("", 0), "");
+}
+
 // Given the extreme numbers. When they are stored and loaded. Expect them back.
 TEST(Bytes, ExtremeNumbersComeBack) {
   std::array<std::byte, 8> buffer{};

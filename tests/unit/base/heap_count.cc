@@ -1,5 +1,7 @@
 #include "tests/unit/base/heap_count.h"
 
+#include <malloc.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -12,6 +14,12 @@ thread_local uint64_t allocations = 0;
 }  // namespace
 
 uint64_t HeapAllocations() { return allocations; }
+
+uint64_t HeapBytes() {
+  if (!kHeapIsCounted) return 0;
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
 
 }  // namespace farside
 

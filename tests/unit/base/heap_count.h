@@ -13,5 +13,7 @@ inline constexpr bool kHeapIsCounted = !kSanitized;
 
 // Calls of operator new by this thread so far.
 uint64_t HeapAllocations();
+// Bytes that all threads have on the heap at this moment, as the C library counts them; 0 under sanitizers.
+uint64_t HeapBytes();
 
 }  // namespace farside

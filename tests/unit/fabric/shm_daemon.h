@@ -46,9 +46,12 @@ class Daemon {
  public:
   static constexpr uint64_t kRegionBytes = 64 * 1024;
 
-  explicit Daemon(const std::string& path, ServerOptions options = {}, memory::RegionId id = NewRegionId())
-      : Daemon(path, std::move(*memory::Region::Shareable(kRegionBytes)), std::move(options), id) {}
-  Daemon(const std::string& path, memory::Region region, ServerOptions options, memory::RegionId id) {
+  explicit Daemon(const std::string& path, ServerOptions options = {}, memory::RegionId id = NewRegionId(),
+                  LogLevel level = LogLevel::kInfo)
+      : Daemon(path, std::move(*memory::Region::Shareable(kRegionBytes)), std::move(options), id, level) {}
+  Daemon(const std::string& path, memory::Region region, ServerOptions options, memory::RegionId id,
+         LogLevel level = LogLevel::kInfo)
+      : level_(level) {
     options.node = path;
     options.log = &logger_;
     options.clock = &clock;
@@ -63,7 +66,8 @@ class Daemon {
   ManualClock clock;
 
  private:
-  Logger logger_{LogLevel::kInfo, [this](std::string_view line) { log.Add(line); }};
+  const LogLevel level_;
+  Logger logger_{level_, [this](std::string_view line) { log.Add(line); }};
 
  public:
   std::unique_ptr<SharedMemory> memory;

@@ -18,6 +18,8 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "pool/membership.h"
+#include "pool/place.h"
+#include "pool/url.h"
 
 namespace farside::pool {
 namespace {
@@ -447,6 +449,36 @@ TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNobodyElse) {
     const Result<RegistryView> view = fabric::Run(*fresh.client, fresh.membership.LookAround(op));
     ASSERT_TRUE(view.ok()) << view.error().ToString();
     EXPECT_THAT(view->fenced, ::testing::ElementsAre(lost));
+  }
+}
+
+TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForThoseWhoCanCutThemOffEverywhere) {
+  // Given a file with somebody who did not leave, which is a pool by itself, or one of two nodes.
+  for (const size_t nodes : {1, 2}) {
+    std::filesystem::remove(path_);
+    RegionId id{};
+    {
+      const auto pool = std::move(*OpenPool(Url("?size=64KiB"), {}));
+      id = pool->region_ids[0];
+      Member dies(*pool);
+      ASSERT_TRUE(dies.Join().ok());
+    }
+    const Result<PoolUrl> url = ParseUrl(Url());
+    {
+      Result<fabric::memory::Region> file =
+          fabric::memory::Region::OpenFile(url->path, fabric::memory::Region::Access::kShared);
+      ASSERT_TRUE(file.ok()) << file.error().ToString();
+      StoreU64(file->bytes().data() + kPlaceOffset, PlaceWord(TagOf(id), nodes, 0).word());
+    }
+    // When a node serves it again.
+    const Result<PoolRegion> served = OpenOrMakeFile(*url, {.served = true});
+    ASSERT_TRUE(served.ok()) << served.error().ToString();
+    // Expect that it is said to be fenced if this is all there is, and left alone if it may live on at another node.
+    const std::byte* const bytes = served->region.bytes().data();
+    const ClientWord word(LoadU64(bytes + served->geometry.client_slot(0)));
+    EXPECT_EQ(word.state(), nodes == 1 ? ClientState::kFenced : ClientState::kLive);
+    EXPECT_EQ(word.fabric_client() == fabric::ClientId::kNone, nodes == 1);
+    EXPECT_EQ(LoadU64(bytes + kDeathsOffset), nodes == 1 ? 1u : 0u);
   }
 }
 

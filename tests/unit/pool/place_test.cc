@@ -44,6 +44,16 @@ TEST(Places, APartOfAPool_IsNotTakenForTheWhole) {
   EXPECT_NE(ErrorOf({all[0], all[1]}), "");
 }
 
+TEST(Places, ANodeThatWasUsedAlone_DoesNotBecomeAPart) {
+  // Given a pool of one node. When it is named with others. Expect a line in proper English.
+  std::vector<FoundNode> nodes = Claimed();
+  nodes[0].place = PlaceWord(TagOf(kIdA), 1, 0);
+  EXPECT_EQ(ErrorOf(nodes),
+            "kInvalidArgument: a is a pool by itself, and cannot be one of 3 nodes; name it alone, or start "
+            "it with new memory");
+  EXPECT_EQ(ErrorOf({nodes[0]}), "");
+}
+
 TEST(Places, AnotherOrder_IsRefused) {
   const std::vector<FoundNode> all = Claimed();
   EXPECT_EQ(ErrorOf({all[0], all[2], all[1]}),

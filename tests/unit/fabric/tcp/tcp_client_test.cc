@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 // leaves the connection to the test.
 class FakeNode {
  public:
-  explicit FakeNode(std::vector<wire::Welcome> welcomes)
+  // `message` follows every Welcome.
+  explicit FakeNode(std::vector<wire::Welcome> welcomes, const std::string& message = {})
       : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -35,7 +36,7 @@ class FakeNode {
     EXPECT_EQ(listen(listener_.get(), 16), 0);
     EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
     port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this, welcomes = std::move(welcomes)] {
+    thread_ = std::thread([this, welcomes = std::move(welcomes), message] {
       for (const wire::Welcome& welcome : welcomes) {
         FileDescriptor socket(accept(listener_.get(), nullptr, nullptr));
         wire::Hello hello;
@@ -43,6 +44,10 @@ class FakeNode {
                   static_cast<ssize_t>(sizeof(hello)));
         EXPECT_EQ(send(socket.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL),
                   static_cast<ssize_t>(sizeof(welcome)));
+        if (!message.empty()) {
+          EXPECT_EQ(send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL),
+                    static_cast<ssize_t>(message.size()));
+        }
         ids_.push_back(hello.client);
         sockets_.push_back(std::move(socket));
       }
@@ -260,6 +265,39 @@ TEST(TcpClient, RepliesThatMakeNoSenseBreakTheClient) {
     EXPECT_EQ(adds.TakeResult().error().code(), ErrorCode::kOutcomeUnknown);
     EXPECT_EQ(fabric::Run(*opened.client, ReadFrom(*opened.client, At(0))).error().code(),
               ErrorCode::kUnavailable);
+  }
+}
+
+TEST(TcpClient, WhatANodeSaysIsEscaped) {
+  // Given nodes that refuse, answer with an error, and say goodbye, with text that would clear a terminal or fake a line.
+  const std::string evil = "good\x1b[2J\nfarside: all is well";
+  const std::string escaped = "good\\x1b[2J\\x0afarside: all is well";
+  wire::Welcome refusal = Refusal(ErrorCode::kPermissionDenied);
+  refusal.message_bytes = static_cast<uint32_t>(evil.size());
+  FakeNode refuses({refusal}, evil);
+  Options options;
+  options.addresses = {refuses.address()};
+  const auto refused = TcpFabric::Open(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find(escaped), std::string::npos) << refused.error().message();
+  EXPECT_EQ(refused.error().message().find('\n'), std::string::npos);
+
+  for (const wire::ReplyKind kind : {wire::ReplyKind::kError, wire::ReplyKind::kGoodbye}) {
+    FakeNode node({Good(), Good()});
+    const Opened opened = OpenAndConnect(node);
+    Bytes reply = BytesOf(wire::ReplyHeader{.body_bytes = static_cast<uint32_t>(evil.size()),
+                                            .kind = kind,
+                                            .status = wire::StatusOf(ErrorCode::kUnavailable)});
+    const auto text = std::as_bytes(std::span(evil));
+    Append(reply, Bytes(text.begin(), text.end()));
+    Task<uint64_t> reads = ReadFrom(*opened.client, At(0));
+    reads.Start();
+    node.Send(reply);
+    // Expect that it is told as it was said, but in printable letters.
+    while (!reads.done()) ASSERT_TRUE(opened.client->Poll());
+    const std::string message = reads.TakeResult().error().message();
+    EXPECT_NE(message.find(escaped), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos);
   }
 }
 

@@ -133,6 +133,16 @@ TEST(TcpTls, ACertificateForReadingOnlyReadsOnly) {
   EXPECT_FALSE(writer->read_only());
 }
 
+TEST(TcpTls, TheNameInACertificateIsEscapedInTheLog) {
+  // Given a client whose certificate has a name that would clear a terminal and fake a line.
+  Certificates authority;
+  TestNode node(4096, Secure(authority.Server()));
+  const auto fabric = TestNode::Open(ClientOf(node, authority.Client({.name = "a\x1b[2J\nb"})));
+  const auto client = ConnectTo(*fabric);
+  // Expect printable letters.
+  node.log().Await("as 'a\\x1b[2J\\x0ab'");
+}
+
 TEST(TcpTls, FilesThatCannotBeUsedAreNamed) {
   // Given options with files that do not exist, or do not belong together.
   Certificates authority;

@@ -39,6 +39,7 @@ inline FarAddr At(uint64_t offset, uint16_t node = 0) { return FarAddr(NodeId{no
 // What a server logs.
 class LogLines {
  public:
+  explicit LogLines(LogLevel level) : level_(level) {}
   Logger& logger() { return logger_; }
 
   size_t Count(std::string_view part) {
@@ -58,10 +59,11 @@ class LogLines {
     return count;
   }
 
+  const LogLevel level_;
   std::mutex mutex_;
   std::condition_variable more_;
   std::vector<std::string> lines_;
-  Logger logger_{LogLevel::kInfo, [this](std::string_view line) {
+  Logger logger_{level_, [this](std::string_view line) {
                    const std::scoped_lock lock(mutex_);
                    lines_.emplace_back(line);
                    more_.notify_all();
@@ -77,8 +79,10 @@ inline ServerOptions OneThread() {
 
 class TestNode {
  public:
-  explicit TestNode(uint64_t bytes = 4096, ServerOptions options = OneThread(), memory::RegionId id = {1, 2})
-      : region_(*memory::Region::Anonymous(bytes)),
+  explicit TestNode(uint64_t bytes = 4096, ServerOptions options = OneThread(), memory::RegionId id = {1, 2},
+                    LogLevel log = LogLevel::kInfo)
+      : log_(log),
+        region_(*memory::Region::Anonymous(bytes)),
         stripes_(std::make_unique<memory::StripeTable>()),
         node_(region_.bytes(), *stripes_, id) {
     auto listening = Server::Listen(node_, options, log_.logger());
