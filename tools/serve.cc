@@ -2,7 +2,6 @@
 
 #include <grp.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -30,6 +29,7 @@
 #include "fabric/tcp/server.h"
 #include "pool/pool_region.h"
 #include "pool/reader_guard.h"
+#include "tools/descriptor_limit.h"
 #include "tools/output.h"
 #include "tools/served_memory.h"
 
@@ -44,6 +44,7 @@ using fabric::memory::ServedNode;
 
 constexpr std::string_view kCalled = "farside serve";
 constexpr std::string_view kTcpScheme = "tcp://";
+constexpr uint64_t kOwnDescriptors = 64;  // besides those of clients, and more than enough
 
 // ---- what the words mean -----------------------------------------------------------------------------
 
@@ -174,14 +175,6 @@ class StopSignals {
   sigset_t set_{};
 };
 
-// A client takes a descriptor or two. Most systems let a process have more than they give it at first.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // Tells the service manager, if there is one (sd_notify's protocol: a datagram to $NOTIFY_SOCKET).
 void Notify(std::string_view state) {
   const char* const path = std::getenv("NOTIFY_SOCKET");
@@ -265,9 +258,11 @@ ExitCode Serve(const ServeCommand& command) {
   if (!plan.ok()) return WrongUsage(kCalled, plan.error().message());
 
   const StopSignals signals;
-  RaiseDescriptorLimit();
   SteadyClock clock;
   Logger log(command.quiet ? LogLevel::kWarn : LogLevel::kInfo, WriteToStderr, &clock);
+  // Those who come when there are none left are turned away, so this is no reason not to serve.
+  if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
+    log.Warn("{}", raised.error().message());
   if (plan->tcp.has_value() && plan->tcp->insecure && !plan->tcp->tls.has_value()) {
     log.Warn(
         "--insecure: whoever reaches {} can read and change everything in plain text; use --tls-cert, "
