@@ -274,8 +274,8 @@ Task<Done> BenchClient::WaitForOthers() {
   while (!phase_->over() && !phase_->failed()) {
     Op op(*client_, OpKind::kMaintenance);
     co_await op.Pause(phase_->options().idle_pause);
-    // Who has retired something itself looks around, which takes more.
-    if (session_->pool().NeedsGrace()) {
+    // To look around at everybody takes more, and is not needed each time.
+    if (session_->pool().NeedsGrace() || session_->pool().MaintenanceDue()) {
       co_await Maintain();
     } else {
       co_await session_->pool().Sync(op, /*raise=*/false);
