@@ -25,7 +25,6 @@ constexpr uint64_t kOperationsPerCount = 32;
 // A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once, that takes
 // patience.
 constexpr int kMostLoadAttempts = 100;
-constexpr Nanos kIdlePause = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -94,6 +93,13 @@ Task<Done> BenchClient::Leave(bool drop) {
   co_return Done{};
 }
 
+Task<Done> BenchClient::GiveSignOfLife() {
+  Op op(*client_, OpKind::kMaintenance);
+  co_await session_->pool().Sync(op, /*raise=*/false);
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
 void BenchClient::Start(BenchPhase& phase, uint32_t depth) {
   const BenchPhase::Options& options = phase.options();
   phase_ = &phase;
@@ -153,7 +159,7 @@ Task<Done> BenchClient::Worker() {
 }
 
 std::optional<Request> BenchClient::NextRequest(Nanos now) {
-  if (now >= deadline_ || phase_->failed()) return std::nullopt;
+  if (now >= deadline_ || phase_->failed() || number_ >= phase_->options().workers) return std::nullopt;
   if (left_ == 0) left_ = phase_->Take(next_);
   if (left_ == 0) return std::nullopt;
   --left_;
@@ -267,8 +273,13 @@ Task<Done> BenchClient::Maintain() {
 Task<Done> BenchClient::WaitForOthers() {
   while (!phase_->over() && !phase_->failed()) {
     Op op(*client_, OpKind::kMaintenance);
-    co_await op.Pause(kIdlePause);
-    co_await Maintain();
+    co_await op.Pause(phase_->options().idle_pause);
+    // To look around at everybody takes more, and is not needed each time.
+    if (session_->pool().NeedsGrace() || session_->pool().MaintenanceDue()) {
+      co_await Maintain();
+    } else {
+      co_await session_->pool().Sync(op, /*raise=*/false);
+    }
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }
   co_return Done{};

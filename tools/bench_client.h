@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,13 +54,16 @@ class BenchPhase {
   struct Options {
     workload::Shape shape;
     uint64_t clients = 1;
-    uint64_t operations = 0;        // over all clients
-    std::optional<Nanos> duration;  // instead
+    uint64_t workers = std::numeric_limits<uint64_t>::max();  // how many of them operate, at most
+    uint64_t operations = 0;                                  // over all clients
+    std::optional<Nanos> duration;                            // instead
     uint64_t value_size = 8;
     uint64_t key_size = 8;
     bool verify = true;
     Nanos window{0};      // 0: nobody wants to know when operations ended
     uint64_t stream = 0;  // phases of one seed draw different numbers
+    // Between two signs of life of a client that waits for the others.
+    Nanos idle_pause = std::chrono::milliseconds(1);
   };
 
   // The frontier outlives the phase, since records that were inserted stay.
@@ -116,6 +121,8 @@ class BenchClient {
 
   // Leaves the pool, and drops the table first if `drop`. Nothing else may be done with the client afterwards.
   Task<Done> Leave(bool drop);
+  // For a client that has nothing else to do. Others take whoever is silent for long for dead.
+  Task<Done> GiveSignOfLife();
 
   // Starts the workers of a phase, which last until all clients are done. Drive the fabric until they
   // have ended. The phase must outlive them.

@@ -23,7 +23,6 @@ namespace {
 
 constexpr uint64_t kDefaultOperations = 1'000'000;
 constexpr uint64_t kMostWarmup = 100'000;
-constexpr uint32_t kMostThreads = 256;
 constexpr uint64_t kMostRegionBytes = uint64_t{1} << 40;
 
 // A region is address space until it is touched, so there is no harm in room for an index that is not the smallest, and
@@ -110,9 +109,6 @@ Status CheckCombination(const BenchCommand& command, const BenchPlan& plan) {
   const bool simulated = plan.fabric == BenchFabric::kSim;
   if (!simulated && command.compute_nodes != 1)
     return Refuse("--compute-nodes is for --fabric sim: elsewhere all clients are in this process");
-  if (!simulated && command.clients > kMostThreads)
-    return Refuse(fmt::format("--clients: a client is a thread on this fabric, of which there may be {}",
-                              kMostThreads));
   if (command.compute_nodes > command.clients)
     return Refuse("--compute-nodes: there are fewer clients than that");
   return OkStatus();

@@ -1,6 +1,10 @@
 #include "tools/bench_run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +14,7 @@
 #include "fabric/run.h"
 #include "pool/reach.h"
 #include "store/engines.h"
+#include "tools/bench_keeper.h"
 
 namespace farside::tools {
 namespace {
@@ -19,6 +24,10 @@ using fabric::OpKind;
 using Clients = std::vector<std::unique_ptr<BenchClient>>;
 
 enum Stream : uint64_t { kLoadStream, kWarmupStream, kRunStream };
+
+// Where the load is not what is measured. In real time, a thousand clients that all begin with an empty table are in each
+// other's way until it has grown, for longer than it takes some of them to fill it.
+constexpr uint64_t kMostLoaders = 32;
 
 class MemorySum final : public pool::Reach {
  public:
@@ -36,6 +45,14 @@ Error Explain(const BenchPlan& plan, std::string_view during, const Error& error
     text += fmt::format(" (each node has {}; if that is what is full, give it more with --size)",
                         FormatSize(plan.region_bytes));
   return Error(error.code(), std::move(text));
+}
+
+// Others wait for those signs of life, but in real time, where hundreds share few processors, those who have ended must not
+// keep them from working: all together they give some thousands in a second, however many they are.
+Nanos IdlePause(const BenchPlan& plan) {
+  constexpr Nanos kShortest = std::chrono::milliseconds(1);
+  if (plan.fabric == BenchFabric::kSim) return kShortest;
+  return std::max(kShortest, plan.clients * Nanos(std::chrono::microseconds(250)));
 }
 
 uint64_t InMillis(Nanos time) {
@@ -78,6 +95,7 @@ class Bencher {
     Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(plan_);
     if (!world.ok()) return world.error();
     world_ = std::move(*world);
+    const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
     for (uint32_t number = 0; number < plan_.clients; ++number) {
       Result<std::unique_ptr<fabric::Client>> connected = world_->Connect(number % plan_.compute_nodes);
       if (!connected.ok()) return connected.error();
@@ -95,8 +113,14 @@ class Bencher {
             ErrorCode::kAlreadyExists,
             fmt::format("the pool has a table '{}' already; if nobody needs it, drop it", plan_.table));
       }
+      if (keeper != nullptr) keeper->Add(client);
     }
     return OkStatus();
+  }
+
+  // Simulated time does not pass while nobody does anything.
+  std::unique_ptr<BenchKeeper> MakeKeeper() const {
+    return plan_.fabric == BenchFabric::kSim ? nullptr : std::make_unique<BenchKeeper>();
   }
 
   // Nothing, if there is no need: what only measures has nothing to find.
@@ -106,6 +130,7 @@ class Bencher {
     options.shape.mix = *workload::FindMix("load");
     options.operations = plan_.records;
     options.stream = kLoadStream;
+    if (!plan_.mix.is_load && plan_.fabric != BenchFabric::kSim) options.workers = kMostLoaders;
     return RunPhase("load", options);
   }
 
@@ -120,6 +145,7 @@ class Bencher {
     options.value_size = plan_.value_size;
     options.verify = plan_.verifies();
     options.window = plan_.window;
+    options.idle_pause = IdlePause(plan_);
     return options;
   }
   BenchPhase::Options WarmupOptions() const {
@@ -153,6 +179,8 @@ class Bencher {
   }
 
   Status CountMemory(BenchRun& result) {
+    const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
+    for (size_t i = 1; keeper != nullptr && i < clients_.size(); ++i) keeper->Add(*clients_[i]);
     BenchClient& client = *clients_.front();
     client.client().set_concurrency(1);
     Op op(client.client(), OpKind::kMaintenance);
@@ -169,16 +197,26 @@ class Bencher {
     return OkStatus();
   }
 
-  // Leaves a pool that others use as it was. Everybody has to move on before a table is gone, so those who have nothing
-  // to do any more leave first.
+  // Leaves a pool that others use as it was. Who leaves has to wait until all others have moved on, and they do so while
+  // they leave; so all leave at the same time, but for the one that drops the table, which waits for everybody.
   Status TidyUp() {
-    for (size_t i = clients_.size(); i-- > 0;) {
-      BenchClient& client = *clients_[i];
+    std::mutex mutex;
+    Status left_all = OkStatus();
+    const auto leave = [&](BenchClient& client, bool drop) {
       client.client().set_concurrency(1);
-      const Result<Done> left = fabric::Run(client.client(), client.Leave(/*drop=*/i == 0));
-      if (!left.ok()) return left.error();
+      const Result<Done> left = fabric::Run(client.client(), client.Leave(drop));
+      const std::scoped_lock lock(mutex);
+      if (!left.ok() && left_all.ok()) left_all = left.error();
+    };
+    {
+      const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
+      if (keeper != nullptr) keeper->Add(*clients_.front());
+      std::vector<std::jthread> threads;
+      for (size_t i = 1; i < clients_.size(); ++i)
+        threads.emplace_back([&leave, client = clients_[i].get()] { leave(*client, /*drop=*/false); });
     }
-    return OkStatus();
+    if (left_all.ok()) leave(*clients_.front(), /*drop=*/true);
+    return left_all;
   }
 
   const BenchPlan& plan_;

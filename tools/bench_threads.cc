@@ -11,6 +11,7 @@
 #include "pool/open.h"
 #include "tools/bench_world.h"
 #include "tools/daemon.h"
+#include "tools/descriptor_limit.h"
 
 namespace farside::tools {
 namespace {
@@ -91,6 +92,12 @@ std::string UrlOfAll(const std::vector<Daemon>& daemons, std::string_view scheme
 }  // namespace
 
 Result<std::unique_ptr<BenchWorld>> MakeThreadsWorld(const BenchPlan& plan) {
+  // A client has a connection to every node. Memory of this process takes none.
+  if (plan.fabric != BenchFabric::kEmbedded) {
+    constexpr uint64_t kOthers = 64;
+    const Status raised = RaiseDescriptorLimit(uint64_t{plan.clients} * plan.nodes + kOthers);
+    if (!raised.ok()) return raised.error();
+  }
   Random random(plan.seed);
   pool::OpenOptions options;
   options.format = FormatFor(plan);

@@ -185,9 +185,11 @@ Finding JudgeTransparentHugePages(const Machine& machine) {
           "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
-// Memory nodes take huge pages that were set aside if there are enough, and do without otherwise.
+// Memory nodes take huge pages that were set aside if there are enough. Otherwise they gather theirs, or do without.
 Finding JudgeHugePages(const Machine& machine) {
   if (machine.huge_pages.value_or(0) == 0) {
+    if (machine.gathers_huge_pages)
+      return {"no huge pages are set aside: memory nodes gather theirs while they fill"};
     return {"no huge pages are set aside: a memory node with much memory would be faster with them",
             Severity::kNote, "sudo sysctl vm.nr_hugepages=4096 sets 8 GiB aside for 'farside serve'"};
   }

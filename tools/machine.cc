@@ -11,6 +11,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "fabric/memory/page_gatherer.h"
+
 namespace farside::tools {
 namespace {
 
@@ -100,6 +102,7 @@ Machine ReadMachine() {
   machine.huge_pages = MeminfoNumber(meminfo, "HugePages_Total");
   machine.free_huge_pages = MeminfoNumber(meminfo, "HugePages_Free");
   machine.huge_page_bytes = MeminfoBytes(meminfo, "Hugepagesize");
+  machine.gathers_huge_pages = fabric::memory::PageGatherer::KernelCan();
   machine.memlock_bytes = MemlockLimit();
   machine.rdma_devices = RdmaDevices();
   return machine;

@@ -21,6 +21,7 @@ struct Machine {
   std::optional<uint64_t> huge_pages;                 // set aside
   std::optional<uint64_t> free_huge_pages;
   std::optional<uint64_t> huge_page_bytes;
+  bool gathers_huge_pages = false;        // for memory that processes share, when it is asked to
   std::optional<uint64_t> memlock_bytes;  // that this process may lock; may be kUnlimited
   std::vector<std::string> rdma_devices;
 };

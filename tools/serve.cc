@@ -2,7 +2,6 @@
 
 #include <grp.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -26,12 +25,13 @@
 #include "fabric/memory/region.h"
 #include "fabric/memory/served_node.h"
 #include "fabric/shm/server.h"
-#include "fabric/shm/shared_memory.h"
 #include "fabric/tcp/endpoint.h"
 #include "fabric/tcp/server.h"
 #include "pool/pool_region.h"
 #include "pool/reader_guard.h"
+#include "tools/descriptor_limit.h"
 #include "tools/output.h"
+#include "tools/served_memory.h"
 
 namespace farside::tools {
 namespace {
@@ -40,26 +40,25 @@ namespace shm = fabric::shm;
 namespace tcp = fabric::tcp;
 using fabric::memory::HugePages;
 using fabric::memory::kHugePageBytes;
-using fabric::memory::Region;
 using fabric::memory::ServedNode;
 
 constexpr std::string_view kCalled = "farside serve";
 constexpr std::string_view kTcpScheme = "tcp://";
 constexpr uint64_t kFewestBuffers = uint64_t{256} << 20;
+constexpr uint64_t kOwnDescriptors = 64;  // besides those of clients, and more than enough
 
 // ---- what the words mean -----------------------------------------------------------------------------
 
 struct ServePlan {
-  pool::PoolUrl home;  // of the memory: a file, or embedded
-  HugePages huge_pages = HugePages::kAuto;
-  pool::OpenOptions open;
+  MemoryPlan memory;
   std::optional<tcp::ServerOptions> tcp;
   std::optional<shm::ServerOptions> shm;
 };
 
 Error Refuse(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
 
-Status PlanMemory(const ServeCommand& command, ServePlan& plan) {
+Status PlanMemory(const ServeCommand& command, MemoryPlan& plan) {
+  plan.shared = !command.shm.empty();
   if (!command.size.empty()) {
     const Result<uint64_t> size = ParseSize(command.size);
     if (!size.ok()) return Refuse("--size: " + size.error().message());
@@ -150,25 +149,13 @@ Result<ServePlan> Plan(const ServeCommand& command) {
   if (command.listen.empty() && command.shm.empty())
     return Refuse("say how clients come: --listen tcp://127.0.0.1:7700, --shm NAME, or both");
   ServePlan plan;
-  if (Status good = PlanMemory(command, plan); !good.ok()) return good.error();
+  if (Status good = PlanMemory(command, plan.memory); !good.ok()) return good.error();
   if (Status good = PlanTcp(command, plan); !good.ok()) return good.error();
   if (Status good = PlanShm(command, plan); !good.ok()) return good.error();
   return plan;
 }
 
 // ---- serving -----------------------------------------------------------------------------------------
-
-// `reserved`: whether it got the huge pages that it asked for.
-Result<pool::PoolRegion> OpenMemory(const ServePlan& plan, Logger& log, bool& reserved) {
-  if (plan.home.kind == pool::PoolUrl::Kind::kFile) return pool::OpenOrMakeFile(plan.home, plan.open);
-  const HugePages wanted = plan.huge_pages == HugePages::kOff ? HugePages::kOff : HugePages::kAuto;
-  std::string note;
-  Result<pool::PoolRegion> made = pool::MakeVolatile(
-      *plan.home.size, plan.open, [&](uint64_t bytes) { return Region::Shareable(bytes, wanted, &note); });
-  reserved = note.empty();
-  if (made.ok() && !reserved && plan.huge_pages == HugePages::kAuto) log.Info("{}", note);
-  return made;
-}
 
 // Signals that ask for an end, taken by the one thread that waits for them. Blocked before other threads begin, which
 // inherit that.
@@ -194,14 +181,6 @@ class StopSignals {
   sigset_t set_{};
 };
 
-// A client takes a descriptor or two. Most systems let a process have more than they give it at first.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // Tells the service manager, if there is one (sd_notify's protocol: a datagram to $NOTIFY_SOCKET).
 void Notify(std::string_view state) {
   const char* const path = std::getenv("NOTIFY_SOCKET");
@@ -223,26 +202,14 @@ void Notify(std::string_view state) {
 class Service {
  public:
   static Result<std::unique_ptr<Service>> Start(ServePlan plan, Logger& log) {
-    bool reserved = true;
-    Result<pool::PoolRegion> home = OpenMemory(plan, log, reserved);
-    if (!home.ok()) return home.error();
-    std::unique_ptr<Service> service(new Service());
-    service->made_ = home->made;
-    service->bytes_ = home->geometry.region_bytes;
-    Result<std::unique_ptr<shm::SharedMemory>> memory =
-        shm::SharedMemory::Create(std::move(home->region), home->id);
+    Result<std::unique_ptr<ServedMemory>> memory = ServedMemory::Open(plan.memory, log);
     if (!memory.ok()) return memory.error();
+    std::unique_ptr<Service> service(new Service());
     service->memory_ = std::move(*memory);
-    if (plan.huge_pages == HugePages::kOn && !reserved && !service->memory_->UseHugePages()) {
-      return Error(
-          ErrorCode::kOutOfMemory,
-          "--hugepages on: neither are there enough that are reserved (sysctl vm.nr_hugepages), nor can the "
-          "kernel make them; use auto");
-    }
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
-                                                  service->memory_->region_id());
+                                                  service->memory_->id());
     if (plan.tcp.has_value()) {
-      plan.tcp->write_guard = [node = service->node_.get(), geometry = home->geometry](
+      plan.tcp->write_guard = [node = service->node_.get(), geometry = service->memory_->geometry()](
                                   fabric::ClientId client, const fabric::Verb& verb) {
         return pool::ReaderMay(node->memory(), geometry, client, verb);
       };
@@ -255,7 +222,7 @@ class Service {
     if (plan.shm.has_value()) {
       plan.shm->log = &log;
       Result<std::unique_ptr<shm::Server>> server =
-          shm::Server::Start(*service->node_, *service->memory_, *plan.shm);
+          shm::Server::Start(*service->node_, service->memory_->shared(), *plan.shm);
       if (!server.ok()) return server.error();
       service->shm_ = std::move(*server);
       service->urls_.push_back(fmt::format("shm:{}", plan.shm->node));
@@ -264,8 +231,8 @@ class Service {
   }
 
   const std::vector<std::string>& urls() const { return urls_; }
-  uint64_t bytes() const { return bytes_; }
-  bool made() const { return made_; }
+  uint64_t bytes() const { return memory_->geometry().region_bytes; }
+  bool made() const { return memory_->made(); }
 
   // Sends everybody away, and makes what is in a file durable.
   Status Stop() {
@@ -277,13 +244,11 @@ class Service {
  private:
   Service() = default;
 
-  std::unique_ptr<shm::SharedMemory> memory_;
+  std::unique_ptr<ServedMemory> memory_;
   std::unique_ptr<ServedNode> node_;
   std::unique_ptr<tcp::Server> tcp_;
   std::unique_ptr<shm::Server> shm_;
   std::vector<std::string> urls_;
-  uint64_t bytes_ = 0;
-  bool made_ = false;
 };
 
 std::string ReadyLine(const Service& service) {
@@ -299,9 +264,11 @@ ExitCode Serve(const ServeCommand& command) {
   if (!plan.ok()) return WrongUsage(kCalled, plan.error().message());
 
   const StopSignals signals;
-  RaiseDescriptorLimit();
   SteadyClock clock;
   Logger log(command.quiet ? LogLevel::kWarn : LogLevel::kInfo, WriteToStderr, &clock);
+  // Those who come when there are none left are turned away, so this is no reason not to serve.
+  if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
+    log.Warn("{}", raised.error().message());
   if (plan->tcp.has_value() && plan->tcp->insecure && !plan->tcp->tls.has_value()) {
     log.Warn(
         "--insecure: whoever reaches {} can read and change everything in plain text; use --tls-cert, "

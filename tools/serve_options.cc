@@ -37,7 +37,7 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
   AddText(*serve, "--file", command.file, "PATH",
           "Keep the memory in this file; it is made if it does not exist");
   AddText(*serve, "--hugepages", command.hugepages, "WHEN",
-          "auto, on or off; auto goes without if there are none");
+          "auto, on or off; auto gathers them while the memory fills, if none are reserved");
   AddNumber(*serve, "--clients", command.clients, 1, pool::kMaxClientSlots,
             "Sessions at a time, of a pool that is made");
   AddNumber(*serve, "--tables", command.tables, 1, kMostTables, "Tables, of a pool that is made");

@@ -15,6 +15,9 @@ namespace {
 // Twice as often as a client has to (pool/client.cc), so that it does not matter if one visit is in vain.
 constexpr int kVisitsPerLease = 16;
 constexpr auto kMoment = std::chrono::microseconds(200);
+// To move everyone takes a trip for each of them. Those who wait for that to help, of whom there may be many, rest so many
+// times as long as it took.
+constexpr int kRest = 4;
 
 // What is known of a table when it is not open any more. An open one belongs to its session: it must end in the session's
 // turn, or the keeper may be using the session at that moment.
@@ -127,8 +130,13 @@ void PoolState::Move(const SessionState* but, InUse in_use) {
 }
 
 void PoolState::WaitForOthers(const SessionState* but) {
+  using Time = std::chrono::steady_clock;
   std::this_thread::sleep_for(kMoment);
+  const Time::time_point begin = Time::now();
+  if (begin.time_since_epoch() < rest_until_.load(std::memory_order_relaxed)) return;
   MoveEveryone(but);
+  const Time::time_point end = Time::now();
+  rest_until_.store(end.time_since_epoch() + kRest * (end - begin), std::memory_order_relaxed);
 }
 
 // ---- the keeper --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -106,6 +107,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
   std::vector<SessionState*> kept_;      // those that MoveEveryone is at
   bool own_is_open_ = false;
+  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, WaitForOthers moves nobody
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
   std::unique_ptr<SessionState> own_;  // null when the pool is closed

@@ -175,11 +175,10 @@ Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::stri
     }
     const std::string why = fmt::format(
         "no {} of huge pages are free; reserve them with 'sysctl vm.nr_hugepages={}' (the size must be a "
-        "whole number "
-        "of {})",
+        "whole number of {})",
         FormatSize(bytes), (bytes + kHugePageBytes - 1) / kHugePageBytes, FormatSize(kHugePageBytes));
     if (huge_pages == HugePages::kOn) return Error(ErrorCode::kOutOfMemory, why);
-    if (note != nullptr) *note = "goes without huge pages: " + why;
+    if (note != nullptr) *note = why;
   }
   return MakeShareable(bytes, 0, MAP_NORESERVE);
 }

@@ -47,7 +47,7 @@ class Region {
   static Result<Region> Anonymous(uint64_t bytes);
   // The same as memory without a name (memfd), whose size nobody can change any more. Huge pages are those that the
   // administrator has reserved (vm.nr_hugepages), and take a size that is a whole number of them; kOn is an error where
-  // there are not enough, and kAuto says in `note` that it goes without.
+  // there are not enough, and kAuto says in `note` why it goes without.
   static Result<Region> Shareable(uint64_t bytes, HugePages huge_pages = HugePages::kOff,
                                   std::string* note = nullptr);
   // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.

@@ -238,7 +238,10 @@ void TcpClient::Sleep() {
     waiting[count++] = {.fd = link.transport().fd(), .events = events, .revents = 0};
   }
   Nanos most = kLongestSleep;
-  if (!timers_.empty()) most = std::clamp(timers_.first_due() - Now(), Nanos(0), kLongestSleepWithTimers);
+  if (!timers_.empty()) {
+    const Nanos longest = surroundings_.real_time ? kLongestSleep : kLongestSleepWithTimers;
+    most = std::clamp(timers_.first_due() - Now(), Nanos(0), longest);
+  }
   const timespec timeout{.tv_sec = 0, .tv_nsec = most.count()};
   ppoll(waiting, count, &timeout, nullptr);
 }

@@ -38,6 +38,7 @@ class TcpClient final : public Client {
     const Clock* clock;
     Nanos answer_timeout;
     bool read_only;
+    bool real_time;  // the clock is the machine's
   };
   // `links` are those of the nodes, in their order, after Welcome.
   TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Link> links);

@@ -97,7 +97,8 @@ Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
                                                           .region_bytes = region_bytes_,
                                                           .clock = clock_,
                                                           .answer_timeout = answer_timeout_,
-                                                          .read_only = read_only_},
+                                                          .read_only = read_only_,
+                                                          .real_time = clock_ == &steady_clock_},
                                   std::move(links)));
 }
 
