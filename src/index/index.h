@@ -56,6 +56,8 @@ class Index {
   virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
   // Looks through the whole table. Exact only while nobody changes it.
   virtual Task<TableStats> Stats(fabric::Op& op) = 0;
+  // An operation on the key comes soon: memory of this client that it will look at may be asked for.
+  virtual void Anticipate(std::string_view /*key*/) {}
   // How often the table has begun to grow and has grown, as this client knows without asking: odd while a resize is under
   // way. For those who watch; nothing depends on it.
   virtual uint64_t growth() const { return 0; }

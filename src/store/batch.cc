@@ -38,10 +38,15 @@ struct Batch {
   size_t next = 0;  // the first that no worker has taken
 };
 
+// How many items before its turn comes an item is announced to the index.
+constexpr size_t kAhead = 8;
+
 template <class Item>
 Task<Done> Work(Batch<Item>& batch) {
   while (batch.next < batch.items.size()) {
     Item& item = batch.items[batch.next++];
+    if (batch.next + kAhead < batch.items.size())
+      batch.session.Anticipate(batch.table, batch.items[batch.next + kAhead].key);
     const auto request = RequestOf(item);
     SetOutcome(item, co_await batch.session.PerformTask(batch.table, request).Outcome());
   }

@@ -54,6 +54,11 @@ class SessionState {
   // The same, for a task that runs in this session (BeginRunning).
   template <class Request>
   Task<typename Request::Answer> PerformTask(const TableState& table, Request request);
+  // An operation on the key comes soon. By a task of the session.
+  void Anticipate(const TableState& table, std::string_view key) {
+    OpenedTable* const opened = current_->Find(table);
+    if (opened != nullptr) opened->index().Anticipate(key);
+  }
 
   // From here to EndRunning, tasks run in this session, so many at a time.
   Status BeginRunning(size_t tasks);

@@ -79,7 +79,9 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"cursor while the table grows", CursorWhileTheTableGrows},
       {"walk while the table grows", WalkWhileTheTableGrows},
       {"readers meet an announcement", [] { return ReadersMeetAnAnnouncement(4); }},
-      {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer); }},
+      {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/true); }},
+      {"cached block is reused, READs have no order",
+       [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/false); }},
       // Around a seed that has shown something once.
       {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
       {"many operations in flight", [=] { return ManyOperationsInFlight(64 / fewer, "0"); }},

@@ -148,8 +148,8 @@ inline std::string WalkWhileTheTableGrows() {
 }
 
 // A client has cached where a key is. Its block is replaced, reused for the same key, and so named by the same entry again, when
-// the client reads both at once, many times, on a fabric that samples READs in any order: at every step of the put in turn.
-inline std::string CachedBlockIsReused(uint64_t seeds) {
+// the client reads both at once, many times, on a fabric that samples READs in order or not: at every step of the put in turn.
+inline std::string CachedBlockIsReused(uint64_t seeds, bool ordered_reads) {
   constexpr int kReaders = 16;
   bool more = true;
   for (uint64_t run = 0; more || run % seeds != 0; ++run) {
@@ -157,7 +157,7 @@ inline std::string CachedBlockIsReused(uint64_t seeds) {
     const uint64_t seed = run % seeds + 1;
     if (seed == 1) more = false;
     WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
-    options.chaos.ordered_reads = false;
+    options.chaos.ordered_reads = ordered_reads;
     Stage stage({{"slots", "8"}, {"overflow_slots", "2"}, {"cache", "16"}}, options);
     Member& reader = stage.Enter();
     Member& writer = stage.Enter();

@@ -45,9 +45,11 @@ TEST(ShardScenes, ReadersMeetAnAnnouncement_TheirDirectoryIsWhole) {
 
 TEST(ShardScenes, CachedBlockIsReused_NoOldValueIsRead) {
   // Given a client that has cached where a key is, and a block that was replaced and is reused for the same key
-  // When it searches for the key many times at every step of that, on a fabric that samples READs in any order, over some seeds
+  // When it searches for the key many times at every step of that, on a fabric that samples READs in order, and on one that
+  // samples them in any order, over some seeds
   // Expect a value that the key had meanwhile
-  EXPECT_EQ(CachedBlockIsReused(16 / kFewer), "");
+  EXPECT_EQ(CachedBlockIsReused(16 / kFewer, /*ordered_reads=*/true), "");
+  EXPECT_EQ(CachedBlockIsReused(16 / kFewer, /*ordered_reads=*/false), "");
 }
 
 TEST(ShardScenes, ManyOperationsInFlightWhileTheTableGrows_NothingIsLostOrDoubled) {

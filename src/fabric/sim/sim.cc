@@ -57,6 +57,7 @@ void SimClient::Detach(Order order, std::span<const Verb> verbs) {
   world_.Launch(id(), this, order, verbs);
 }
 
+bool SimClient::orders_reads() const { return world_.options_.chaos.ordered_reads; }
 bool SimClient::HasUnawaited() const {
   return std::any_of(world_.flights_.begin(), world_.flights_.end(), [this](const Flight* flight) {
     return flight->client == this && flight->trip == nullptr;

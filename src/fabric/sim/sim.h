@@ -59,6 +59,7 @@ class SimClient final : public Client {
   void Abandon(Trip& trip) noexcept override;
   void Detach(Order order, std::span<const Verb> verbs) override;
   bool HasUnawaited() const override;
+  bool orders_reads() const override;
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world

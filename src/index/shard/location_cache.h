@@ -1,10 +1,11 @@
 // Where keys were found last, so that a search can READ the entry and the block in one trip.
 //
-// INVARIANT shard/9: a block is READ on the word of this cache only if the entry was seen in its slot in the epoch that the
-// operation holds by its pin, or later: whoever has unlinked it since has stamped it with that epoch or a later one, which
-// this client does not publish past meanwhile. So the block cannot have been reused. It counts only if the slot still holds
-// the entry, in a line of the version that the directory has: then the key has no other place (shard/1), and nobody is
-// splitting the unit (shard/5). What the slot says decides, in whatever order the two were sampled.
+// INVARIANT shard/9: a block that is READ on the word of this cache counts only if its slot still holds the entry, in a line of
+// the version that the directory has: then the key has no other place (shard/1), and nobody is splitting the unit (shard/5).
+// And the block must be sampled while it is the entry's. Where READs are in order (fabric/12) that is so, because the line is
+// sampled first: at that moment the block was reachable, and the pin, which is older, keeps it from being reused. Where they
+// are not, the entry must have been seen in its slot in the epoch that the operation holds by its pin, or later: whoever
+// has unlinked it since has stamped it with that epoch or a later one, which this client does not publish past meanwhile.
 #pragma once
 
 #include <array>
@@ -13,17 +14,29 @@
 #include <optional>
 #include <vector>
 
+#include "base/bits.h"
 #include "index/shard/layout.h"
+#include "pool/layout.h"
 
 namespace farside::index::shard {
 
 struct Location {
+  using Version = Field<0, 8>;  // of the directory, and of the line
+  using Seen = Field<8, 56>;    // the epoch that the operation knew which saw it
+  static_assert(TilesWord<Version, Seen>() && kMostVersion <= Version::kMax);
+  static constexpr uint64_t When(uint32_t version, uint64_t seen) {
+    return Version::Set(Seen::Set(0, seen & Seen::kMax), version);
+  }
+
   uint64_t hash = 0;
-  Entry entry;           // without its flag
-  uint64_t slot = 0;     // offset of the entry
-  uint32_t version = 0;  // of the directory, and of the line
-  uint64_t seen = 0;     // the epoch that the operation knew which saw it
+  Entry entry;        // without its flag
+  uint64_t slot = 0;  // offset of the entry
+  uint64_t when = 0;
+
+  uint32_t version() const { return static_cast<uint32_t>(Version::Get(when)); }
+  uint64_t seen() const { return Seen::Get(when); }
 };
+static_assert(sizeof(Location) == 32);
 
 // Locations stand in sets of two, the latest first: the third key of a set displaces the one that was not used for longest.
 class LocationCache {
@@ -39,10 +52,12 @@ class LocationCache {
   const Location* Find(uint64_t hash, uint32_t version, uint64_t not_before) const {
     for (const Location& location : SetOf(hash)) {
       if (location.hash != hash || !location.entry.has_block()) continue;
-      return location.version == version && location.seen >= not_before ? &location : nullptr;
+      return location.version() == version && location.seen() >= not_before ? &location : nullptr;
     }
     return nullptr;
   }
+  // Asks for the memory that Find will look at.
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&SetOf(hash)); }
   void Remember(const Location& location) {
     if (location.entry.bytes() == 0) return;  // it takes a trip to learn how large it is
     Set& set = SetOf(location.hash);
@@ -52,7 +67,8 @@ class LocationCache {
 
  private:
   static constexpr size_t kWays = 2;
-  using Set = std::array<Location, kWays>;
+  struct alignas(pool::kLine) Set : std::array<Location, kWays> {};
+  static_assert(sizeof(Set) == pool::kLine, "one cache miss");
 
   const Set& SetOf(uint64_t hash) const { return sets_[hash & (sets_.size() - 1)]; }
   Set& SetOf(uint64_t hash) { return sets_[hash & (sets_.size() - 1)]; }

@@ -42,7 +42,9 @@ inline constexpr MutantName kPinsPastADrop{"shard/pins-past-a-drop"};
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
 inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
-// Locations are used however old they are (shard/9).
+// The block that the location cache names is read before the line that says whether it is the key's (shard/9).
+inline constexpr MutantName kCacheBlockFirst{"shard/cache-block-read-first"};
+// Locations are used however old they are, where READs have no order (shard/9).
 inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
 // ---- resizing
@@ -126,6 +128,7 @@ inline constexpr std::array kAllMutants = {
     kPinsPastADrop,
     kLevel2First,
     kCacheNotCompared,
+    kCacheBlockFirst,
     kCacheOfAnyEpoch,
     kDirectoryWrittenLate,
     kStateOfSameRead,

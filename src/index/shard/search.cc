@@ -92,7 +92,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 // One trip: the line of the slot where the key was, and the block that was its.
 Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                  std::string& value, uint64_t epoch) {
-  const uint64_t not_before = Mutant(kCacheOfAnyEpoch) ? 0 : epoch;
+  const bool of_any_epoch = op.client().orders_reads() || Mutant(kCacheOfAnyEpoch);
+  const uint64_t not_before = of_any_epoch ? 0 : epoch;
   const uint32_t version = part.directory().version;
   const Location* const known = locations_.Find(hash.hash(), version, not_before);
   if (known == nullptr) co_return false;
@@ -101,8 +102,13 @@ Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, s
   Line line;
   const FarAddr line_at(part.node(), location.slot / pool::kLine * pool::kLine);
   const FarAddr block_at(part.node(), location.entry.offset());
-  co_await op.InOrder(Read(line_at, std::as_writable_bytes(std::span(&line, 1))),
-                      ForBlock(Read(block_at, buffer.Resize(location.entry.bytes()))));
+  const auto read_line = Read(line_at, std::as_writable_bytes(std::span(&line, 1)));
+  const auto read_block = ForBlock(Read(block_at, buffer.Resize(location.entry.bytes())));
+  if (Mutant(kCacheBlockFirst)) {
+    co_await op.InOrder(read_block, read_line);
+  } else {
+    co_await op.InOrder(read_line, read_block);
+  }
   const Entry entry = line.entries[location.slot % pool::kLine / sizeof(Entry)].WithFlag(false);
   const bool counts = line.version() == version && entry == location.entry;
   if (!counts && !Mutant(kCacheNotCompared)) co_return false;
@@ -110,7 +116,7 @@ Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, s
   if (!view.ok()) co_return view.error();
   if (view->key != key) co_return false;  // of the same hash
   value.assign(view->value);
-  location.seen = epoch;
+  location.when = Location::When(version, epoch);
   locations_.Remember(location);
   co_return true;
 }
@@ -123,8 +129,11 @@ void Table::Remember(const Partition& part, const KeyHash& hash, const Slot& slo
   locations_.Remember({.hash = hash.hash(),
                        .entry = slot.entry.WithFlag(false),
                        .slot = slot.at.offset,
-                       .version = slot.version,
-                       .seen = epoch});
+                       .when = Location::When(slot.version, epoch)});
+}
+
+void Table::Anticipate(std::string_view key) {
+  if (locations_.enabled()) locations_.Prefetch(Hash64(AsBytes(key)));
 }
 
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,

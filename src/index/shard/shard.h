@@ -56,6 +56,7 @@ class Table final : public Index {
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<TableStats> Stats(fabric::Op& op) override;
   uint64_t growth() const override;
+  void Anticipate(std::string_view key) override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
 
