@@ -48,6 +48,12 @@ Error OutOfBounds(const Verb& verb, std::span<const uint64_t> region_bytes) {
 }  // namespace
 
 TripCost CostOf(std::span<const Verb> verbs) {
+  // Nearly always one round trip to one node.
+  const auto simple = [&verbs](const Verb& verb) { return verb.at.node == verbs[0].at.node && !verb.fenced; };
+  if (!verbs.empty() && verbs.size() <= kAnsweredVerbsPerRoundTrip &&
+      std::all_of(verbs.begin(), verbs.end(), simple)) {
+    return {.trips = 1, .depth = 1};
+  }
   TripCost cost;
   for (size_t i = 0; i < verbs.size(); ++i) {
     const NodeId node = verbs[i].at.node;

@@ -35,10 +35,30 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     const uint64_t number = hash.number(Place::kLevel1);
     BlockBuffer buffer;
     if (locations_.enabled()) {
-      const bool remembered = co_await SearchLocation(op, part, hash, key, value, pin->epoch(part.node()));
-      if (remembered) {
-        op.End(OpKind::kSearch, OpOutcome::kDone);
-        co_return true;
+      // One trip: the line of the slot where the key was, and the block that was its.
+      std::optional<Location> known = KnownLocation(op, part, hash, pin->epoch(part.node()));
+      if (known.has_value()) {
+        Line line;
+        const FarAddr line_at(part.node(), known->slot / pool::kLine * pool::kLine);
+        const FarAddr block_at(part.node(), known->entry.offset());
+        const auto read_line = Read(line_at, std::as_writable_bytes(std::span(&line, 1)));
+        const auto read_block = ForBlock(Read(block_at, buffer.Resize(known->entry.bytes())));
+        if (Mutant(kCacheBlockFirst)) {
+          co_await op.InOrder(read_block, read_line);
+        } else {
+          co_await op.InOrder(read_line, read_block);
+        }
+        if (IsStillThere(*known, line)) {
+          const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+          if (!view.ok()) co_return view.error();
+          if (view->key == key) {  // else it has the same hash
+            value.assign(view->value);
+            known->when = Location::When(known->version(), pin->epoch(part.node()));
+            locations_.Remember(*known);
+            op.End(OpKind::kSearch, OpOutcome::kDone);
+            co_return true;
+          }
+        }
       }
     }
     bucket.unit = UnitOf(shape(), number, part.directory().version);
@@ -89,36 +109,20 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   co_return found;
 }
 
-// One trip: the line of the slot where the key was, and the block that was its.
-Task<bool> Table::SearchLocation(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                 std::string& value, uint64_t epoch) {
+// shard/9
+std::optional<Location> Table::KnownLocation(Op& op, const Partition& part, const KeyHash& hash,
+                                             uint64_t epoch) const {
   const bool of_any_epoch = op.client().orders_reads() || Mutant(kCacheOfAnyEpoch);
-  const uint64_t not_before = of_any_epoch ? 0 : epoch;
-  const uint32_t version = part.directory().version;
-  const Location* const known = locations_.Find(hash.hash(), version, not_before);
-  if (known == nullptr) co_return false;
-  Location location = *known;
-  BlockBuffer buffer;
-  Line line;
-  const FarAddr line_at(part.node(), location.slot / pool::kLine * pool::kLine);
-  const FarAddr block_at(part.node(), location.entry.offset());
-  const auto read_line = Read(line_at, std::as_writable_bytes(std::span(&line, 1)));
-  const auto read_block = ForBlock(Read(block_at, buffer.Resize(location.entry.bytes())));
-  if (Mutant(kCacheBlockFirst)) {
-    co_await op.InOrder(read_block, read_line);
-  } else {
-    co_await op.InOrder(read_line, read_block);
-  }
+  const Location* const known =
+      locations_.Find(hash.hash(), part.directory().version, of_any_epoch ? 0 : epoch);
+  if (known == nullptr) return std::nullopt;
+  return *known;
+}
+
+bool Table::IsStillThere(const Location& location, const Line& line) {
+  if (Mutant(kCacheNotCompared)) return true;
   const Entry entry = line.entries[location.slot % pool::kLine / sizeof(Entry)].WithFlag(false);
-  const bool counts = line.version() == version && entry == location.entry;
-  if (!counts && !Mutant(kCacheNotCompared)) co_return false;
-  const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
-  if (!view.ok()) co_return view.error();
-  if (view->key != key) co_return false;  // of the same hash
-  value.assign(view->value);
-  location.when = Location::When(version, epoch);
-  locations_.Remember(location);
-  co_return true;
+  return line.version() == location.version() && entry == location.entry;
 }
 
 // Where a key is now. Nodes of level 3 come and go with splits, so what is in them is not remembered.

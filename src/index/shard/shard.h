@@ -98,8 +98,10 @@ class Table final : public Index {
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                             std::string& value, uint64_t epoch);
   // Where the location cache says it is. False: it is not there, or the cache does not say.
-  Task<bool> SearchLocation(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                            std::string& value, uint64_t epoch);
+  // Where the key was, if that may be relied on by a search that holds this epoch.
+  std::optional<Location> KnownLocation(fabric::Op& op, const Partition& part, const KeyHash& hash,
+                                        uint64_t epoch) const;
+  static bool IsStillThere(const Location& location, const Line& line);
   void Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
