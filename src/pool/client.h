@@ -121,6 +121,13 @@ class PoolClient {
   // As of the last look around, this one included.
   uint32_t live_clients(fabric::NodeId node) const { return nodes_[Index(node)]->live; }
 
+  // The epochs of all nodes, as known, added up: it changes when one of them does.
+  uint64_t KnownEpochs() const {
+    uint64_t sum = 0;
+    for (const auto& node : nodes_) sum += node->membership.known_epoch();
+    return sum;
+  }
+
   // Changes of all catalogs, as known. If it has not moved since an operation began, the table that it works on is still
   // there for a new pin (catalog/5).
   uint64_t known_catalog_changes() const {

@@ -12,8 +12,10 @@ using fabric::Op;
 
 namespace {
 
-// Twice as often as a client has to (pool/client.cc), so that it does not matter if one visit is in vain.
-constexpr int kVisitsPerLease = 16;
+// As often as a client has to (pool/client.cc): several visits may be in vain. More often while epochs move: somebody, perhaps
+// in another process, waits for those who do nothing here.
+constexpr int kVisitsPerLease = 8;
+constexpr int kVisitsWhileMoving = 32;
 constexpr auto kMoment = std::chrono::microseconds(200);
 // To move everyone takes a trip for each of them. Those who wait for that to help, of whom there may be many, rest so many
 // times as long as it took.
@@ -162,23 +164,32 @@ void PoolState::KnockAtLostNodes() {
   recoveries_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void PoolState::Keep() {
+bool PoolState::Keep() {
   LookForLostNodes();
   MoveEveryone(nullptr);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || own_ == nullptr) return;
+  if (!lock.owns_lock() || own_ == nullptr) return false;
+  uint64_t epochs = epochs_;
   // Nobody can be told if it fails, and the next visit tries again.
   [[maybe_unused]] const Status kept = own_->Administer<Done>(
-      [](Op& op, Session& session) { return session.pool().Maintain(op); }, [this] { return closing(); });
+      [&epochs](Op& op, Session& session) {
+        epochs = session.pool().KnownEpochs();
+        return session.pool().Maintain(op);
+      },
+      [this] { return closing(); });
+  return std::exchange(epochs_, epochs) != epochs;
 }
 
 void PoolState::RunKeeper() {
-  const Nanos pause =
-      std::max<Nanos>(options_.client.lease.lease / kVisitsPerLease, std::chrono::milliseconds(1));
+  bool moving = false;
   std::unique_lock lock(keeper_mutex_);
-  while (!keeper_wakes_.wait_for(lock, pause, [this] { return closing(); })) {
+  const auto pause = [&] {
+    const int visits = moving ? kVisitsWhileMoving : kVisitsPerLease;
+    return std::max<Nanos>(options_.client.lease.lease / visits, std::chrono::milliseconds(1));
+  };
+  while (!keeper_wakes_.wait_for(lock, pause(), [this] { return closing(); })) {
     lock.unlock();
-    Keep();
+    moving = Keep();
     lock.lock();
   }
 }

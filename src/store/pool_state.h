@@ -81,8 +81,9 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   // Somebody misses a node: the keeper looks whether it is back.
   void AskForRecovery() { recovery_wanted_.store(true, std::memory_order_relaxed); }
 
-  // What the keeper does each time: MoveEveryone, and a look at what the dead have left.
-  void Keep();
+  // What the keeper does each time: MoveEveryone, and a look at what the dead have left. True: epochs have moved since the
+  // last time.
+  bool Keep();
 
  private:
   enum class InUse : uint8_t { kAsked, kLeftAlone };
@@ -111,6 +112,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
   std::unique_ptr<SessionState> own_;  // null when the pool is closed
+  uint64_t epochs_ = 0;                // that it knew at the keeper's last visit, added up
 
   std::mutex slots_mutex_;
   std::vector<uint32_t> free_slots_;
