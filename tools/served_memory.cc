@@ -34,7 +34,8 @@ Result<std::unique_ptr<ServedMemory>> ServedMemory::Open(const MemoryPlan& plan,
   if (!home.ok()) return home.error();
   std::unique_ptr<ServedMemory> memory(new ServedMemory(*home));
   if (home->region.descriptor() < 0) {
-    log.Info("asks for transparent huge pages, since {}", note);
+    if (home->region.bytes().size() >= 2 * fabric::memory::kHugePageBytes)
+      log.Info("asks for transparent huge pages, since {}", note);
     memory->own_.emplace(std::move(home->region));
     memory->stripes_ = std::make_unique<StripeTable>();
     return memory;

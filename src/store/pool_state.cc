@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace farside::store {
@@ -114,9 +115,13 @@ void PoolState::Remove(SessionState& session) {
   std::erase(sessions_, &session);
 }
 
-void PoolState::Move(const SessionState* but, InUse in_use) {
-  const std::unique_lock lock(sessions_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // somebody else does the same, or comes or goes
+void PoolState::Move(const SessionState* but, InUse in_use, Turn turn) {
+  std::unique_lock lock(sessions_mutex_, std::defer_lock);
+  if (turn == Turn::kAwaited) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return;  // somebody else does the same, or comes or goes
+  }
   // All at once: to wait for one after the other at a node that hangs would take longer than a lease.
   for (SessionState* session : sessions_) {
     if (session == but) continue;
@@ -131,14 +136,21 @@ void PoolState::Move(const SessionState* but, InUse in_use) {
   }
 }
 
-void PoolState::WaitForOthers(const SessionState* but) {
+void PoolState::MoveAndRest(const SessionState* but, InUse in_use) {
   using Time = std::chrono::steady_clock;
-  std::this_thread::sleep_for(kMoment);
   const Time::time_point begin = Time::now();
   if (begin.time_since_epoch() < rest_until_.load(std::memory_order_relaxed)) return;
-  MoveEveryone(but);
+  Move(but, in_use, Turn::kIfFree);
   const Time::time_point end = Time::now();
-  rest_until_.store(end.time_since_epoch() + kRest * (end - begin), std::memory_order_relaxed);
+  // Not for longer than the keeper rests: somebody may depend on it.
+  const Nanos most = options_.client.lease.lease / kVisitsPerLease;
+  const Nanos rest = std::min<Nanos>(kRest * (end - begin), most);
+  rest_until_.store(end.time_since_epoch() + rest, std::memory_order_relaxed);
+}
+
+void PoolState::WaitForOthers(const SessionState* but) {
+  std::this_thread::sleep_for(kMoment);
+  MoveAndRest(but, InUse::kAsked);
 }
 
 // ---- the keeper --------------------------------------------------------------------------------------
@@ -149,10 +161,15 @@ void PoolState::LookForLostNodes() {
   if (!recovery_wanted_.exchange(false, std::memory_order_relaxed)) return;
   if (scout_.joinable()) scout_.join();
   scouting_.store(true, std::memory_order_relaxed);
-  scout_ = std::thread([this] {
-    KnockAtLostNodes();
-    scouting_.store(false, std::memory_order_release);
-  });
+  try {
+    scout_ = std::thread([this] {
+      KnockAtLostNodes();
+      scouting_.store(false, std::memory_order_release);
+    });
+  } catch (const std::system_error&) {  // there may be no more threads; the next visit tries again
+    scouting_.store(false, std::memory_order_relaxed);
+    AskForRecovery();
+  }
 }
 
 void PoolState::KnockAtLostNodes() {
@@ -166,7 +183,8 @@ void PoolState::KnockAtLostNodes() {
 
 bool PoolState::Keep() {
   LookForLostNodes();
-  MoveEveryone(nullptr);
+  // Those in use are asked for signs of life here and nowhere else for certain, so it waits for its turn.
+  Move(nullptr, InUse::kAsked, Turn::kAwaited);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return false;
   uint64_t epochs = epochs_;

@@ -69,9 +69,11 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Add(SessionState& session);
   void Remove(SessionState& session);
   // A sign of life from each session but this one that nobody uses; those who are in use are asked for one.
-  void MoveEveryone(const SessionState* but) { Move(but, InUse::kAsked); }
+  void MoveEveryone(const SessionState* but) { Move(but, InUse::kAsked, Turn::kIfFree); }
   // The same, but those in use are left alone: they move on by themselves.
-  void MoveIdle(const SessionState* but) { Move(but, InUse::kLeftAlone); }
+  void MoveIdle(const SessionState* but) { Move(but, InUse::kLeftAlone, Turn::kIfFree); }
+  // Now and then, for who has done so in vain: a fraction of the time is spent with it.
+  void MoveIdleNowAndThen(const SessionState* but) { MoveAndRest(but, InUse::kLeftAlone); }
   // The same, after a moment.
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);
@@ -87,7 +89,10 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
  private:
   enum class InUse : uint8_t { kAsked, kLeftAlone };
-  void Move(const SessionState* but, InUse in_use);
+  enum class Turn : uint8_t { kIfFree, kAwaited };
+  void Move(const SessionState* but, InUse in_use, Turn turn);
+  void MoveAndRest(const SessionState* but, InUse in_use);
+
   PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options);
 
   Status Start();
@@ -108,7 +113,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
   std::vector<SessionState*> kept_;      // those that MoveEveryone is at
   bool own_is_open_ = false;
-  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, WaitForOthers moves nobody
+  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, MoveAndRest moves nobody
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
   std::unique_ptr<SessionState> own_;  // null when the pool is closed

@@ -19,6 +19,8 @@ namespace {
 constexpr int kRoundsToMakeRoom = 6;
 // While a task of the session waits, others are moved on whenever it was polled this often.
 constexpr int kPollsUntilOthersMove = 256;
+// An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one more.
+constexpr int kMostIdleMoves = 4;
 
 constexpr Nanos kTick = std::chrono::milliseconds(1);
 
@@ -196,8 +198,16 @@ Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const Tab
 
 Task<Done> SessionState::KeepUp(Registration& registration) {
   wanted_.store(false, std::memory_order_relaxed);
-  // Those of this process that do nothing would be waited for until the keeper comes by; tables grow meanwhile.
-  if (registration.pool().WaitsForGrace()) pool_.MoveIdle(this);
+  // Those of this process that do nothing would be waited for until the keeper comes by, while tables overflow. A few
+  // rounds are enough, if it is them; if it is others, rounds are in vain.
+  if (!registration.pool().WaitsForGrace()) {
+    idle_moves_ = 0;
+  } else if (idle_moves_ < kMostIdleMoves) {
+    ++idle_moves_;
+    pool_.MoveIdle(this);
+  } else {
+    pool_.MoveIdleNowAndThen(this);
+  }
   Op op(registration.client(), OpKind::kMaintenance);
   pool::PoolClient& pool = registration.pool();
   co_await pool.KeepUp(op);

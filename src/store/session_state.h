@@ -188,6 +188,7 @@ class SessionState {
   std::vector<Task<Done>> workers_;
   Traffic before_;  // of registrations that are gone
   uint64_t polls_ = 0;
+  int idle_moves_ = 0;       // of those who are idle, since it last waited for nobody
   size_t most_workers_ = 1;  // the same for all clients of a fabric, so set once
 };
 

@@ -36,6 +36,7 @@ class Connection final : public fabric::Client {
     if (actor_.timer_ == &timer) actor_.timer_ = nullptr;
   }
   bool Poll() override { return actor_.Poll(); }
+  bool orders_reads() const override { return false; }  // scenarios may have none
 
  private:
   static constexpr Nanos kTripTime{2000};

@@ -160,8 +160,11 @@ bool TcpClient::Poll() {
   polling_ = true;
   FlushAll();
   bool progress = ReceiveAll();
-  if (!timers_.empty()) progress |= ResumeDueTimers();
-  if (++polls_since_look_ >= kPollsPerLook) {
+  // Time that passes is no answer: who is silent is looked for although timers were due.
+  const bool time_passed = !timers_.empty() && ResumeDueTimers();
+  const bool only_time = time_passed && !progress;
+  progress |= time_passed;
+  if (only_time || ++polls_since_look_ >= kPollsPerLook) {
     polls_since_look_ = 0;
     CheckSilence();
   }

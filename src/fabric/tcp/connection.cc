@@ -412,10 +412,11 @@ bool Connection::Flush() {
 
 bool Connection::Claim(size_t growth) {
   if (growth <= ByteQueue::kKept) return true;
-  if (server_.buffered.fetch_add(growth) + growth > server_.options.max_buffered) {
-    server_.buffered.fetch_sub(growth);
-    return false;
-  }
+  // Added only if it fits: others who claim little at the same time must not be refused because of this one.
+  auto held = server_.buffered.load();
+  do {
+    if (growth > server_.options.max_buffered || held > server_.options.max_buffered - growth) return false;
+  } while (!server_.buffered.compare_exchange_weak(held, held + growth));
   claimed_ += growth;
   return true;
 }
