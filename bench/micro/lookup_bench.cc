@@ -127,6 +127,8 @@ class Engine {
     Op op(*client_, OpKind::kMaintenance);
     session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "lookup", name_, options_));
+    // So that it knows of this change of the catalog before an operation has to wait for something (shard/10).
+    co_await session_->pool().Sync(op, /*raise=*/false);
     co_return Done{};
   }
 
