@@ -132,8 +132,8 @@ class Membership {
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
-  // Of the slots from `first` on: who is known by the node to be gone, and has not left in good order. Asked for at first sight, and then of those who are
-  // silent. Empty if nobody was asked for, or the fabric cannot tell.
+  // Of the slots from `first` on: who is known by the node to be gone, and has not left in good order. Asked for at first
+  // sight, and then of those who are silent. Empty if nobody was asked for, or the fabric cannot tell.
   Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
   bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
   // False: some node is out of reach, and might still hear of it.

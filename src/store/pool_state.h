@@ -72,9 +72,9 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void MoveEveryone(const SessionState* but) { Move(but, InUse::kAsked, Turn::kIfFree); }
   // The same, but those in use are left alone: they move on by themselves.
   void MoveIdle(const SessionState* but) { Move(but, InUse::kLeftAlone, Turn::kIfFree); }
-  // Now and then, for who has done so in vain: a fraction of the time is spent with it.
+  // The same, but not all the time: for who has done so in vain.
   void MoveIdleNowAndThen(const SessionState* but) { MoveAndRest(but, InUse::kLeftAlone); }
-  // The same, after a moment.
+  // For who waits until all have moved: lets a moment pass, and moves everyone, but not all the time.
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);
 
@@ -111,7 +111,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex sessions_mutex_;
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
-  std::vector<SessionState*> kept_;      // those that MoveEveryone is at
+  std::vector<SessionState*> kept_;      // those that Move is at
   bool own_is_open_ = false;
   std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, MoveAndRest moves nobody
 

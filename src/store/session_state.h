@@ -83,11 +83,11 @@ class SessionState {
   bool BeginKeeping();
   bool ContinueKeeping();
   void AskForSign() { wanted_.store(true, std::memory_order_relaxed); }
+  // Tasks at once that an operation on many keys is worth.
+  size_t most_workers() const { return most_workers_; }
 
   // ---- for tests, between calls
   Registration& registration() { return *current_; }
-  // Tasks at once of an operation on many keys. By any thread.
-  size_t most_workers() const { return most_workers_; }
 
  private:
   enum class Holder : uint8_t { kFree, kOwner, kKeeper, kClosed };
