@@ -15,6 +15,7 @@
 
 #include "fabric/address.h"
 #include "fabric/op.h"
+#include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
 #include "farside/task.h"
@@ -54,6 +55,18 @@ class Index {
   // Goes on with a walk through all records, in no order: appends some of them to `page`. False: there are no more, and
   // nothing was appended. A key that is present from the first call to the last is returned at least once.
   virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
+
+  // ---- order, for engines that are `ordered()`; the others refuse with kInvalidArgument
+  //
+  // What a scan promises while others write: keys ascend, none comes twice, and for every key of the range up to the
+  // last one returned (up to the range's end, if it says that there are no more), what the scan says, a value or
+  // absence, was true at some moment between its call and its return. Different keys may be of different moments.
+
+  // Appends the records of the range in ascending order, `limit` (at least 1) at most. False: there are no more beyond them.
+  virtual Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
+  // The record with the greatest key of the range. False: the range is empty.
+  virtual Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record);
+
   // Looks through the whole table. Exact only while nobody changes it.
   virtual Task<TableStats> Stats(fabric::Op& op) = 0;
   // An operation on the key comes soon: memory of this client that it will look at may be asked for.
@@ -77,6 +90,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
+  // Whether its tables keep their keys in order: Index::Scan and Last work.
+  virtual bool ordered() const { return false; }
   // Whether it only measures the fabric: nothing that is put in can be relied on to be there.
   virtual bool measures_only() const { return false; }
   virtual uint32_t layout_version() const = 0;

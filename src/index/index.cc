@@ -1,0 +1,22 @@
+#include "index/index.h"
+
+namespace farside::index {
+namespace {
+
+Error NotOrdered() {
+  return Error(ErrorCode::kInvalidArgument,
+               "this table keeps its keys in no order; use one of an ordered engine for scans of a range");
+}
+
+}  // namespace
+
+Task<bool> Index::Scan(fabric::Op& /*op*/, const KeyRange& /*range*/, size_t /*limit*/,
+                       std::vector<Record>& /*page*/) {
+  co_return NotOrdered();
+}
+
+Task<bool> Index::Last(fabric::Op& /*op*/, const KeyRange& /*range*/, Record& /*record*/) {
+  co_return NotOrdered();
+}
+
+}  // namespace farside::index
