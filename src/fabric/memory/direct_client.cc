@@ -10,6 +10,10 @@
 namespace farside::fabric::memory {
 namespace {
 
+// In a trip of many verbs, cache lines are asked for this many verbs ahead: so many that they have come when it is their
+// turn, and so few that the processor can have all of them on their way.
+constexpr size_t kVerbsAhead = 8;
+
 bool OnlyReads(std::span<const Verb> verbs) {
   return std::all_of(verbs.begin(), verbs.end(),
                      [](const Verb& verb) { return verb.kind == VerbKind::kRead; });
@@ -29,13 +33,15 @@ bool DirectClient::Start(Trip& trip) {
     trip.Fail(*broken_);
     return true;
   }
-  const bool later = concurrency() > 1;
   for (const Verb& verb : trip.verbs) {
     if (!IsInBounds(verb, region_bytes_)) [[unlikely]] {
       trip.Fail(*CheckBounds(trip.verbs, region_bytes_));
       return true;
     }
-    if (later && !IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);
+  }
+  const bool later = concurrency() > 1;
+  if (later || trip.verbs.size() > kVerbsAhead) {
+    for (const Verb& verb : trip.verbs.first(std::min(trip.verbs.size(), kVerbsAhead))) Prefetch(verb);
   }
   if (!later) {
     Execute(trip);
@@ -90,7 +96,9 @@ void DirectClient::Execute(Trip& trip) {
 }
 
 std::optional<Error> DirectClient::ExecuteReads(std::span<Verb> verbs) {
-  for (Verb& verb : verbs) {
+  for (size_t i = 0; i < verbs.size(); ++i) {
+    Verb& verb = verbs[i];
+    if (i + kVerbsAhead < verbs.size()) Prefetch(verbs[i + kVerbsAhead]);
     const Reach& reach = ReachOf(verb);
     if (reach.gate->closed()) [[unlikely]]
       return Closed(verb.at.node);

@@ -84,6 +84,9 @@ class DirectClient : public Client {
   Error LostAt(const Verb& verb, std::span<const Verb> verbs);
   bool ResumeDueTimers();
 
+  void Prefetch(const Verb& verb) const {
+    if (!IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);
+  }
   const Reach& ReachOf(const Verb& verb) const { return reach_[Index(verb.at.node)]; }
 
   const std::span<const uint64_t> region_bytes_;

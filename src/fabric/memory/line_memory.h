@@ -172,6 +172,7 @@ class LineMemory final : public NodeMemory {
 
   bool ReadWindow(uint64_t offset, std::span<std::byte> into) const;
   bool TryReadWindow(const Window& window, uint64_t offset, std::span<std::byte> into) const;
+  bool ReadWindowAgain(const Window& window, uint64_t offset, std::span<std::byte> into) const;
   bool ReadWindowHeld(const Window& window, uint64_t offset, std::span<std::byte> into) const;
   bool WriteInLine(uint64_t offset, std::span<const std::byte> from);
   void Stage(uint64_t offset, std::span<const std::byte> from);

@@ -126,7 +126,7 @@ void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
 
 void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight) {
   const Part& part = parts_[node];
-  std::byte* to = links_[node].QueueFrame(sizeof(wire::FrameHeader) + part.body_bytes, flight);
+  std::byte* to = links_[node].QueueFrame(sizeof(wire::FrameHeader) + part.body_bytes, part.verbs, flight);
   wire::FrameHeader header;
   header.body_bytes = static_cast<uint32_t>(part.body_bytes);
   header.verbs = part.verbs;

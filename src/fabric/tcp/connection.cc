@@ -156,11 +156,18 @@ void Connection::Refuse(ErrorCode code, const std::string& message) {
 bool Connection::Serve(wire::Frame& scratch) {
   bool may_receive = true;
   for (int round = 0; round < kRounds; ++round) {
-    for (size_t executed = 0; out_.size() <= kMostUnsent; ++executed) {
-      // In pieces: the client takes the first answers while the next ones are made.
-      if (executed != 0 && executed % kFramesPerSend == 0) Flush();
-      if (executed % kFramesAhead == 0) PrefetchAhead();
+    size_t unsent = 0;  // verbs
+    size_t ahead = 0;
+    while (out_.size() <= kMostUnsent) {
+      if (ahead == 0) ahead = PrefetchAhead();
       if (!ExecuteNext(scratch)) break;
+      ahead -= std::min<size_t>(ahead, scratch.count);
+      unsent += scratch.count;
+      // In pieces: the client takes the first answers while the next ones are made.
+      if (unsent >= kVerbsPerSend) {
+        Flush();
+        unsent = 0;
+      }
     }
     const bool stalled = out_.size() > kMostUnsent;
     if (!out_.empty()) Flush();
@@ -197,18 +204,23 @@ bool Connection::Receive(bool& more) {
 
 // What the next frames touch is asked for before the first of them is executed, so that they do not wait for memory one
 // after the other.
-void Connection::PrefetchAhead() {
+size_t Connection::PrefetchAhead() {
   std::span<const std::byte> bytes = in_.bytes();
-  for (size_t frame = 0; frame < kFramesAhead && bytes.size() > sizeof(wire::FrameHeader); ++frame) {
+  size_t verbs = 0;
+  while (verbs < kVerbsAhead && bytes.size() > sizeof(wire::FrameHeader)) {
     const auto header = wire::Load<wire::FrameHeader>(bytes.data());
     bytes = bytes.subspan(sizeof(header));
-    if (header.body_bytes > bytes.size() || (frame == 0 && header.body_bytes == bytes.size())) return;
+    if (header.body_bytes > bytes.size()) break;
+    const bool alone = verbs == 0 && header.verbs <= 1 && header.body_bytes == bytes.size();
+    verbs += header.verbs;
+    if (alone) break;
     wire::GuessWhatIsTouched(bytes.first(header.body_bytes), server_.node.region_bytes(),
                              [this](uint64_t offset, uint64_t size, bool mutates) {
                                server_.node.memory().Prefetch(offset, size, mutates);
                              });
     bytes = bytes.subspan(header.body_bytes);
   }
+  return verbs;
 }
 
 bool Connection::ExecuteNext(wire::Frame& scratch) {

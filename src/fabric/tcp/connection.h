@@ -82,8 +82,8 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   static constexpr size_t kReceiveRoom = size_t{64} << 10;
   static constexpr size_t kMostUnsent = size_t{256} << 10;
   static constexpr int kRounds = 16;  // until others have their turn
-  static constexpr size_t kFramesPerSend = 16;
-  static constexpr size_t kFramesAhead = 16;
+  static constexpr size_t kVerbsPerSend = 16;
+  static constexpr size_t kVerbsAhead = 16;
 
   void Secure();
   void Greet();
@@ -94,7 +94,8 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   // The two next return false if they cannot go on now.
   bool Receive(bool& more);
   bool ExecuteNext(wire::Frame& scratch);
-  void PrefetchAhead();
+  // Returns how many verbs it has looked at.
+  size_t PrefetchAhead();
   void Linger();
 
   bool IsForbidden(const Verb& verb) const;

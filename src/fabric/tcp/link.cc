@@ -5,7 +5,7 @@ namespace farside::fabric::tcp {
 using Outcome = Transport::Outcome;
 
 void Link::Flush() {
-  unsent_frames_ = 0;
+  unsent_verbs_ = 0;
   while (!out_.empty() && open() && !send_failed_) {
     const Transport::Moved moved = transport_.Send(out_.bytes());
     if (moved.outcome == Outcome::kMoved) {

@@ -40,17 +40,17 @@ class Link {
   void ConsumeIn(size_t bytes) { in_.Consume(bytes); }
 
   // Room for a frame, to be filled at once.
-  std::byte* QueueFrame(size_t bytes, uint32_t flight) {
+  std::byte* QueueFrame(size_t bytes, size_t verbs, uint32_t flight) {
     if (waiting_.empty()) silent_since_.reset();
     std::byte* const at = out_.Reserve(bytes);
     out_.Commit(bytes);
     queued_ += bytes;
     waiting_.Push({flight, queued_});
-    ++unsent_frames_;
+    unsent_verbs_ += verbs;
     return at;
   }
   // Enough that the node may begin with them while more are made.
-  bool IsWorthSending() const { return unsent_frames_ >= kFramesPerSend; }
+  bool IsWorthSending() const { return unsent_verbs_ >= kVerbsPerSend; }
   bool has_unsent() const { return !out_.empty(); }
   // Whether all of a frame has left, so that the node may have executed it.
   bool HasLeft(const Waiting& frame) const { return frame.end <= queued_ - out_.size(); }
@@ -68,7 +68,7 @@ class Link {
   void Close();
 
  private:
-  static constexpr size_t kFramesPerSend = 16;
+  static constexpr size_t kVerbsPerSend = 16;
   static constexpr size_t kReceiveRoom = size_t{64} << 10;
   // As much as is taken in at once; the rest waits in the kernel while answers are given out.
   static constexpr size_t kReceiveMost = size_t{1} << 20;
@@ -78,7 +78,7 @@ class Link {
   ByteQueue out_;
   ByteQueue in_;
   uint64_t queued_ = 0;
-  size_t unsent_frames_ = 0;  // since the last attempt to send
+  size_t unsent_verbs_ = 0;  // since the last attempt to send
   bool send_failed_ = false;
   Ring<Waiting> waiting_;
   std::optional<Nanos> silent_since_;
