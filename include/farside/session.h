@@ -123,7 +123,7 @@ class Session {
   // kInvalidArgument if the value has another size.
   Result<uint64_t> Increment(const Table& table, std::string_view key, uint64_t delta = 1);
 
-  // ---- many keys: their trips overlap, some dozen at a time
+  // ---- many keys: their trips overlap, some dozen at a time, and keys that are searched share them if the engine can do that
   //
   // Each item has its own outcome; the return value is OK, or the error of the first item that has one. Items take effect
   // in any order, so a key should not be there twice. Keys and values are views: they must stay until the call returns.

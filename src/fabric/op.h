@@ -66,6 +66,13 @@ class Op {
     outcome_ = outcome;
   }
 
+  // The same of several operations that share their trips.
+  void EndTogether(OpKind kind, uint64_t done, uint64_t refused) {
+    End(kind, OpOutcome::kDone);
+    tally_.operations = done;
+    client_.counters().at(kind, OpOutcome::kRefused).operations += refused;
+  }
+
   // ---- for awaiters
   bool Start(Trip& trip) {
     if (trip.verbs.size() == 1) {
@@ -282,6 +289,24 @@ using Batch = BasicBatch<std::vector<Verb>>;
 // For what happens again and again: its verbs live in the frame of who awaits it, so it allocates nothing.
 template <size_t kMost>
 using SmallBatch = BasicBatch<VerbArray<kMost>>;
+
+// A trip of READs that stand side by side already, and stay there until it has ended.
+class [[nodiscard]] ReadsTrip : private TripAwaiterBase {
+ public:
+  ReadsTrip(Op& op, Order order, std::span<Verb> reads) : TripAwaiterBase(op, order), reads_(reads) {
+    assert(reads.size() <= kMaxVerbsPerTrip);
+  }
+
+  bool await_ready() { return reads_.empty() || Post(reads_); }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> waiter) {
+    return Suspend(waiter, true);
+  }
+  void await_resume() {}
+
+ private:
+  const std::span<Verb> reads_;
+};
 
 class [[nodiscard]] PauseAwaiter {
  public:

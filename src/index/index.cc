@@ -10,6 +10,8 @@ Error NotOrdered() {
 
 }  // namespace
 
+Task<Done> Index::SearchTogether(fabric::Op& /*op*/, std::span<Search> /*searches*/) { co_return Done{}; }
+
 Task<bool> Index::Scan(fabric::Op& /*op*/, const KeyRange& /*range*/, size_t /*limit*/,
                        std::vector<Record>& /*page*/) {
   co_return NotOrdered();

@@ -28,6 +28,20 @@ namespace farside::index {
 // key absent.
 enum class PutOutcome : uint8_t { kInserted, kReplaced, kNotTold };
 
+// One of several keys that are searched together.
+struct Search {
+  enum class Verdict : uint8_t {
+    kOpen,   // not decided: it takes a Get of its own
+    kFound,  // with the value
+    kAbsent,
+  };
+  std::string_view key;
+  std::string* value = nullptr;
+  Verdict verdict = Verdict::kOpen;
+};
+// As many READs as devices answer in one round trip.
+inline constexpr size_t kMostTogether = fabric::kAnsweredVerbsPerRoundTrip;
+
 using farside::Cursor;
 using farside::Record;
 using farside::TableStats;
@@ -38,6 +52,11 @@ class Index {
 
   // True and `value` if the key is present.
   virtual Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) = 0;
+  // Whether SearchTogether does anything.
+  virtual bool searches_together() const { return false; }
+  // Searches some keys, kMostTogether at most, by trips that they share: what a trip costs beside its bytes is paid once for
+  // all of them. Each is decided for itself, as Get would have; what is not simple is left open.
+  virtual Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches);
   // Upsert.
   virtual Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) = 0;
   // Only if absent. False: it was there and is unchanged.

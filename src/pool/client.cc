@@ -75,11 +75,11 @@ Task<Done> PoolClient::Beat(Op& op, size_t nodes) {
   co_return Done{};
 }
 
-PoolClient::Pin PoolClient::Begin() {
+PoolClient::Pin PoolClient::Begin(uint64_t operations) {
   Generation& current = generations_.back();
   ++current.in_flight;
   ++in_flight_;
-  ++since_round_;
+  since_round_ += operations;
   return Pin(*this, current);
 }
 

@@ -76,7 +76,8 @@ class PoolClient {
   Task<Done> Leave(fabric::Op& op);
 
   // Begins an operation.
-  Pin Begin();
+  // One pin may serve several operations.
+  Pin Begin(uint64_t operations = 1);
   uint64_t operations_in_flight() const { return in_flight_; }
 
   // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.

@@ -1,11 +1,17 @@
 // MultiGet, MultiPut, MultiDelete: a few workers take the items one after the other, so that as many trips as there are
 // workers overlap. A worker is a coroutine whose frame is used for many items, and frames are recycled: nothing is
 // allocated for an item.
+//
+// MultiGet takes several items at a time and searches them by trips that they share, if the engine can do that
+// (Index::SearchTogether). What that leaves open is done one by one.
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "farside/session.h"
+#include "index/index.h"
 #include "store/requests.h"
 #include "store/session_state.h"
 
@@ -30,27 +36,45 @@ const Error* ErrorOf(const GetItem& item) { return item.found.ok() ? nullptr : &
 const Error* ErrorOf(const PutItem& item) { return item.status.ok() ? nullptr : &item.status.error(); }
 const Error* ErrorOf(const DeleteItem& item) { return item.deleted.ok() ? nullptr : &item.deleted.error(); }
 
+// The items of a call, all of them or those of `some`.
 template <class Item>
 struct Batch {
   SessionState& session;
   const TableState& table;
   std::span<Item> items;
+  std::span<const size_t> some = {};
   size_t next = 0;  // the first that no worker has taken
+
+  size_t size() const { return some.empty() ? items.size() : some.size(); }
+  Item& at(size_t i) { return items[some.empty() ? i : some[i]]; }
 };
+
+// ---- one by one ----------------------------------------------------------------------------------------
 
 // How many items before its turn comes an item is announced to the index.
 constexpr size_t kAhead = 8;
 
 template <class Item>
 Task<Done> Work(Batch<Item>& batch) {
-  while (batch.next < batch.items.size()) {
-    Item& item = batch.items[batch.next++];
-    if (batch.next + kAhead < batch.items.size())
-      batch.session.Anticipate(batch.table, batch.items[batch.next + kAhead].key);
+  while (batch.next < batch.size()) {
+    Item& item = batch.at(batch.next++);
+    if (batch.next + kAhead < batch.size())
+      batch.session.Anticipate(batch.table, batch.at(batch.next + kAhead).key);
     const auto request = RequestOf(item);
     SetOutcome(item, co_await batch.session.PerformTask(batch.table, request).Outcome());
   }
   co_return Done{};
+}
+
+// Runs as many tasks as `make_task` makes, at once.
+template <class MakeTask>
+Status RunWorkers(Session& session, SessionState& state, size_t count, MakeTask make_task) {
+  std::vector<Task<Done>>& workers = state.workers();
+  workers.clear();
+  for (size_t i = 0; i < count; ++i) workers.push_back(make_task());
+  const Status ran = session.RunAll(std::span(workers));
+  workers.clear();
+  return ran;
 }
 
 template <class Item>
@@ -62,27 +86,65 @@ Status FirstError(std::span<const Item> items) {
 }
 
 template <class Item>
-Status Perform(Session& session, SessionState& state, const Table& table, std::span<Item> items) {
-  Batch<Item> batch{.session = state, .table = table.state(), .items = items};
-  std::vector<Task<Done>>& workers = state.workers();
-  workers.clear();
-  for (size_t i = 0; i < std::min(items.size(), state.most_workers()); ++i) workers.push_back(Work(batch));
-  const Status ran = session.RunAll(std::span(workers));
-  workers.clear();
+Status Perform(Session& session, SessionState& state, Batch<Item> batch) {
+  const size_t count = std::min(batch.size(), state.most_workers());
+  const Status ran = RunWorkers(session, state, count, [&batch] { return Work(batch); });
   if (!ran.ok()) return ran;
-  return FirstError(std::span<const Item>(items));
+  return FirstError(std::span<const Item>(batch.items));
+}
+
+// ---- together ------------------------------------------------------------------------------------------
+
+// What is left open is added to `open`.
+Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
+  std::array<index::Search, index::kMostTogether> searches;
+  while (batch.next < batch.size()) {
+    const size_t first = batch.next;
+    const size_t count = std::min(searches.size(), batch.size() - first);
+    batch.next += count;
+    for (size_t i = 0; i < count; ++i) {
+      GetItem& item = batch.at(first + i);
+      searches[i].key = item.key;
+      searches[i].value = &item.value;
+      searches[i].verdict = index::Search::Verdict::kOpen;
+    }
+    const std::span<index::Search> asked = std::span(searches).first(count);
+    // An error is met again by those that it leaves open.
+    static_cast<void>(co_await batch.session.SearchTogether(batch.table, asked).Outcome());
+    for (size_t i = 0; i < count; ++i) {
+      GetItem& item = batch.at(first + i);
+      if (asked[i].verdict == index::Search::Verdict::kOpen || item.key.size() > kMaxKeyBytes) {
+        open.push_back(first + i);
+      } else {
+        item.found = asked[i].verdict == index::Search::Verdict::kFound;
+      }
+    }
+  }
+  co_return Done{};
 }
 
 }  // namespace
 
 Status Session::MultiGet(const Table& table, std::span<GetItem> items) {
-  return Perform(*this, *state_, table, items);
+  Batch<GetItem> batch{.session = *state_, .table = table.state(), .items = items};
+  if (items.size() < 2 || !state_->SearchesTogether(table.state())) return Perform(*this, *state_, batch);
+  std::vector<size_t>& open = state_->open_items();
+  open.clear();
+  const size_t at_once = std::max<size_t>(state_->most_workers() / index::kMostTogether, 1);
+  const size_t groups = (items.size() + index::kMostTogether - 1) / index::kMostTogether;
+  const Status ran = RunWorkers(*this, *state_, std::min(groups, at_once),
+                                [&batch, &open] { return SearchSome(batch, open); });
+  if (!ran.ok()) return ran;
+  if (open.empty()) return OkStatus();
+  return Perform(*this, *state_,
+                 Batch<GetItem>{.session = *state_, .table = table.state(), .items = items, .some = open});
 }
 Status Session::MultiPut(const Table& table, std::span<PutItem> items) {
-  return Perform(*this, *state_, table, items);
+  return Perform(*this, *state_, Batch<PutItem>{.session = *state_, .table = table.state(), .items = items});
 }
 Status Session::MultiDelete(const Table& table, std::span<DeleteItem> items) {
-  return Perform(*this, *state_, table, items);
+  return Perform(*this, *state_,
+                 Batch<DeleteItem>{.session = *state_, .table = table.state(), .items = items});
 }
 
 }  // namespace farside

@@ -266,6 +266,14 @@ void SessionState::DropRetired() {
 
 void SessionState::WaitForOthers() { pool_.WaitForOthers(this); }
 
+Task<Done> SessionState::SearchTogether(const TableState& table, std::span<index::Search> searches) {
+  OpenedTable* const opened = running_ ? Ready(table) : nullptr;
+  if (opened == nullptr) co_return Done{};
+  Op op(current_->client(), OpKind::kSearch);
+  co_await opened->index().SearchTogether(op, searches);
+  co_return Done{};
+}
+
 // ---- running tasks -----------------------------------------------------------------------------------
 
 Status SessionState::BeginRunning(size_t tasks) {

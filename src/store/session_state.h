@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "farside/result.h"
 #include "farside/session.h"
 #include "farside/task.h"
+#include "index/index.h"
 #include "pool/block.h"
 #include "store/registration.h"
 #include "store/table_state.h"
@@ -54,6 +56,14 @@ class SessionState {
   // The same, for a task that runs in this session (BeginRunning).
   template <class Request>
   Task<typename Request::Answer> PerformTask(const TableState& table, Request request);
+  // Whether SearchTogether is worth while.
+  bool SearchesTogether(const TableState& table) {
+    OpenedTable* const opened = current_->Find(table);
+    return opened != nullptr && opened->index().searches_together();
+  }
+  // Searches some keys by trips that they share (Index::SearchTogether), for a task that runs in this session. What it leaves
+  // open is to be performed one by one, which also does whatever is in the way.
+  Task<Done> SearchTogether(const TableState& table, std::span<index::Search> searches);
   // An operation on the key comes soon. By a task of the session.
   void Anticipate(const TableState& table, std::string_view key) {
     OpenedTable* const opened = current_->Find(table);
@@ -73,8 +83,9 @@ class SessionState {
   Status Close();
   Traffic traffic();
 
-  // Memory for the tasks of batches.
+  // Memory for the tasks of batches, and for the items that are left open.
   std::vector<Task<Done>>& workers() { return workers_; }
+  std::vector<size_t>& open_items() { return open_items_; }
 
   // ---- anybody's calls
 
@@ -186,6 +197,7 @@ class SessionState {
   std::optional<Beside> beside_;
   std::optional<Visit> visit_;
   std::vector<Task<Done>> workers_;
+  std::vector<size_t> open_items_;
   Traffic before_;  // of registrations that are gone
   uint64_t polls_ = 0;
   int idle_moves_ = 0;       // of those who are idle, since it last waited for nobody

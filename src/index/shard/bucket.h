@@ -1,8 +1,10 @@
 // Buckets as they were read: plain bytes and what can be told from them, no far memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
@@ -53,15 +55,43 @@ struct Overflow {
   }
 };
 
+// Whether some entry of a line may carry the tag: two entries at a time, of which only the upper halves are compared.
+inline bool MayHaveTag(const Entry* line, uint64_t tag_bits) {
+  using Four [[gnu::vector_size(2 * sizeof(Entry))]] = uint32_t;
+  using Two [[gnu::vector_size(2 * sizeof(Entry))]] = uint64_t;
+  static_assert((Entry::Tag::kMask & 0xffffffff) == 0, "the tag is in the upper half");
+  const auto upper = static_cast<uint32_t>(Entry::Tag::kMask >> 32);
+  const auto tag = static_cast<uint32_t>(tag_bits >> 32);
+  // What is in the lower halves, masked, is 0, and is compared with 1.
+  const Four mask{0, upper, 0, upper};
+  const Four wanted{1, tag, 1, tag};
+  Four equal{};
+#pragma GCC unroll 4
+  for (size_t slot = 0; slot < kSlotsPerLine; slot += 2) {
+    Four entries;
+    std::memcpy(&entries, line + slot, sizeof(entries));
+    equal |= reinterpret_cast<Four>((entries & mask) == wanted);
+  }
+  const Two any = reinterpret_cast<Two>(equal);
+  return (any[0] | any[1]) != 0;
+}
+
 // The first slot from `from` on whose entry may be the key's; nothing if there is none.
-inline std::optional<size_t> FindTag(const Bucket& bucket, const Shape& shape, uint64_t tag, size_t from) {
+inline std::optional<size_t> FindTag(const Entry* entries, const Shape& shape, uint64_t tag, size_t from) {
   const uint64_t tag_bits = Entry::Tag::Set(0, tag);
-  const Entry* const entries = bucket.entries();
-#pragma GCC unroll 8
-  for (size_t slot = from; slot < shape.slots; ++slot) {
-    if (entries[slot].HasTagBits(tag_bits) && entries[slot].has_block()) return slot;
+  for (size_t slot = from; slot < shape.slots;) {
+    const size_t line_end = std::min<size_t>(slot - slot % kSlotsPerLine + kSlotsPerLine, shape.slots);
+    if (MayHaveTag(entries + (slot - slot % kSlotsPerLine), tag_bits)) {
+      for (; slot < line_end; ++slot) {
+        if (entries[slot].HasTagBits(tag_bits) && entries[slot].has_block()) return slot;
+      }
+    }
+    slot = line_end;
   }
   return std::nullopt;
+}
+inline std::optional<size_t> FindTag(const Bucket& bucket, const Shape& shape, uint64_t tag, size_t from) {
+  return FindTag(bucket.entries(), shape, tag, from);
 }
 
 // The first slot that was never used since the bucket was written; those behind it were not used either (shard/1).

@@ -31,9 +31,14 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const KeyHash hash(Hash64(AsBytes(change.key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  KeyTurn turn(turns_, op.client(), hash.hash());
+  if (!turn.is_first()) {
+    co_await turn;
+    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
+  }
   Draft draft(pool_.allocator(part.node()));
   Changed changed;
-  const uint64_t catalogs = pool_.known_catalog_changes();
   Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
   if (outcome.ok()) co_return changed;
   for (Patience patience(pool_, part.node(), options_.backoff, catalogs); patience.Allows(outcome.error());) {

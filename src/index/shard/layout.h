@@ -105,6 +105,7 @@ struct Line {
 
   uint32_t version() const {
     uint32_t version = 0;
+#pragma GCC unroll 8
     for (size_t i = 0; i < kVersionSlots; ++i) version |= uint32_t{entries[i].flag()} << i;
     return version;
   }
@@ -121,16 +122,17 @@ static_assert(sizeof(Line) == pool::kLine);
 inline std::optional<uint32_t> VersionOf(std::span<const Line> lines) {
   // Which bits some lines show and others do not, two entries at a time.
   using Two [[gnu::vector_size(2 * sizeof(Entry))]] = uint64_t;
+  constexpr size_t kTwos = kVersionSlots / 2;
   static_assert(kVersionSlots % 2 == 0);
+  std::array<Two, kTwos> first;
+  std::memcpy(first.data(), lines[0].entries.data(), sizeof(first));
   Two differing{};
+  for (const Line& line : lines.subspan(1)) {
 #pragma GCC unroll 3
-  for (size_t slot = 0; slot < kVersionSlots; slot += 2) {
-    Two first;
-    std::memcpy(&first, &lines[0].entries[slot], sizeof(Two));
-    for (const Line& line : lines.subspan(1)) {
+    for (size_t i = 0; i < kTwos; ++i) {
       Two bits;
-      std::memcpy(&bits, &line.entries[slot], sizeof(Two));
-      differing |= bits ^ first;
+      std::memcpy(&bits, &line.entries[2 * i], sizeof(Two));
+      differing |= bits ^ first[i];
     }
   }
   if (((differing[0] | differing[1]) & Entry::Flag::kMask) != 0) return std::nullopt;

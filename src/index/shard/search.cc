@@ -36,7 +36,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     BlockBuffer buffer;
     if (locations_.enabled()) {
       // One trip: the line of the slot where the key was, and the block that was its.
-      std::optional<Location> known = KnownLocation(op, part, hash, pin->epoch(part.node()));
+      std::optional<Location> known =
+          KnownLocation(part, hash.hash(), pin->epoch(part.node()), op.client().orders_reads());
       if (known.has_value()) {
         Line line;
         const FarAddr line_at(part.node(), known->slot / pool::kLine * pool::kLine);
@@ -88,7 +89,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
         at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
         at.entry = entry;
-        Remember(part, hash, at, pin->epoch(part.node()));
+        Remember(part, hash.hash(), at, pin->epoch(part.node()));
         break;
       }
     }
@@ -110,11 +111,10 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 }
 
 // shard/9
-std::optional<Location> Table::KnownLocation(Op& op, const Partition& part, const KeyHash& hash,
-                                             uint64_t epoch) const {
-  const bool of_any_epoch = op.client().orders_reads() || Mutant(kCacheOfAnyEpoch);
-  const Location* const known =
-      locations_.Find(hash.hash(), part.directory().version, of_any_epoch ? 0 : epoch);
+std::optional<Location> Table::KnownLocation(const Partition& part, uint64_t hash, uint64_t epoch,
+                                             bool in_order) const {
+  const bool of_any_epoch = in_order || Mutant(kCacheOfAnyEpoch);
+  const Location* const known = locations_.Find(hash, part.directory().version, of_any_epoch ? 0 : epoch);
   if (known == nullptr) return std::nullopt;
   return *known;
 }
@@ -126,11 +126,11 @@ bool Table::IsStillThere(const Location& location, const Line& line) {
 }
 
 // Where a key is now. Nodes of level 3 come and go with splits, so what is in them is not remembered.
-void Table::Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch) {
+void Table::Remember(const Partition& part, uint64_t hash, const Slot& slot, uint64_t epoch) {
   if (!locations_.enabled() || slot.version != part.directory().version || part.directory().announced) return;
   const uint64_t line = slot.at.offset / pool::kLine * pool::kLine;
   if (slot.place != Place::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
-  locations_.Remember({.hash = hash.hash(),
+  locations_.Remember({.hash = hash,
                        .entry = slot.entry.WithFlag(false),
                        .slot = slot.at.offset,
                        .when = Location::When(slot.version, epoch)});
@@ -185,7 +185,7 @@ Task<bool> Table::SearchOverflow(Op& op, Partition& part, const KeyHash& hash, s
   const std::optional<Found> found = co_await FindInOverflows(op, part, hash, view, key, buffer);
   if (found.has_value()) {
     value.assign(found->value);
-    Remember(part, hash, found->slot, epoch);
+    Remember(part, hash.hash(), found->slot, epoch);
   }
   co_return found.has_value();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "index/shard/company.h"
 #include "pool/placement.h"
 
 namespace farside::index::shard {
@@ -35,8 +36,8 @@ Table::~Table() {
   for (const auto& part : partitions_) pool_.RemoveRider(part->node(), part.get());
 }
 
-Partition& Table::PartitionOf(const KeyHash& hash) {
-  return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash.hash(), nodes_)];
+Partition& Table::PartitionOf(uint64_t hash) {
+  return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)];
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "index/common/change.h"
+#include "index/common/key_turns.h"
 #include "index/index.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
@@ -46,6 +47,8 @@ class Table final : public Index {
   ~Table() override;
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
+  bool searches_together() const override { return true; }
+  Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches) override;
   Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
   Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
   Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
@@ -86,7 +89,8 @@ class Table final : public Index {
   // What an attempt came to.
   enum class Attempt : uint8_t { kDone, kRetry };
 
-  Partition& PartitionOf(const KeyHash& hash);
+  Partition& PartitionOf(const KeyHash& hash) { return PartitionOf(hash.hash()); }
+  Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
 
   // ---- search (search.cc)
@@ -97,12 +101,11 @@ class Table final : public Index {
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                             std::string& value, uint64_t epoch);
-  // Where the location cache says it is. False: it is not there, or the cache does not say.
-  // Where the key was, if that may be relied on by a search that holds this epoch.
-  std::optional<Location> KnownLocation(fabric::Op& op, const Partition& part, const KeyHash& hash,
-                                        uint64_t epoch) const;
+  // Where the key was, if that may be relied on by a search that holds this epoch, and whose READs are in order or not.
+  std::optional<Location> KnownLocation(const Partition& part, uint64_t hash, uint64_t epoch,
+                                        bool in_order) const;
   static bool IsStillThere(const Location& location, const Line& line);
-  void Remember(const Partition& part, const KeyHash& hash, const Slot& slot, uint64_t epoch);
+  void Remember(const Partition& part, uint64_t hash, const Slot& slot, uint64_t epoch);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
                                      std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInBucket(fabric::Op& op, Partition& part, const KeyHash& hash,
@@ -113,6 +116,14 @@ class Table final : public Index {
                                                   BlockBuffer& buffer);
   Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
   Task<Done> ReadLargeBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
+
+  // ---- several searches at once (search_together.cc)
+  struct Company;
+  class Seats;
+  void Seat(Company& company, std::span<const Search> searches);
+  void AskForBuckets(fabric::Op& op, Company& company, const pool::PoolClient::Pin& pin);
+  void TakeBuckets(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin);
+  void TakeBlocks(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin);
 
   // ---- reading buckets (locate.cc)
   // READs the bucket of level 1 that decides about a number, wherever its splits have come to.
@@ -268,6 +279,8 @@ class Table final : public Index {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
+  KeyTurns turns_;
+  std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
 class ShardEngine final : public Engine {

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/random.h"
+#include "index/shard/shard.h"
 #include "store/engines.h"
 #include "tests/unit/base/heap_count.h"
 #include "tests/unit/store/store_test.h"
@@ -89,6 +92,146 @@ TEST_F(BatchTest, AllOperations_HaveACoroutineForm) {
   EXPECT_EQ(page, (std::vector<Record>{{"k", "x"}}));
   EXPECT_TRUE(Must(session_.Run(async.Delete(table_, "k"))));
   EXPECT_EQ(Must(session_.Run(async.Increment(table_, "n", 2))), 2u);
+}
+
+// ---- searches that share their trips -------------------------------------------------------------------
+
+TEST_F(BatchTest, SixteenSearches_ShareTwoTrips) {
+  // Given 24 records of the default table, all in the first level, and a session with nothing else to do. When they and 24
+  // absent keys are asked for at once. Expect 48 answers by 5 trips: 16 that are there need two, 16 of which some are there
+  // as well, and 16 absent ones are decided by the first.
+  std::vector<std::string> keys;
+  for (int i = 0; i < 48; ++i) keys.push_back("key-" + std::to_string(i));
+  std::vector<GetItem> gets;
+  for (const std::string& key : keys) gets.push_back({.key = key});
+  for (int i = 0; i < 24; ++i) Must(session_.Put(table_, keys[i], "value of " + keys[i]));
+  Must(session_.MultiGet(table_, gets));
+  const Traffic before = session_.traffic();
+  Must(session_.MultiGet(table_, gets));
+  const Traffic after = session_.traffic();
+  for (int i = 0; i < 48; ++i) {
+    ASSERT_EQ(Must(gets[i].found), i < 24) << i;
+    EXPECT_EQ(gets[i].value, i < 24 ? "value of " + keys[i] : "");
+  }
+  EXPECT_EQ(after.operations - before.operations, 48u);
+  EXPECT_EQ(after.trips - before.trips, 5u);
+}
+
+TEST_F(BatchTest, SearchesThatAreNotSimple_AreAnsweredAllTheSame) {
+  // Given tables of every shape that the checker uses, with and without a location cache, so that keys stand in all levels and
+  // tables have just been resized; values of all sizes. When all keys and as many absent ones are asked for at once,
+  // again and again while some are changed. Expect what a map says.
+  std::vector<index::OptionMap> shapes = Must(index::shard::MakeShardEngine({}))->stress_options();
+  shapes.push_back({{"cache", "64"}});
+  for (size_t shape = 0; shape < shapes.size(); ++shape) {
+    const Table table = Must(
+        pool_.CreateTable("shape " + std::to_string(shape), {.engine = "shard", .options = shapes[shape]}));
+    std::map<std::string, std::string> model;
+    Random random(shape + 1);
+    for (int round = 0; round < 6; ++round) {
+      for (int i = 0; i < 60; ++i) {
+        const std::string key = "k" + std::to_string(random.Below(150));
+        if (random.Below(4) == 0) {
+          Must(session_.Delete(table, key));
+          model.erase(key);
+        } else {
+          model[key] =
+              std::string(random.Below(20) == 0 ? 5000 : random.Below(700), static_cast<char>('a' + i % 26));
+          Must(session_.Put(table, key, model[key]));
+        }
+      }
+      std::vector<std::string> keys;
+      for (int i = 0; i < 300; ++i) keys.push_back("k" + std::to_string(i));
+      std::vector<GetItem> gets;
+      for (const std::string& key : keys) gets.push_back({.key = key});
+      Must(session_.MultiGet(table, gets));
+      for (const GetItem& get : gets) {
+        const auto found = model.find(std::string(get.key));
+        ASSERT_EQ(Must(get.found), found != model.end()) << get.key << " in shape " << shape;
+        EXPECT_EQ(get.value, found != model.end() ? found->second : "") << get.key;
+      }
+    }
+  }
+}
+
+TEST_F(BatchTest, ASessionThatWasCutOff_SearchesAsBefore) {
+  // Given records, and a session that somebody has cut off. When it asks for many at once. Expect all of them.
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i) keys.push_back(std::to_string(i));
+  for (const std::string& key : keys) Must(session_.Put(table_, key, key));
+  std::vector<GetItem> gets;
+  for (const std::string& key : keys) gets.push_back({.key = key});
+  Must(session_.MultiGet(table_, gets));
+  Fence(session_);
+  Must(session_.MultiGet(table_, gets));
+  for (const GetItem& get : gets) {
+    EXPECT_TRUE(Must(get.found));
+    EXPECT_EQ(get.value, get.key);
+  }
+}
+
+// ---- changes of one key --------------------------------------------------------------------------------
+
+Task<uint64_t> CountOnce(AsyncSession session, const Table& table, std::string_view key) {
+  const uint64_t now = co_await session.Increment(table, key, 1);
+  co_return now;
+}
+
+TEST_F(BatchTest, ManyChangesOfOneKey_TakeTurns) {
+  // Given a counter and another one. When 30 tasks of one session raise the first at once, and 10 the second. Expect that each
+  // sees its own number, in the order in which they came, and that no CAS was in vain.
+  Must(session_.Increment(table_, "hot", 0));
+  Must(session_.Increment(table_, "warm", 0));
+  fabric::Client& client = Access::StateOf(session_).registration().client();
+  const auto failed = [&client] {
+    uint64_t sum = 0;
+    for (const fabric::VerbTally& tally : client.counters().Total().by_purpose) sum += tally.failed_cas;
+    return sum;
+  };
+  const uint64_t before = failed();
+  std::vector<Task<uint64_t>> tasks;
+  for (int i = 0; i < 40; ++i)
+    tasks.push_back(CountOnce(session_.Async(), table_, i % 4 == 3 ? "warm" : "hot"));
+  Must(session_.RunAll(std::span(tasks)));
+  uint64_t hot = 0;
+  uint64_t warm = 0;
+  for (int i = 0; i < 40; ++i) {
+    const uint64_t expected = i % 4 == 3 ? ++warm : ++hot;
+    EXPECT_EQ(Must(tasks[i].TakeResult()), expected) << i;
+  }
+  EXPECT_EQ(failed(), before);
+}
+
+// Starts all three, and destroys the first two before they have ended.
+Task<uint64_t> StartAndDropTwo(Task<uint64_t>& first, Task<uint64_t>& second, Task<uint64_t>& third) {
+  {
+    Task<uint64_t> waits = std::move(second);
+    Task<uint64_t> holds = std::move(first);  // destroyed before `waits`, which has its turn for a moment
+    holds.Start();
+    waits.Start();
+    third.Start();
+  }
+  co_return 0u;
+}
+
+TEST_F(BatchTest, TasksThatAreDropped_LeaveTheirTurnToTheNext) {
+  // Given three tasks that change one key: the first has begun, the others wait for it. When the first two are destroyed, and
+  // the session goes on with something else. Expect that the third ends, too.
+  Must(session_.Increment(table_, "hot", 0));
+  std::vector<Task<uint64_t>> three;
+  for (int i = 0; i < 3; ++i) three.push_back(CountOnce(session_.Async(), table_, "hot"));
+  for (int round = 0; round < 10; ++round) {
+    std::vector<Task<uint64_t>> tasks;
+    if (round == 0) {
+      tasks.push_back(StartAndDropTwo(three[0], three[1], three[2]));
+    } else {
+      tasks.push_back(CountOnce(session_.Async(), table_, "other"));
+    }
+    tasks.push_back(CountOnce(session_.Async(), table_, "another"));
+    Must(session_.RunAll(std::span(tasks)));
+  }
+  ASSERT_TRUE(three[2].done());
+  EXPECT_GE(Must(three[2].TakeResult()), 1u);
 }
 
 // ---- allocations -------------------------------------------------------------------------------------
