@@ -2,42 +2,58 @@
 // once they would only make each other's CAS fail, and each failure costs trips; clients with many operations in flight
 // meet themselves on the keys that everybody likes.
 //
-//   KeyTurn turn(turns, client, hash);
-//   co_await turn;
-//   ...                                   until the turn is gone
+//   KeyTurn<Outcome> turn(turns, client, hash, change);
+//   if (!turn.is_first()) {
+//     co_await turn;
+//     if (turn.outcome().has_value()) ...      // somebody has carried it
+//   }
+//   ...                                        until the turn is gone
+//
+// Whoever has waited may carry those behind it that say the same with another value: several puts that are all under way
+// may take effect at one moment, one after the other, and then only the last value is ever seen. So a hot key takes as
+// many puts as there are, by one change after another.
 //
 // Nothing is held meanwhile but the turn, so nobody waits in a circle. Who waits goes on by a timer that is due at once,
 // not inside of whoever ends.
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "fabric/client.h"
+#include "farside/result.h"
+#include "index/common/change.h"
 
 namespace farside::index {
 
+template <class Outcome>
 class KeyTurn;
 
 // Of one client.
+template <class Outcome>
 class KeyTurns {
  private:
-  friend class KeyTurn;
+  friend class KeyTurn<Outcome>;
   static constexpr size_t kLists = 256;
   // Those in flight, oldest first, in the list of their hash.
-  std::array<KeyTurn*, kLists> lists_{};
+  std::array<KeyTurn<Outcome>*, kLists> lists_{};
 };
 
+template <class Outcome>
 class KeyTurn {
  public:
-  KeyTurn(KeyTurns& turns, fabric::Client& client, uint64_t hash)
-      : list_(turns.lists_[hash % KeyTurns::kLists]), client_(client), hash_(hash) {
+  // `change` must stay for as long as the turn.
+  KeyTurn(KeyTurns<Outcome>& turns, fabric::Client& client, uint64_t hash, const Change& change)
+      : list_(turns.lists_[hash % KeyTurns<Outcome>::kLists]), client_(client), hash_(hash), change_(change) {
     KeyTurn** end = &list_;
     while (*end != nullptr) {
-      first_ &= (*end)->hash_ != hash;
+      first_ &= (*end)->hash_ != hash || (*end)->outcome_.has_value();  // those are on their way out
       end = &(*end)->next_;
     }
     *end = this;
@@ -46,6 +62,7 @@ class KeyTurn {
   KeyTurn& operator=(const KeyTurn&) = delete;
   ~KeyTurn() {
     if (timer_.has_value()) client_.Abandon(*timer_);
+    if (carried_ > 0) Settle(GivenUp());
     KeyTurn** link = &list_;
     while (*link != this) link = &(*link)->next_;
     *link = next_;
@@ -53,21 +70,60 @@ class KeyTurn {
   }
 
   bool is_first() const { return first_; }
+  // What came of it, if another one has carried it.
+  const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
+
+  // Of a put or an update: takes those along that wait behind this one and are the same of the same key, up to the first
+  // that is not. True: there are some, and `value` is the last one's.
+  bool Carry(std::string& value) {
+    assert(first_);
+    if (change_.kind != ChangeKind::kPut && change_.kind != ChangeKind::kUpdate) return false;
+    for (KeyTurn* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
+      if (other->change_.kind != change_.kind || other->change_.key != change_.key) break;
+      other->carrier_ = this;
+      value = other->change_.value;
+      ++carried_;
+    }
+    return carried_ > 0;
+  }
+  // Tells those that were carried what came of them.
+  void Settle(const Result<Outcome>& outcome) {
+    if (carried_ == 0) return;
+    for (KeyTurn* other = NextOfHash(); other != nullptr;) {
+      KeyTurn* const after = other->NextOfHash();
+      if (other->carrier_ == this) {
+        other->outcome_ = outcome;
+        other->carrier_ = nullptr;
+        other->Resume();
+      }
+      other = after;
+    }
+    carried_ = 0;
+  }
 
   bool await_ready() const { return first_; }
   void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
   void await_resume() { timer_.reset(); }
 
  private:
+  KeyTurn* NextOfHash() const {
+    KeyTurn* other = next_;
+    while (other != nullptr && other->hash_ != hash_) other = other->next_;
+    return other;
+  }
+  static Error GivenUp() {
+    return Error(ErrorCode::kOutcomeUnknown,
+                 "the operation was joined to another one on the same key, which was given up on the way");
+  }
   void WakeNext() {
-    for (KeyTurn* other = next_; other != nullptr; other = other->next_) {
-      if (other->hash_ != hash_) continue;
-      other->first_ = true;
-      if (other->waiter_ != nullptr) other->Resume();
-      return;
-    }
+    KeyTurn* next = NextOfHash();
+    while (next != nullptr && next->outcome_.has_value()) next = next->NextOfHash();
+    if (next == nullptr) return;
+    next->first_ = true;
+    next->Resume();
   }
   void Resume() {
+    assert(waiter_ != nullptr && !timer_.has_value());
     timer_.emplace(client_.Now());
     timer_->waiter = waiter_;
     client_.Start(*timer_);
@@ -76,8 +132,12 @@ class KeyTurn {
   KeyTurn*& list_;
   fabric::Client& client_;
   const uint64_t hash_;
+  const Change& change_;
   KeyTurn* next_ = nullptr;
   bool first_ = true;
+  size_t carried_ = 0;          // by this one
+  KeyTurn* carrier_ = nullptr;  // of this one
+  std::optional<Result<Outcome>> outcome_;
   std::coroutine_handle<> waiter_;
   std::optional<fabric::Timer> timer_;  // while it is being resumed
 };

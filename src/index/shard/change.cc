@@ -32,23 +32,46 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(turns_, op.client(), hash.hash());
+  KeyTurn<Changed> turn(turns_, op.client(), hash.hash(), change);
+  std::string last_value;  // of those that it carries
   if (!turn.is_first()) {
     co_await turn;
+    if (turn.outcome().has_value()) co_return *turn.outcome();
     if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
+    if (turn.Carry(last_value)) change.value = last_value;
+    if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
   }
   Draft draft(pool_.allocator(part.node()));
   Changed changed;
   Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
-  if (outcome.ok()) co_return changed;
-  for (Patience patience(pool_, part.node(), options_.backoff, catalogs); patience.Allows(outcome.error());) {
+  if (!outcome.ok()) {
+    outcome =
+        co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, outcome.error()).Outcome();
+  }
+  if (!outcome.ok()) {
+    turn.Settle(outcome.error());
+    co_return outcome.error();
+  }
+  // They came at the same moment, one behind the other: behind a put, the key is there.
+  Changed of_the_others = changed;
+  of_the_others.was_present |= change.kind == ChangeKind::kPut;
+  turn.Settle(of_the_others);
+  co_return changed;
+}
+
+// After an attempt that has failed.
+Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
+                                            const KeyHash& hash, Draft& draft, Changed& changed,
+                                            uint64_t catalogs, Error error) {
+  for (Patience patience(pool_, part.node(), options_.backoff, catalogs); patience.Allows(error);) {
     draft.Discard();
     co_await patience.Wait(op);
     if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
-    outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
-    if (outcome.ok()) co_return changed;
+    const Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+    if (outcome.ok()) co_return *outcome;
+    error = outcome.error();
   }
-  co_return outcome.error();
+  co_return error;
 }
 
 Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition& part, const KeyHash& hash,

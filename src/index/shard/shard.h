@@ -164,6 +164,8 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Attempt> ModifyPatiently(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                Draft& draft, Changed& changed, uint64_t catalogs, Error error);
   // Some attempts under one pin; kContended if there should be more under another.
   Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
                              Draft& draft, Changed& changed);
@@ -279,7 +281,7 @@ class Table final : public Index {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns turns_;
+  KeyTurns<Changed> turns_;
   std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
