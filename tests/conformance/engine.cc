@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "index/reference/reference.h"
 #include "store/engines.h"
+#include "tests/conformance/words_only.h"
 
 namespace farside::conformance {
 namespace {
@@ -22,6 +24,11 @@ index::OptionMap OptionsForScans(std::string_view engine) {
 
 std::optional<size_t> FixedSize(const store::EngineEntry& entry, const index::OptionMap& options) {
   return Must(entry.make(options))->fixed_size();
+}
+
+Result<std::shared_ptr<index::Engine>> MakeWordsOnly(const index::OptionMap& options) {
+  return std::shared_ptr<index::Engine>(
+      std::make_shared<WordsOnly>(Must(index::reference::MakeReferenceEngine(options))));
 }
 
 }  // namespace
@@ -60,7 +67,8 @@ std::vector<EngineUnderTest> OrderedEngines() {
       engines.push_back({.label = std::string(entry.name) + std::string(suffix),
                          .engine = std::string(entry.name),
                          .options = options,
-                         .fixed_size = FixedSize(entry, options)});
+                         .fixed_size = FixedSize(entry, options),
+                         .make = entry.make});
     };
     const std::shared_ptr<index::Engine> usual = Must(entry.make({}));
     if (!usual->ordered()) continue;
@@ -72,6 +80,11 @@ std::vector<EngineUnderTest> OrderedEngines() {
       if (!stress[i].empty()) add("_stress_" + std::to_string(i), stress[i]);
     }
   }
+  engines.push_back({.label = "words_only",
+                     .engine = "reference",
+                     .options = OptionsForScans("reference"),
+                     .fixed_size = 8,
+                     .make = MakeWordsOnly});
   return engines;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -21,6 +22,8 @@ struct EngineUnderTest {
   std::string engine;
   index::OptionMap options;
   std::optional<size_t> fixed_size = {};  // of all keys and values
+  // Makes the engine; not always one of those that users get.
+  Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options) = nullptr;
 };
 inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) {
   return out << engine.label;

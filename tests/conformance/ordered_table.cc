@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "pool/superblock.h"
-#include "store/engines.h"
 
 namespace farside::conformance {
 namespace {
@@ -62,7 +61,10 @@ OrderedClient::OrderedClient(std::unique_ptr<fabric::Client> client, const Engin
 
 Task<Done> OrderedClient::Settle(const EngineUnderTest& engine) {
   Op op(*client_, OpKind::kMaintenance);
-  session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
+  const auto find = [make = engine.make](std::string_view, const index::OptionMap& options) {
+    return make(options);
+  };
+  session_ = co_await store::Session::Join(op, *client_, find, {});
   table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", engine.engine, engine.options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
