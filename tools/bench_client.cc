@@ -37,6 +37,7 @@ void BenchTally::Add(const BenchTally& other) {
   began = operations == 0 ? other.began : std::min(began, other.began);
   ended = std::max(ended, other.ended);
   operations += other.operations;
+  scanned += other.scanned;
   errors += other.errors;
   windows.resize(std::max(windows.size(), other.windows.size()));
   for (size_t i = 0; i < other.windows.size(); ++i) windows[i] += other.windows[i];
@@ -182,6 +183,7 @@ Task<Done> BenchClient::Perform(Request request, Buffers& buffers) {
       co_await Read(buffers);
       co_await Update(buffers);
       break;
+    case Action::kScan: co_await Scan(request.length, buffers); break;
   }
   co_return Done{};
 }
@@ -201,6 +203,37 @@ Task<Done> BenchClient::Read(Buffers& buffers) {
                            Escape(std::string_view(buffers.read).substr(0, 64))));
   }
   co_return Done{};
+}
+
+Task<Done> BenchClient::Scan(uint32_t length, Buffers& buffers) {
+  buffers.range.from = buffers.key;
+  buffers.page.clear();
+  Op op(*client_, OpKind::kScan);
+  const Result<bool> scanned = co_await index().Scan(op, buffers.range, length, buffers.page).Outcome();
+  if (!scanned.ok()) {
+    if (!Survives(scanned.error(), "scan")) co_return scanned.error();
+    co_return Done{};
+  }
+  tally_.scanned += buffers.page.size();
+  std::string problem = ProblemOf(buffers, length);
+  if (!problem.empty()) CountError(std::move(problem));
+  co_return Done{};
+}
+
+// The scan begins at a key that is there and stays there.
+std::string BenchClient::ProblemOf(const Buffers& buffers, uint32_t length) const {
+  const std::vector<Record>& page = buffers.page;
+  if (page.empty() || page.front().key != buffers.key)
+    return fmt::format("a scan from \"{}\", which was inserted, does not begin with it", Escape(buffers.key));
+  if (page.size() > length) return fmt::format("a scan of {} records returned {}", length, page.size());
+  for (size_t i = 0; i < page.size(); ++i) {
+    if (i > 0 && page[i].key <= page[i - 1].key)
+      return fmt::format("a scan returned \"{}\" behind \"{}\"", Escape(page[i].key),
+                         Escape(page[i - 1].key));
+    if (!workload::IsValueOf(page[i].key, page[i].value, phase_->options().value_size))
+      return fmt::format("a scan returned \"{}\" with a value that nobody wrote", Escape(page[i].key));
+  }
+  return "";
 }
 
 Task<Done> BenchClient::Update(Buffers& buffers) {

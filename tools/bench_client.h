@@ -21,6 +21,8 @@
 #include "base/histogram.h"
 #include "fabric/client.h"
 #include "fabric/counters.h"
+#include "farside/range.h"
+#include "farside/record.h"
 #include "farside/result.h"
 #include "farside/task.h"
 #include "index/tables.h"
@@ -35,6 +37,7 @@ struct BenchTally {
   std::array<Histogram, workload::kActions> latency;  // in ns
   fabric::Counters counters;
   uint64_t operations = 0;
+  uint64_t scanned = 0;       // records that scans returned
   uint64_t errors = 0;        // wrong or missing values, and operations that failed
   std::string first_problem;  // the first of the errors; empty if there are none
   Nanos began{0};
@@ -140,11 +143,16 @@ class BenchClient {
     std::string key;
     std::string value;
     std::string read;
+    KeyRange range;
+    std::vector<Record> page;
   };
 
   Task<Done> Worker();
   Task<Done> Perform(workload::Request request, Buffers& buffers);
   Task<Done> Read(Buffers& buffers);
+  Task<Done> Scan(uint32_t length, Buffers& buffers);
+  // What is wrong with the page that a scan returned; empty if nothing is.
+  std::string ProblemOf(const Buffers& buffers, uint32_t length) const;
   Task<Done> Insert(uint64_t record, Buffers& buffers);
   Task<bool> InsertUncontended(Buffers& buffers);
   Task<Done> Update(Buffers& buffers);

@@ -101,6 +101,24 @@ uint64_t RegionBytes(const BenchPlan& plan) {
   return pool::RoundUp(bytes, uint64_t{1} << 20);
 }
 
+// What the engine with these options cannot do.
+Status CheckEngine(const BenchPlan& plan) {
+  if (plan.mix.scans() && !plan.engine->ordered()) {
+    return Refuse(
+        fmt::format("--workload: {} scans ranges of keys, and the engine {} keeps them in no order; take an "
+                    "ordered one: {}",
+                    plan.mix.name, plan.engine_name, store::OrderedEngineNames()));
+  }
+  const std::optional<size_t> size = plan.engine->fixed_size();
+  if (size.has_value() && (plan.key_size != *size || plan.value_size != *size)) {
+    return Refuse(
+        fmt::format("{} with these options takes only keys and values of {} bytes: --key-size {} "
+                    "--value-size {}",
+                    plan.engine_name, *size, *size, *size));
+  }
+  return OkStatus();
+}
+
 Status CheckCombination(const BenchCommand& command, const BenchPlan& plan) {
   if (command.ops.has_value() && command.seconds.has_value())
     return Refuse("--ops and --seconds say the same thing in two ways; give one of them");
@@ -171,6 +189,7 @@ Result<BenchPlan> PlanBench(const BenchCommand& command) {
   plan.key_size = command.key_size;
   plan.value_size = command.value_size;
   plan.seed = command.seed;
+  if (Status fits = CheckEngine(plan); !fits.ok()) return fits.error();
   plan.operations_per_sync = OperationsPerSync(plan);
   plan.region_bytes = RegionBytes(plan);
   if (!command.size.empty()) {

@@ -107,6 +107,8 @@ std::string TripsText(const BenchTally& tally, const Paint& paint) {
   text += fmt::format(
       "\nbytes         {:.1f} read and {:.1f} written by an operation; maintenance {:.1f} beside\n",
       cost.bytes_read, cost.bytes_written, cost.maintenance_bytes);
+  if (const std::optional<double> records = RecordsPerScan(tally))
+    text += fmt::format("scans         {:.1f} records returned by each\n", *records);
   text += fmt::format("failed CAS    {:.4f} of an operation, and {:.4f} retries\n", cost.cas_failed,
                       cost.retries);
   return text;
@@ -178,6 +180,12 @@ std::optional<KindCost> CostOf(const BenchTally& tally, OpKind kind) {
   if (sum.operations == 0) return std::nullopt;
   return KindCost{.index_trips = Per(static_cast<double>(sum.index_trips), sum.operations),
                   .end_to_end_trips = Per(static_cast<double>(sum.end_to_end_trips), sum.operations)};
+}
+
+std::optional<double> RecordsPerScan(const BenchTally& tally) {
+  const uint64_t scans = tally.latency[static_cast<size_t>(workload::Action::kScan)].Count();
+  if (scans == 0) return std::nullopt;
+  return Per(static_cast<double>(tally.scanned), scans);
 }
 
 OperationCost CostOf(const BenchTally& tally) {

@@ -36,6 +36,9 @@ struct KindCost {
 };
 std::optional<KindCost> CostOf(const BenchTally& tally, fabric::OpKind kind);
 
+// How many a scan returned on average; absent if there was none.
+std::optional<double> RecordsPerScan(const BenchTally& tally);
+
 // What an operation of the workload cost on average. Maintenance stands beside.
 struct OperationCost {
   double bytes_read = 0;

@@ -150,7 +150,8 @@ CLI::App* AddBench(CLI::App& app, BenchCommand& command) {
   bench->footer(kBenchFooter);
   AddEngine(*bench, command.engine, "The engine to measure");
   AddEngineOptions(*bench, command.options);
-  AddText(*bench, "--workload", command.workload, "NAME", "load, a, b, c, d or f; by default c");
+  AddText(*bench, "--workload", command.workload, "NAME",
+          "load, a, b, c, d, e or f; by default c; e needs an ordered engine");
   AddText(*bench, "--distribution", command.distribution, "NAME",
           "Which records are used: uniform, zipfian or latest; by default that of the workload");
   AddText(*bench, "--fabric", command.fabric, "NAME",

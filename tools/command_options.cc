@@ -72,7 +72,9 @@ void AddSeconds(CLI::App& app, const std::string& name, std::optional<double>& i
 }
 
 void AddEngine(CLI::App& app, std::string& into, const std::string& about) {
-  app.add_option("--engine", into, fmt::format("{}: {}", about, store::EngineNames()))
+  app.add_option(
+         "--engine", into,
+         fmt::format("{}: {} (ordered: {})", about, store::EngineNames(), store::OrderedEngineNames()))
       ->option_text("NAME")
       ->take_last();
 }

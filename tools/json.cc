@@ -176,6 +176,8 @@ void AddTally(const BenchTally& tally, Json& object) {
   object["latency_us_by_action"] = std::move(by_action);
   object["trips_per_op"] = {{"index", TripsObject(tally, &KindCost::index_trips)},
                             {"end_to_end", TripsObject(tally, &KindCost::end_to_end_trips)}};
+  const std::optional<double> records = RecordsPerScan(tally);
+  object["records_per_scan"] = records.has_value() ? Json(*records) : Json(nullptr);
   object["maintenance_trips_per_op"] = cost.maintenance_trips;
   object["bytes_read_per_op"] = cost.bytes_read;
   object["bytes_written_per_op"] = cost.bytes_written;

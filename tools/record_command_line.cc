@@ -41,13 +41,16 @@ constexpr const char* kScanFooter =
     R"(One line for each record: the key, a tab, the value. What is no UTF-8, or a control character, is shown as \xNN, and a
 tab, a newline and a backslash as \t, \n and \\; with --hex or --base64, everything is shown in that form.
 
-The engines of this version are hash tables: records come in no order, --prefix reads all of them and shows some, and
---from and --to, which need an order, are refused.
+Tables of an ordered engine show their records in the order of the bytes of their keys, and --from, --to and --prefix take
+a part of them: those at or behind the one, before the other, and that begin with the third. Other tables show all
+records in no order, and refuse these options.
 
 Examples:
   farside scan file:pool.farside users
-  farside scan file:pool.farside users --limit 10
-  farside scan file:pool.farside users --prefix ad --json)";
+  farside scan file:pool.farside users --limit 10 --json
+  farside table create file:pool.farside sorted --engine reference
+  farside scan file:pool.farside sorted --prefix ad
+  farside scan file:pool.farside sorted --from b --to d)";
 
 constexpr const char* kImportFooter =
     R"(One record for each line, as JSON: {"key":"ada","value":"countess"}. Bytes that are no UTF-8 are given in base64, as
@@ -161,9 +164,9 @@ CLI::App* AddPut(CLI::App& app, PutCommand& command) {
 CLI::App* AddScan(CLI::App& app, ScanCommand& command) {
   CLI::App* scan =
       AddCommand(app, "scan", "Print the records of a table", kScanFooter, command.url, command.table);
-  AddText(*scan, "--from", command.from, "KEY", "The first key; needs an engine that keeps keys in order");
-  AddText(*scan, "--to", command.to, "KEY", "The key before which it ends; needs one too");
-  AddText(*scan, "--prefix", command.prefix, "KEY", "Only keys that begin with this; reads all of them");
+  AddText(*scan, "--from", command.from, "KEY", "Only keys from this one on; needs an ordered table");
+  AddText(*scan, "--to", command.to, "KEY", "Only keys before this one; needs one too");
+  AddText(*scan, "--prefix", command.prefix, "KEY", "Only keys that begin with this; needs one too");
   AddNumber(*scan, "--limit", command.limit, 0, std::numeric_limits<uint64_t>::max(),
             "Print so many records at most");
   AddEncoding(*scan, command.encoding, "Keys and values are");

@@ -1,13 +1,14 @@
 #include "tools/scan.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/log.h"
 #include "farside/farside.h"
+#include "store/engines.h"
 #include "tools/output.h"
 #include "tools/pool_table.h"
 #include "tools/record_format.h"
@@ -22,10 +23,10 @@ class Printer {
  public:
   explicit Printer(const ScanCommand& command) : command_(command) {}
 
-  void Begin(const std::string& engine) {
+  void Begin(const std::string& engine, bool ordered) {
     if (!command_.json) return;
-    Print(fmt::format("{{{},{},\"records\":[", FormatField("table", command_.table),
-                      FormatField("engine", engine)));
+    Print(fmt::format("{{{},{},\"ordered\":{},\"records\":[", FormatField("table", command_.table),
+                      FormatField("engine", engine), ordered));
   }
 
   void Add(const Record& record) {
@@ -39,10 +40,9 @@ class Printer {
     ++count_;
   }
 
-  // `read`: how many records were looked at.
-  void End(uint64_t read, bool complete) {
+  void End(bool complete) {
     if (!command_.json) return;
-    Print(fmt::format("],\"count\":{},\"records_read\":{},\"complete\":{}}}\n", count_, read, complete));
+    Print(fmt::format("],\"count\":{},\"records_read\":{},\"complete\":{}}}\n", count_, count_, complete));
   }
 
   uint64_t count() const { return count_; }
@@ -56,54 +56,123 @@ class Printer {
   uint64_t count_ = 0;
 };
 
+// Pages of few records at first, as nobody knows how large they are; and then as many as make a page of about this size.
+constexpr size_t kFirstPage = 16;
+constexpr size_t kLargestPage = 1024;
+constexpr size_t kPageBytes = size_t{1} << 20;
+
+size_t NextPage(size_t records, const std::vector<Record>& page) {
+  size_t bytes = 0;
+  for (const Record& record : page) bytes += record.key.size() + record.value.size();
+  if (bytes > kPageBytes) return std::max<size_t>(1, records / 2);
+  return std::min(kLargestPage, 2 * records);
+}
+
+// Which of the options was given that only an ordered table can follow; empty if none.
+std::string_view NeedsOrder(const ScanCommand& command) {
+  if (command.from.has_value()) return "--from";
+  if (command.to.has_value()) return "--to";
+  return command.prefix.has_value() ? "--prefix" : "";
+}
+
 ExitCode Unordered(const ScanCommand& command, const std::string& engine) {
   return CouldNotRun(
       kCalled,
       fmt::format(
-          "table {} has the engine {}, which keeps keys in no order, but {} needs one; --prefix works "
-          "with every engine, and so does no option at all",
-          command.table, engine, command.from.has_value() ? "--from" : "--to"));
+          "table {} has the engine {}, which keeps keys in no order, but {} needs one; make a table of an "
+          "ordered engine for that ({}), or scan all records, without {}",
+          command.table, engine, NeedsOrder(command), store::OrderedEngineNames(), NeedsOrder(command)));
 }
+
+// The keys that all options together ask for.
+Result<KeyRange> RangeOf(const ScanCommand& command) {
+  KeyRange range;
+  const auto decode = [&command](std::string_view option, const std::string& text) -> Result<std::string> {
+    Result<std::string> bytes = Decode(text, command.encoding);
+    if (bytes.ok()) return bytes;
+    return Error(bytes.error().code(), fmt::format("{}: {}", option, bytes.error().message()));
+  };
+  if (command.prefix.has_value()) {
+    const Result<std::string> prefix = decode("--prefix", *command.prefix);
+    if (!prefix.ok()) return prefix.error();
+    range = KeyRange::Prefix(*prefix);
+  }
+  if (command.from.has_value()) {
+    const Result<std::string> from = decode("--from", *command.from);
+    if (!from.ok()) return from.error();
+    range.from = std::max(range.from, *from);
+  }
+  if (command.to.has_value()) {
+    const Result<std::string> to = decode("--to", *command.to);
+    if (!to.ok()) return to.error();
+    range.to = range.to.has_value() ? std::min(*range.to, *to) : *to;
+  }
+  return range;
+}
+
+// A scan under way. Both forms print what they read at once, and end with true if there was nothing more to read.
+class Scanner {
+ public:
+  Scanner(PoolTable& pool, Printer& printer, uint64_t limit)
+      : pool_(pool), printer_(printer), limit_(limit) {}
+
+  Result<bool> InOrder(const KeyRange& range) {
+    RangeCursor cursor{.rest = range, .page_records = kFirstPage};
+    for (size_t records = kFirstPage; GoesOn();) {
+      cursor.page_records = std::min<uint64_t>(records, limit_ - printer_.count());
+      const Result<bool> more = pool_.session().Next(pool_.table(), cursor, page_);
+      if (!more.ok()) return more;
+      if (!*more) return true;
+      for (const Record& record : page_) printer_.Add(record);
+      records = NextPage(records, page_);
+    }
+    return cursor.at_end;
+  }
+
+  Result<bool> InNoOrder() {
+    Cursor cursor;
+    while (GoesOn()) {
+      const Result<bool> more = pool_.session().Next(pool_.table(), cursor, page_);
+      if (!more.ok()) return more;
+      if (!*more) return true;
+      for (const Record& record : page_) {
+        if (printer_.count() < limit_) printer_.Add(record);
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool GoesOn() const { return printer_.count() < limit_ && !OutputIsBroken(); }
+
+  PoolTable& pool_;
+  Printer& printer_;
+  const uint64_t limit_;
+  std::vector<Record> page_;
+};
 
 }  // namespace
 
 ExitCode Scan(const ScanCommand& command) {
   if (const std::optional<ExitCode> refused = RefuseTable(kCalled, command.table, std::nullopt))
     return *refused;
-  const Result<std::string> prefix = Decode(command.prefix.value_or(""), command.encoding);
-  if (!prefix.ok()) return WrongUsage(kCalled, fmt::format("--prefix: {}", prefix.error().message()));
+  const Result<KeyRange> range = RangeOf(command);
+  if (!range.ok()) return WrongUsage(kCalled, range.error().message());
   Result<PoolTable> pool = PoolTable::OpenToLook(command.url, command.table);
   if (!pool.ok()) return CouldNotOpen(kCalled, command.url, command.table, pool.error(), Making::kNever);
-  // No engine of this version keeps keys in order.
-  if (command.from.has_value() || command.to.has_value()) return Unordered(command, pool->table().engine());
+  const bool ordered = pool->table().ordered();
+  if (!ordered && !NeedsOrder(command).empty()) return Unordered(command, pool->table().engine());
 
-  const uint64_t limit = command.limit.value_or(std::numeric_limits<uint64_t>::max());
   Printer printer(command);
-  printer.Begin(pool->table().engine());
-  uint64_t read = 0;
-  Cursor cursor;
-  std::vector<Record> page;
-  bool more = limit > 0;
-  while (more && printer.count() < limit && !OutputIsBroken()) {
-    const Result<bool> next = pool->session().Next(pool->table(), cursor, page);
-    if (!next.ok()) {
-      return CouldNotRun(kCalled,
-                         fmt::format("{} (after {} records)", next.error().message(), Grouped(read)));
-    }
-    more = *next;
-    for (const Record& record : page) {
-      if (printer.count() == limit) break;
-      ++read;
-      if (record.key.starts_with(*prefix)) printer.Add(record);
-    }
+  printer.Begin(pool->table().engine(), ordered);
+  Scanner scanner(*pool, printer, command.limit.value_or(std::numeric_limits<uint64_t>::max()));
+  const Result<bool> complete = ordered ? scanner.InOrder(*range) : scanner.InNoOrder();
+  if (!complete.ok()) {
+    return CouldNotRun(
+        kCalled, fmt::format("{} (after {} records)", complete.error().message(), Grouped(printer.count())));
   }
   pool->Close(kCalled);
-  printer.End(read, !more);
-  if (command.prefix.has_value() && !command.json && !OutputIsBroken()) {
-    WriteToStderr(fmt::format("{}: read {} record{} to find {} with this prefix: {} keeps keys in no order\n",
-                              kCalled, Grouped(read), read == 1 ? "" : "s", Grouped(printer.count()),
-                              pool->table().engine()));
-  }
+  printer.End(*complete);
   return kSuccess;
 }
 

@@ -1,7 +1,10 @@
-// A stretch of the keys of an ordered table. Order is that of the bytes, taken as unsigned, as memcmp has it, and a key
-// comes before every longer one that begins with it.
+// A stretch of the keys of an ordered table, and how far a scan through one has come.
+//
+// Order is that of the bytes, taken as unsigned, as memcmp has it, and a key comes before every longer one that begins
+// with it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +36,14 @@ struct KeyRange {
   bool IsBeyond(std::string_view key) const { return to.has_value() && key >= *to; }
 
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
+};
+
+// How far a scan through a range has come (Session::Next). It holds what is left of the range, and no place in the table:
+// so it may be copied, kept, and used by any session, and what is inserted or deleted meanwhile does not disturb it.
+struct RangeCursor {
+  KeyRange rest = {};         // from behind the last key that was returned
+  size_t page_records = 256;  // of a page, at most; at least 1
+  bool at_end = false;        // nothing is left
 };
 
 }  // namespace farside

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
 #include "farside/table.h"
@@ -83,6 +84,9 @@ class AsyncSession {
                            std::string_view desired) const;
   Task<uint64_t> Increment(const Table& table, std::string_view key, uint64_t delta = 1) const;
   Task<bool> Next(const Table& table, Cursor& cursor, std::vector<Record>& page) const;
+  Task<bool> Scan(const Table& table, const KeyRange& range, size_t limit, std::vector<Record>& page) const;
+  Task<bool> Next(const Table& table, RangeCursor& cursor, std::vector<Record>& page) const;
+  Task<bool> Last(const Table& table, const KeyRange& range, Record& record) const;
 
  private:
   friend class Session;
@@ -150,6 +154,34 @@ class Session {
   // Looks through the whole table. Exact only while nobody changes it.
   Result<TableStats> Stats(const Table& table);
 
+  // ---- ranges of keys
+  //
+  // For tables that keep their keys in order (Table::ordered); the others refuse with kInvalidArgument.
+  //
+  // A scan is no snapshot. While others write, its keys ascend and none comes twice, and what it says about each key of the
+  // range, a value or absence, was true at some moment between call and return: for every key up to the last one returned,
+  // or up to the end of the range if it says that there are no more. Different keys may be of different moments.
+
+  // The records of the range in ascending order of their keys, the first `limit` (at least 1) of them.
+  Result<std::vector<Record>> Scan(const Table& table, const KeyRange& range, size_t limit);
+  // The same into a page that is there already, whose memory is used again. False: there are no more beyond them; true:
+  // there may be.
+  Result<bool> Scan(const Table& table, const KeyRange& range, size_t limit, std::vector<Record>& page);
+  // Goes on with a scan: `page` becomes the next records of the range, in order. False: there are no more.
+  //
+  //   RangeCursor cursor{.rest = KeyRange::Prefix("user:")};
+  //   std::vector<Record> page;
+  //   while (true) {
+  //     Result<bool> more = session.Next(table, cursor, page);
+  //     if (!more.ok()) return more.error();
+  //     if (!*more) break;
+  //     for (const Record& record : page) ...
+  //   }
+  Result<bool> Next(const Table& table, RangeCursor& cursor, std::vector<Record>& page);
+  // The record with the smallest or the greatest key of the range, if there is any.
+  Result<std::optional<Record>> First(const Table& table, const KeyRange& range = KeyRange::All());
+  Result<std::optional<Record>> Last(const Table& table, const KeyRange& range = KeyRange::All());
+
   // ---- coroutines
   //
   // Async() has the operations as tasks, to be awaited in coroutines of your own, which Run or RunAll run on this thread:
@@ -164,7 +196,7 @@ class Session {
   //   }
   //   Status moved = session.Run(Move(session.Async(), table, "a", "b"));
   //
-  // Tasks are lazy, and keep references: to the table, keys, values and `page`, which must stay until the task has ended.
+  // Tasks are lazy, and keep references: to the table, keys, values, ranges, cursors and `page`, which must stay until the task has ended.
   // Inside of a task, use Async() and not the session itself, which is busy running the task. Tasks must be gone before the
   // session is.
 
@@ -173,13 +205,7 @@ class Session {
   // Runs the task to its end.
   template <class T>
   Result<T> Run(Task<T> task) {
-    Running running(*this, 1);
-    if (!running.status().ok()) return running.status().error();
-    task.Start();
-    while (!task.done()) {
-      if (!running.Poll()) return Stuck();
-    }
-    return task.TakeResult();
+    return RunBeside(std::move(task), 0);
   }
 
   // Runs all of them at once, so that their trips overlap. Take each one's result afterwards (Task::TakeResult).
@@ -220,6 +246,23 @@ class Session {
     Status status_;
   };
   static Error Stuck();
+
+  // Runs the task to its end, beside so many others.
+  template <class T>
+  Result<T> RunBeside(Task<T> task, size_t others) {
+    Running running(*this, 1 + others);
+    if (!running.status().ok()) return running.status().error();
+    task.Start();
+    while (!task.done()) {
+      if (!running.Poll()) return Stuck();
+    }
+    return task.TakeResult();
+  }
+  // An operation that can take long: signs of life are given beside it.
+  template <class T>
+  Result<T> RunLong(Task<T> task) {
+    return RunBeside(std::move(task), 1);
+  }
 
   std::shared_ptr<store::PoolState> pool_;  // outlives the state
   std::unique_ptr<store::SessionState> state_;

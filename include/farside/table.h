@@ -18,6 +18,8 @@ class Table {
  public:
   const std::string& name() const;
   const std::string& engine() const;
+  // Whether it keeps its keys in order, so that Session::Scan works.
+  bool ordered() const;
 
   // For the library itself.
   explicit Table(std::shared_ptr<const store::TableState> state) : state_(std::move(state)) {}

@@ -74,7 +74,9 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   sim.fault = run.fault;
   sim.chaos = Chaos::ForSeed(run.seed, run.faults);
   const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;
-  return Run(subjects.For(run.seed), MakeWorkload(run.seed, shape), std::move(sim));
+  index::Engine& engine = subjects.For(run.seed);
+  const WorkloadFor table{.scans = engine.ordered(), .fixed_size = engine.fixed_size()};
+  return Run(engine, MakeWorkload(run.seed, shape, table), std::move(sim));
 }
 
 CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options,

@@ -19,13 +19,16 @@ constexpr size_t kWidestChart = 160;    // columns of bars
 
 [[maybe_unused]] bool Fits(Kind kind, const Outcome& outcome) {
   switch (kind) {
-    case Kind::kGet: return std::holds_alternative<Found>(outcome);
+    case Kind::kGet:
+    case Kind::kSeen: return std::holds_alternative<Found>(outcome);
     case Kind::kPut: return std::holds_alternative<Stored>(outcome);
     case Kind::kInsert:
     case Kind::kUpdate:
     case Kind::kDelete:
     case Kind::kCompareAndSet: return std::holds_alternative<Applied>(outcome);
     case Kind::kIncrement: return std::holds_alternative<Counted>(outcome);
+    case Kind::kScan:
+    case Kind::kLast: return std::holds_alternative<Scanned>(outcome);
   }
   return false;
 }
@@ -36,6 +39,12 @@ bool IsWordCharacter(char c) {
 }
 
 std::string Quoted(std::string_view bytes) { return fmt::format("\"{}\"", Escape(bytes)); }
+
+// "k1 to k5", the end not included.
+std::string RangeOf(const Operation& operation) {
+  return fmt::format("{} to {}", Printable(operation.key),
+                     operation.to.has_value() ? Printable(*operation.to) : "the end");
+}
 
 std::string ArgumentsOf(const Operation& operation) {
   std::string key = Printable(operation.key);
@@ -48,8 +57,19 @@ std::string ArgumentsOf(const Operation& operation) {
     case Kind::kCompareAndSet:
       return fmt::format("{}, {}, {}", key, Printable(operation.expected), Printable(operation.value));
     case Kind::kIncrement: return fmt::format("{}, {}", key, operation.delta);
+    case Kind::kScan: return fmt::format("{}, {}", RangeOf(operation), operation.limit);
+    case Kind::kLast: return RangeOf(operation);
+    case Kind::kSeen: return key;
   }
   return key;
+}
+
+std::string RecordsOf(const Scanned& scanned) {
+  std::string text;
+  for (const Record& record : scanned.records) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", Printable(record.key), Printable(record.value));
+  }
+  return text.empty() ? "nothing" : text;
 }
 
 std::string AnswerOf(const Operation& operation) {
@@ -65,11 +85,16 @@ std::string AnswerOf(const Operation& operation) {
   if (const auto* applied = std::get_if<Applied>(&operation.outcome)) {
     return applied->applied ? "applied" : "not applied";
   }
+  if (const auto* scanned = std::get_if<Scanned>(&operation.outcome)) {
+    return RecordsOf(*scanned) + (scanned->more ? ", and more" : "");
+  }
   return fmt::format("#{}", std::get<Counted>(operation.outcome).value);
 }
 
 std::string CallAndAnswer(const Operation& operation) {
-  return fmt::format("{}({}) -> {}", Name(operation.kind), ArgumentsOf(operation), AnswerOf(operation));
+  if (operation.kind == Kind::kSeen)
+    return fmt::format("{} -> {}: {}", operation.scan, Printable(operation.key), AnswerOf(operation));
+  return fmt::format("{} -> {}", CallOf(operation), AnswerOf(operation));
 }
 
 // Columns of a chart: one per event of the operations shown, however far apart their numbers are.
@@ -131,6 +156,10 @@ OpId History::Invoke(int client, const Call& call) {
   operation.value.assign(call.value);
   operation.expected.assign(call.expected);
   operation.delta = call.delta;
+  operation.to.reset();
+  if (call.to.has_value()) operation.to.emplace(*call.to);
+  operation.limit = call.limit;
+  operation.scan.clear();
   operation.invoked = events_++;
   operation.returned = kNever;
   operation.why.clear();
@@ -181,6 +210,9 @@ std::string_view Name(Kind kind) {
     case Kind::kDelete: return "Delete";
     case Kind::kCompareAndSet: return "CompareAndSet";
     case Kind::kIncrement: return "Increment";
+    case Kind::kScan: return "Scan";
+    case Kind::kLast: return "Last";
+    case Kind::kSeen: return "Seen";
   }
   return "unknown kind";
 }
@@ -195,6 +227,10 @@ std::string Printable(std::string_view bytes) {
   const bool word = !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), IsWordCharacter);
   // The word "absent" is what a Get of nothing prints.
   return word && bytes != "absent" ? std::string(bytes) : Quoted(bytes);
+}
+
+std::string CallOf(const Operation& operation) {
+  return fmt::format("{}({})", Name(operation.kind), ArgumentsOf(operation));
 }
 
 std::string ToString(const Operation& operation) {

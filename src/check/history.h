@@ -17,6 +17,8 @@
 #include <variant>
 #include <vector>
 
+#include "farside/record.h"
+
 namespace farside::check {
 
 enum class Kind : uint8_t {
@@ -27,15 +29,20 @@ enum class Kind : uint8_t {
   kDelete,
   kCompareAndSet,  // only if present with the expected value
   kIncrement,      // adds to an 8-byte little-endian counter; absent counts as 0
+  kScan,           // the first records of a range, in order
+  kLast,           // the last record of a range
+  kSeen,           // what a scan or a Last says about one key of its range (check/scans.h); nobody invokes it
 };
 
 // The arguments of an operation. Views, copied by Invoke: make a Call where it is passed.
 struct Call {
   Kind kind = Kind::kGet;
-  std::string_view key = {};
-  std::string_view value = {};     // kPut, kInsert, kUpdate, kCompareAndSet: the value to store
-  std::string_view expected = {};  // kCompareAndSet
-  uint64_t delta = 0;              // kIncrement; wraps around
+  std::string_view key = {};                // kScan, kLast: where the range begins
+  std::string_view value = {};              // kPut, kInsert, kUpdate, kCompareAndSet: the value to store
+  std::string_view expected = {};           // kCompareAndSet
+  uint64_t delta = 0;                       // kIncrement; wraps around
+  std::optional<std::string_view> to = {};  // kScan, kLast: before which it ends, if anywhere
+  uint64_t limit = 0;                       // kScan: records at most
 
   static Call Get(std::string_view key) { return {.kind = Kind::kGet, .key = key}; }
   static Call Put(std::string_view key, std::string_view value) {
@@ -54,10 +61,16 @@ struct Call {
   static Call Increment(std::string_view key, uint64_t delta = 1) {
     return {.kind = Kind::kIncrement, .key = key, .delta = delta};
   }
+  static Call Scan(std::string_view from, std::optional<std::string_view> to, uint64_t limit) {
+    return {.kind = Kind::kScan, .key = from, .to = to, .limit = limit};
+  }
+  static Call Last(std::string_view from = "", std::optional<std::string_view> to = std::nullopt) {
+    return {.kind = Kind::kLast, .key = from, .to = to};
+  }
 };
 
 // The answers. Each kind of operation has exactly one type of answer.
-struct Found {  // kGet
+struct Found {  // kGet, kSeen
   std::optional<std::string> value;
   friend bool operator==(const Found&, const Found&) = default;
 };
@@ -73,7 +86,12 @@ struct Counted {  // kIncrement: the new value
   uint64_t value = 0;
   friend bool operator==(const Counted&, const Counted&) = default;
 };
-using Outcome = std::variant<Found, Stored, Applied, Counted>;
+struct Scanned {                // kScan, kLast
+  std::vector<Record> records;  // as they came
+  bool more = false;            // kScan: it said that there may be more beyond them
+  friend bool operator==(const Scanned&, const Scanned&) = default;
+};
+using Outcome = std::variant<Found, Stored, Applied, Counted, Scanned>;
 
 enum class Fate : uint8_t {
   kPending,   // no answer so far; counts as kMaybe
@@ -89,9 +107,12 @@ struct Operation {
   Kind kind = Kind::kGet;
   Fate fate = Fate::kPending;
   std::string key;
-  std::string value;           // as in Call
-  std::string expected;        // as in Call
-  uint64_t delta = 0;          // as in Call
+  std::string value;                   // as in Call
+  std::string expected;                // as in Call
+  uint64_t delta = 0;                  // as in Call
+  std::optional<std::string> to = {};  // as in Call
+  uint64_t limit = 0;                  // as in Call
+  std::string scan = {};       // of a kSeen operation: the call whose answer it is part of, for people
   uint64_t invoked = 0;        // event number
   uint64_t returned = kNever;  // event number; kNever for kPending and kMaybe
   Outcome outcome;             // of a kAnswered operation
@@ -134,6 +155,9 @@ std::string_view Name(Kind kind);  // "CompareAndSet"
 // A key or value for people: as it is if it is a plain word, "quoted \x00" otherwise, #7 if it is an
 // 8-byte counter (8 bytes that are not all printable), shortened with length and hash if it is long.
 std::string Printable(std::string_view bytes);
+
+// "CompareAndSet(k1, v7, v8)", "Scan(k1 to the end, 3)"
+std::string CallOf(const Operation& operation);
 
 // "client 2: CompareAndSet(k1, v7, v8) -> applied"
 std::string ToString(const Operation& operation);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "check/linearizability/key_check.h"
+#include "check/scans.h"
 
 namespace farside::check {
 namespace {
@@ -40,6 +41,17 @@ std::vector<uint32_t> IndicesByKey(std::span<const Operation> operations) {
 }  // namespace
 
 Verdict CheckLinearizable(std::span<const Operation> operations, const CheckOptions& options) {
+  if (const std::optional<MalformedScan> malformed = FindMalformedScan(operations)) {
+    return {.answer = Answer::kNotLinearizable,
+            .key = {},
+            .event = malformed->scan->returned,
+            .malformed = malformed->why};
+  }
+  std::vector<Operation> apart;
+  if (HasScans(operations)) {
+    apart = TakeScansApart(operations, options);
+    operations = apart;
+  }
   const std::vector<uint32_t> indices = IndicesByKey(operations);
   KeyCheck check(options);
   Verdict worst;
@@ -63,6 +75,10 @@ std::string ToString(const Verdict& verdict) {
   switch (verdict.answer) {
     case Answer::kLinearizable: return "linearizable";
     case Answer::kNotLinearizable:
+      if (!verdict.malformed.empty()) {
+        return fmt::format("the scan that returned at event {} is wrong by itself: {}", verdict.event,
+                           verdict.malformed);
+      }
       return fmt::format("key {} is not linearizable: nothing explains event {}", Printable(verdict.key),
                          verdict.event);
     case Answer::kUndecided:

@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace farside::check {
+namespace {
+
+KeyRange RangeOf(const Call& call) {
+  KeyRange range = KeyRange::From(call.key);
+  if (call.to.has_value()) range.to.emplace(*call.to);
+  return range;
+}
+
+}  // namespace
 
 Task<Outcome> Perform(index::Index& index, fabric::Op& op, Call call) {
   switch (call.kind) {
@@ -39,6 +48,21 @@ Task<Outcome> Perform(index::Index& index, fabric::Op& op, Call call) {
       const uint64_t counter = co_await index.Increment(op, call.key, call.delta);
       co_return Outcome(Counted{counter});
     }
+    case Kind::kScan: {
+      const KeyRange range = RangeOf(call);
+      Scanned scanned;
+      scanned.more = co_await index.Scan(op, range, call.limit, scanned.records);
+      co_return Outcome(std::move(scanned));
+    }
+    case Kind::kLast: {
+      const KeyRange range = RangeOf(call);
+      Record record;
+      const bool found = co_await index.Last(op, range, record);
+      Scanned scanned;
+      if (found) scanned.records.push_back(std::move(record));
+      co_return Outcome(std::move(scanned));
+    }
+    case Kind::kSeen: break;
   }
   co_return Error(ErrorCode::kUnsupported, "no such operation");
 }

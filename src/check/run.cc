@@ -64,6 +64,9 @@ OpKind CountedAs(Kind kind) {
     case Kind::kUpdate:
     case Kind::kCompareAndSet:
     case Kind::kIncrement: return OpKind::kUpdate;
+    case Kind::kScan:
+    case Kind::kLast:
+    case Kind::kSeen: return OpKind::kScan;
   }
   return OpKind::kSearch;
 }
@@ -248,11 +251,15 @@ class Actor {
   }
   Task<Done> MakeUseAndDrop(Stage& stage, Op& op) {
     index::Tables& tables = session_->tables();
-    const std::string value = fmt::format("of client {}", number_);
+    const std::optional<size_t> size = stage.engine.fixed_size();
+    const std::string value = Fitted(fmt::format("of client {}", number_), size);
     {
       index::OpenTable table =
           co_await tables.CreateOrOpen(op, kPassingTable, std::string(stage.engine.name()), {});
-      for (const char* key : {"a", "b"}) co_await PutInPassing(op, table, key, value);
+      for (const char* text : {"a", "b"}) {
+        const std::string key = Fitted(text, size);
+        co_await PutInPassing(op, table, key, value);
+      }
     }
     co_await tables.Drop(op, kPassingTable);
     co_return Done{};
@@ -347,13 +354,17 @@ void DriveOne(Stage& stage, int number, Role role, Script script) {
   Drive(stage, actors);
 }
 
-Script AuditScript(const std::vector<std::string>& keys) {
+// Of an ordered table, also all keys at once: before the first one is written, and in the end.
+Script AuditScript(const std::vector<std::string>& keys, const index::Engine& engine) {
+  const ScriptedCall all{.kind = Kind::kScan, .limit = 2 * keys.size()};
   Script script;
   for (const std::string& key : keys) {
     script.push_back({.kind = Kind::kGet, .key = key});
-    script.push_back({.kind = Kind::kPut, .key = key, .value = "audited"});
+    if (engine.ordered() && script.size() == 1) script.push_back(all);
+    script.push_back({.kind = Kind::kPut, .key = key, .value = Fitted("audited", engine.fixed_size())});
     script.push_back({.kind = Kind::kGet, .key = key});
   }
+  if (engine.ordered()) script.insert(script.end(), {all, {.kind = Kind::kLast}});
   return script;
 }
 
@@ -397,7 +408,7 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   world.StopFaults();
   stage.auditing = true;
   const int auditor = static_cast<int>(actors.size());
-  if (report.problem.empty()) DriveOne(stage, auditor, Role::kAuditor, AuditScript(workload.keys));
+  if (report.problem.empty()) DriveOne(stage, auditor, Role::kAuditor, AuditScript(workload.keys, engine));
   if (report.problem.empty()) DriveOne(stage, auditor + 1, Role::kDropper, {});
   if (trace != nullptr) trace->set_describe(nullptr);
   report.verbs = world.verbs_posted();

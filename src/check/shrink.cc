@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "check/scans.h"
 #include "check/specification.h"
 
 namespace farside::check {
@@ -220,7 +221,10 @@ const std::string* ValueToStore(const Operation& operation) {
     case Kind::kCompareAndSet: return &operation.value;
     case Kind::kGet:
     case Kind::kDelete:
-    case Kind::kIncrement: return nullptr;
+    case Kind::kIncrement:
+    case Kind::kScan:
+    case Kind::kLast:
+    case Kind::kSeen: return nullptr;
   }
   return nullptr;
 }
@@ -254,11 +258,27 @@ std::vector<Operation> Suspects(std::span<const Operation> of_key, const Witness
   return suspects;
 }
 
+// A scan that is wrong by itself needs no other operation to show it.
+Witness Malformed(std::span<const Operation> operations, const Verdict& verdict) {
+  Witness witness;
+  witness.malformed = verdict.malformed;
+  for (const Operation& operation : operations) {
+    if (operation.returned == verdict.event) witness.operations.push_back(operation);
+  }
+  return witness;
+}
+
 }  // namespace
 
 Witness Shrink(std::span<const Operation> operations, const Verdict& verdict, const CheckOptions& options,
                const ShrinkOptions& limits) {
   assert(verdict.answer == Answer::kNotLinearizable);
+  if (!verdict.malformed.empty()) return Malformed(operations, verdict);
+  std::vector<Operation> apart;
+  if (HasScans(operations)) {
+    apart = TakeScansApart(operations, options);
+    operations = apart;
+  }
   Witness witness;
   witness.key = verdict.key;
   const auto initial = options.initial.find(verdict.key);
@@ -279,6 +299,10 @@ Witness Shrink(std::span<const Operation> operations, const Verdict& verdict, co
 }
 
 std::string ToString(const Witness& witness) {
+  if (!witness.malformed.empty()) {
+    return fmt::format("this answer is wrong whatever the table holds: {}\n{}", witness.malformed,
+                       Chart(witness.operations));
+  }
   std::string text = fmt::format("key {} ", Printable(witness.key));
   text += witness.initial ? fmt::format("holds {} at first.", Printable(*witness.initial))
                           : "is absent at first.";

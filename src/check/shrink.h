@@ -20,13 +20,16 @@ struct ShrinkOptions {
 };
 
 struct Witness {
-  std::string key;
+  std::string key;  // of all operations: of scans, only what they say about this key is left
   std::optional<std::string> initial;  // what the key held before these operations
   std::vector<Operation> operations;   // in order of invocation; kMaybe if not answered before the end
 
   // No part of the proof: if a value was found that these operations do not write, where it may come from.
   // Operations that were to write it, but were refused, did not apply, or were overwritten before.
   std::vector<Operation> suspects;
+
+  // As in Verdict: the one operation is a scan that is wrong by itself, and there is no key.
+  std::string malformed = {};
 
   size_t replaced = 0;  // earlier operations on the key, of which only the initial value was kept
   size_t left_out = 0;  // other operations on the key, which do not matter

@@ -39,7 +39,8 @@ Step NotAppliedStep(const Operation& operation) {
 
 Step AnsweredStep(const Operation& operation) {
   switch (operation.kind) {
-    case Kind::kGet: {
+    case Kind::kGet:
+    case Kind::kSeen: {
       const auto& value = std::get<Found>(operation.outcome).value;
       if (!value) return {.needs = Needs::kAbsent};
       return {.needs = Needs::kEqual, .compared = Value::Of(*value)};
@@ -65,7 +66,10 @@ Step AnsweredStep(const Operation& operation) {
 
 Step MaybeStep(const Operation& operation) {
   switch (operation.kind) {
-    case Kind::kGet: return {};
+    case Kind::kGet:
+    case Kind::kSeen:
+    case Kind::kScan:
+    case Kind::kLast: return {};
     case Kind::kPut: return {.does = Does::kStore, .stored = Value::Of(operation.value)};
     case Kind::kIncrement: return {.needs = Needs::kNumber, .does = Does::kAdd, .delta = operation.delta};
     default: return AppliedStep(operation);
@@ -88,6 +92,7 @@ std::string Value::ToBytes() const {
 
 std::optional<Step> StepOf(const Operation& operation) {
   if (operation.refused()) return std::nullopt;
+  assert((operation.kind != Kind::kScan && operation.kind != Kind::kLast) && "scans are taken apart first");
   if (operation.answered()) return AnsweredStep(operation);
   Step step = MaybeStep(operation);
   if (step.does == Does::kNothing) return std::nullopt;

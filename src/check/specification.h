@@ -49,7 +49,8 @@ struct Step {
   bool ComparesEqual() const { return needs == Needs::kEqual || needs == Needs::kEqualOrAbsent; }
 };
 
-// Nothing for operations that say nothing about the table: refused ones, and reads without an answer.
+// Nothing for operations that say nothing about the table: refused ones, and reads without an answer. Of one key: what
+// scans say about it is kSeen (check/scans.h).
 std::optional<Step> StepOf(const Operation& operation);
 
 }  // namespace farside::check

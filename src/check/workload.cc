@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/random.h"
 
 namespace farside::check {
@@ -14,15 +16,37 @@ Kind SomeKind(Random& random) {
   return kMix[random.Below(std::size(kMix))];
 }
 
+// Forward with a limit, or the last one: of everything, or of a range that begins or ends at a key or just behind one.
+ScriptedCall SomeScan(Random& random, const std::vector<std::string>& keys) {
+  const auto some_bound = [&] {
+    std::string bound = keys[random.Below(keys.size())];
+    if (random.Chance(1, 3)) bound.push_back('\0');
+    return bound;
+  };
+  ScriptedCall call;
+  call.kind = random.Chance(1, 4) ? Kind::kLast : Kind::kScan;
+  if (random.Chance(1, 2)) call.key = some_bound();
+  if (random.Chance(1, 3)) call.to = some_bound();
+  if (call.kind == Kind::kScan) call.limit = 1 + random.Below(keys.size() + 1);
+  return call;
+}
+
 }  // namespace
 
-Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape) {
+std::string Fitted(std::string text, std::optional<size_t> size) {
+  if (size.has_value()) text.resize(*size, '.');
+  return text;
+}
+
+Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadFor& table) {
   Random random(seed ^ 0x3014);
+  Random scans(seed ^ 0x5ca7);
   Workload workload;
-  for (int k = 0; k < shape.keys; ++k) workload.keys.push_back(fmt::format("k{}", k));
+  for (int k = 0; k < shape.keys; ++k)
+    workload.keys.push_back(Fitted(fmt::format("k{}", k), table.fixed_size));
   // The last of several keys is a counter: only incremented, read and deleted.
   const bool counter = shape.keys > 1 && random.Chance(1, 2);
-  std::vector<std::string> written = {"never"};
+  std::vector<std::string> written = {Fitted("never", table.fixed_size)};
   for (int client = 0; client < shape.clients; ++client) {
     Script script;
     for (int i = 0; i < shape.operations; ++i) {
@@ -37,9 +61,11 @@ Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape) {
         call.value = fmt::format("v{}.{}", client, i);
         // Some values are short and some fill what an engine may keep inline.
         if (random.Chance(1, 3)) call.value.resize(20, '.');
+        call.value = Fitted(std::move(call.value), table.fixed_size);
         call.expected = written[random.Below(written.size())];
         written.push_back(call.value);
       }
+      if (table.scans && call.kind == Kind::kGet && scans.Chance(1, 2)) call = SomeScan(scans, workload.keys);
       script.push_back(std::move(call));
     }
     workload.scripts.push_back(std::move(script));

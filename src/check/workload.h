@@ -1,7 +1,9 @@
 // What the clients of a checked run do: a short script for each, decided by a seed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,13 @@ struct ScriptedCall {
   std::string value = {};
   std::string expected = {};
   uint64_t delta = 0;
+  std::optional<std::string> to = {};
+  uint64_t limit = 0;
 
   Call call() const {
-    return {.kind = kind, .key = key, .value = value, .expected = expected, .delta = delta};
+    Call call{.kind = kind, .key = key, .value = value, .expected = expected, .delta = delta, .limit = limit};
+    if (to.has_value()) call.to = *to;
+    return call;
   }
 };
 
@@ -39,7 +45,17 @@ struct WorkloadShape {
   int keys = 3;
 };
 
-// Few keys, so that clients meet; every value is written once, so that a wrong read shows whose it was.
-Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape);
+// What the table takes, beside the shape that was asked for.
+struct WorkloadFor {
+  bool scans = false;                     // the table keeps its keys in order
+  std::optional<size_t> fixed_size = {};  // of all keys and values
+};
+
+// The text as a key or a value of this size, if there is only one.
+std::string Fitted(std::string text, std::optional<size_t> size);
+
+// Few keys, so that clients meet; every value is written once, so that a wrong read shows whose it was. With scans, half
+// of the reads become scans, and the rest is as it would be without.
+Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadFor& table = {});
 
 }  // namespace farside::check

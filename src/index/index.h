@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ class Index {
   // absence, was true at some moment between its call and its return. Different keys may be of different moments.
 
   // Appends the records of the range in ascending order, `limit` (at least 1) at most. False: there are no more beyond them.
+  // True: `limit` were appended, and there may be more. The bounds of the range are any bytes, also such as could be no
+  // key of the table: how a scan goes on is from the last key with a zero behind it. The limit may be larger than memory.
   virtual Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
   // The record with the greatest key of the range. False: the range is empty.
   virtual Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record);
@@ -111,6 +114,8 @@ class Engine {
   virtual std::string_view name() const = 0;
   // Whether its tables keep their keys in order: Index::Scan and Last work.
   virtual bool ordered() const { return false; }
+  // If its tables take only keys and only values of exactly so many bytes: how many. None: they take any.
+  virtual std::optional<size_t> fixed_size() const { return std::nullopt; }
   // Whether it only measures the fabric: nothing that is put in can be relied on to be there.
   virtual bool measures_only() const { return false; }
   virtual uint32_t layout_version() const = 0;

@@ -22,6 +22,16 @@ constexpr std::array kEngines = {
 // Keeps nothing, so no list has it: for `farside bench`, which knows its name.
 constexpr EngineEntry kRaw{"raw", index::raw::MakeRawEngine};
 
+// "a, b": those for which the predicate holds.
+template <class Predicate>
+std::string NamesOf(Predicate holds) {
+  std::string names;
+  for (const EngineEntry& engine : kEngines) {
+    if (holds(engine)) names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::span<const EngineEntry> Engines() { return kEngines; }
@@ -29,10 +39,16 @@ std::span<const EngineEntry> Engines() { return kEngines; }
 std::string_view DefaultEngine() { return kEngines.front().name; }
 
 std::string EngineNames() {
-  std::string names;
-  for (const EngineEntry& engine : kEngines)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.name);
-  return names;
+  return NamesOf([](const EngineEntry&) { return true; });
+}
+
+bool IsOrdered(std::string_view name, const index::OptionMap& options) {
+  const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(name, options);
+  return engine.ok() && (*engine)->ordered();
+}
+
+std::string OrderedEngineNames() {
+  return NamesOf([](const EngineEntry& engine) { return IsOrdered(engine.name, {}); });
 }
 
 Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {

@@ -76,5 +76,6 @@ Status Pool::Close() { return state_->Close(); }
 
 const std::string& Table::name() const { return state_->info.name; }
 const std::string& Table::engine() const { return state_->info.engine; }
+bool Table::ordered() const { return state_->ordered; }
 
 }  // namespace farside

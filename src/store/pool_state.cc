@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "store/engines.h"
+
 namespace farside::store {
 
 using fabric::Op;
@@ -45,7 +47,12 @@ Task<Known> LookUp(Op& op, Session& session, std::string name) {
 
 TableState::TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t place, pool::TableInfo table,
                        index::OptionMap with)
-    : pool(std::move(of)), id(number), slot(place), info(std::move(table)), options(std::move(with)) {}
+    : pool(std::move(of)),
+      id(number),
+      slot(place),
+      info(std::move(table)),
+      ordered(IsOrdered(info.engine, with)),
+      options(std::move(with)) {}
 
 TableState::~TableState() { pool->ReturnSlot(slot); }
 

@@ -1,4 +1,4 @@
-// The operations on one key as values that can be performed at once or as a task: what they are counted as, how large
+// The operations on tables as values that can be performed at once or as a task: what they are counted as, how large
 // they are, and how an index is asked.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabric/op.h"
+#include "farside/range.h"
 #include "farside/record.h"
 #include "farside/task.h"
 #include "index/index.h"
@@ -102,6 +103,33 @@ struct NextRequest {
     page->clear();
     return index.Next(op, *cursor, *page);
   }
+};
+
+struct ScanRequest {
+  using Answer = bool;
+  static constexpr fabric::OpKind kKind = fabric::OpKind::kScan;
+  std::string_view key = {};  // none: the bounds of a range may be longer than any key
+  const KeyRange* range;
+  size_t limit;
+  std::vector<Record>* page;
+
+  size_t value_bytes() const { return 0; }
+  // As above: a page that was begun is begun anew.
+  Task<bool> Start(fabric::Op& op, index::Index& index) const {
+    page->clear();
+    return index.Scan(op, *range, limit, *page);
+  }
+};
+
+struct LastRequest {
+  using Answer = bool;
+  static constexpr fabric::OpKind kKind = fabric::OpKind::kScan;
+  std::string_view key = {};  // none
+  const KeyRange* range;
+  Record* record;
+
+  size_t value_bytes() const { return 0; }
+  Task<bool> Start(fabric::Op& op, index::Index& index) const { return index.Last(op, *range, *record); }
 };
 
 struct StatsRequest {

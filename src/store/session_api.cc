@@ -84,15 +84,7 @@ Result<bool> Session::Next(const Table& table, Cursor& cursor, std::vector<Recor
 }
 
 Result<TableStats> Session::Stats(const Table& table) {
-  // It can take long, so it is run as one of two tasks: signs of life are the other.
-  Running running(*this, 2);
-  if (!running.status().ok()) return running.status().error();
-  Task<TableStats> task = state_->PerformTask(table.state(), StatsRequest{});
-  task.Start();
-  while (!task.done()) {
-    if (!running.Poll()) return Stuck();
-  }
-  return task.TakeResult();
+  return RunLong(state_->PerformTask(table.state(), StatsRequest{}));
 }
 
 // ---- coroutines --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ struct TableState {
   const uint64_t id;    // of this handle; never given again by its pool
   const uint32_t slot;  // where sessions keep their view of it; given again when the handle is gone
   const pool::TableInfo info;
+  const bool ordered;  // its engine keeps keys in order
   const index::OptionMap
       options;  // those that it was opened with, also those that the catalog does not record
 };

@@ -12,7 +12,9 @@ Generator::Generator(const Shape& shape, Frontier& frontier, uint64_t client)
 Request Generator::Next() {
   const Action action = DrawAction();
   if (action == Action::kInsert) return {.action = action, .record = frontier_.Claim()};
-  return {.action = action, .record = DrawRecord()};
+  Request request{.action = action, .record = DrawRecord()};
+  if (action == Action::kScan) request.length = 1 + static_cast<uint32_t>(random_.Below(kLongestScan));
+  return request;
 }
 
 Action Generator::DrawAction() {

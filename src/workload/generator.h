@@ -22,7 +22,8 @@ struct Shape {
 
 struct Request {
   Action action = Action::kRead;
-  uint64_t record = 0;
+  uint64_t record = 0;  // of a scan: the first
+  uint32_t length = 1;  // of a scan: records, at most
 };
 
 class Generator {

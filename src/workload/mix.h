@@ -5,9 +5,11 @@
 //   b      95 % reads,  5 % updates                  zipfian
 //   c     100 % reads                                zipfian
 //   d      95 % reads of new records, 5 % inserts    latest
+//   e      95 % scans of ranges, 5 % inserts         zipfian
 //   f      50 % reads, 50 % read-modify-writes       zipfian
 //
-// Workload e scans ranges, and needs an engine that keeps its keys in order.
+// Workload e needs an engine that keeps its keys in order. A scan begins at the key of a record, and is of 1 to 100
+// records, all lengths alike. As keys look random (records.h), what is inserted falls anywhere.
 #pragma once
 
 #include <array>
@@ -19,9 +21,9 @@
 
 namespace farside::workload {
 
-enum class Action : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite };
-inline constexpr size_t kActions = 4;
-// "read", "update", "insert", "read-modify-write".
+enum class Action : uint8_t { kRead, kUpdate, kInsert, kReadModifyWrite, kScan };
+inline constexpr size_t kActions = 5;
+// "read", "update", "insert", "read-modify-write", "scan".
 std::string_view Name(Action action);
 
 enum class Distribution : uint8_t { kUniform, kZipfian, kLatest };
@@ -35,7 +37,10 @@ struct Mix {
   bool is_load = false;  // every record is inserted once, in order
 
   bool inserts() const { return percent[static_cast<size_t>(Action::kInsert)] > 0; }
+  bool scans() const { return percent[static_cast<size_t>(Action::kScan)] > 0; }
 };
+
+inline constexpr uint32_t kLongestScan = 100;  // in records
 
 // kInvalidArgument, with the names that there are, if there is no such workload.
 Result<Mix> FindMix(std::string_view name);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "index/reference/reference.h"
 #include "store/engines.h"
+#include "tests/conformance/words_only.h"
 
 namespace farside::conformance {
 namespace {
@@ -12,6 +14,21 @@ namespace {
 index::OptionMap RoomyOptions(std::string_view engine) {
   if (engine == "reference") return {{"buckets", "1024"}};
   return {};
+}
+
+// A scan of a table without any order looks through all of it.
+index::OptionMap OptionsForScans(std::string_view engine) {
+  if (engine == "reference") return {{"buckets", "8"}};
+  return {};
+}
+
+std::optional<size_t> FixedSize(const store::EngineEntry& entry, const index::OptionMap& options) {
+  return Must(entry.make(options))->fixed_size();
+}
+
+Result<std::shared_ptr<index::Engine>> MakeWordsOnly(const index::OptionMap& options) {
+  return std::shared_ptr<index::Engine>(
+      std::make_shared<WordsOnly>(Must(index::reference::MakeReferenceEngine(options))));
 }
 
 }  // namespace
@@ -29,6 +46,7 @@ std::vector<EngineUnderTest> StressedEngines() {
   for (const store::EngineEntry& entry : store::Engines()) {
     const std::vector<index::OptionMap> all = Must(entry.make({}))->stress_options();
     for (size_t i = 0; i < all.size(); ++i) {
+      if (FixedSize(entry, all[i]).has_value()) continue;
       const std::string name(entry.name);
       engines.push_back({name + "_stress_" + std::to_string(i), name, all[i]});
     }
@@ -39,6 +57,34 @@ std::vector<EngineUnderTest> StressedEngines() {
 std::vector<EngineUnderTest> AllEngines() {
   std::vector<EngineUnderTest> engines = RoomyEngines();
   std::ranges::move(StressedEngines(), std::back_inserter(engines));
+  return engines;
+}
+
+std::vector<EngineUnderTest> OrderedEngines() {
+  std::vector<EngineUnderTest> engines;
+  for (const store::EngineEntry& entry : store::Engines()) {
+    const auto add = [&](std::string_view suffix, const index::OptionMap& options) {
+      engines.push_back({.label = std::string(entry.name) + std::string(suffix),
+                         .engine = std::string(entry.name),
+                         .options = options,
+                         .fixed_size = FixedSize(entry, options),
+                         .make = entry.make});
+    };
+    const std::shared_ptr<index::Engine> usual = Must(entry.make({}));
+    if (!usual->ordered()) continue;
+    add("", OptionsForScans(entry.name));
+    // Where keys can be made to stand in the index itself, they have one size.
+    if (const index::OptionMap inside = {{"keys", "inline"}}; entry.make(inside).ok()) add("_inline", inside);
+    const std::vector<index::OptionMap> stress = usual->stress_options();
+    for (size_t i = 0; i < stress.size(); ++i) {
+      if (!stress[i].empty()) add("_stress_" + std::to_string(i), stress[i]);
+    }
+  }
+  engines.push_back({.label = "words_only",
+                     .engine = "reference",
+                     .options = OptionsForScans("reference"),
+                     .fixed_size = 8,
+                     .make = MakeWordsOnly});
   return engines;
 }
 

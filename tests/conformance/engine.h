@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -20,6 +21,9 @@ struct EngineUnderTest {
   std::string label;  // "reference", "reference_stress_0"
   std::string engine;
   index::OptionMap options;
+  std::optional<size_t> fixed_size = {};  // of all keys and values
+  // Makes the engine; not always one of those that users get.
+  Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options) = nullptr;
 };
 inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) {
   return out << engine.label;
@@ -30,6 +34,9 @@ std::vector<EngineUnderTest> RoomyEngines();
 // With the options of Engine::stress_options, for a few dozen records.
 std::vector<EngineUnderTest> StressedEngines();
 std::vector<EngineUnderTest> AllEngines();
+// Those that keep keys in order, also those that take only keys and values of one size, which the others leave out. With
+// room for some two hundred records, or, if they are stressed, for a few dozen.
+std::vector<EngineUnderTest> OrderedEngines();
 
 std::string LabelOf(const testing::TestParamInfo<EngineUnderTest>& info);
 

@@ -34,6 +34,20 @@ for fabric in embedded sim; do
   done
 done
 
+# ---- scans: the reference table looks through all of it
+for fabric in embedded sim; do
+  run bench --engine reference --fabric "$fabric" --workload e --records 300 --ops 500 --warmup 50 --option buckets=40 \
+    --clients 2 --depth 2 --key-size 8 --value-size 8 --json
+  expect_status 0
+  expect_no_err
+  expect_json "o['workload'] == 'e' and o['ops'] == 500 and o['errors'] == 0" \
+    "o['trips_per_op']['index']['scan'] >= 40 and o['trips_per_op']['end_to_end']['scan'] >= 340" \
+    "o['trips_per_op']['end_to_end']['search'] is None and o['trips_per_op']['end_to_end']['insert'] >= 2" \
+    "set(o['latency_us_by_action']) == {'insert', 'scan'}" \
+    "440 <= o['latency_us_by_action']['scan']['count'] <= 500 and 30 <= o['records_per_scan'] <= 60" \
+    "o['raw'] is None and o['of_raw'] is None"
+done
+
 # ---- virtual time does not depend on the machine
 sim=(bench --engine reference --fabric sim --workload a "${small[@]}" --clients 8 --compute-nodes 2 --nodes 2 --json)
 run "${sim[@]}"
@@ -75,10 +89,12 @@ run bench --engine nosuch
 expect_error "there is no engine 'nosuch'"
 run bench --engine reference --option nosuch=1
 expect_error "no option 'nosuch'"
-run bench --engine reference --workload e
-expect_error "needs an ordered engine"
+run bench --engine shard --workload e
+expect_error "--workload: e scans ranges of keys, and the engine shard keeps them in no order; take an ordered one: "
+run bench --engine raw --option records=100 --workload e
+expect_error "and the engine raw keeps them in no order"
 run bench --engine reference --workload z
-expect_error "there is no workload 'z'; there is: load, a, b, c, d, f"
+expect_error "there is no workload 'z'; there is: load, a, b, c, d, e, f"
 run bench --engine reference --distribution normal
 expect_error "there is no distribution 'normal'; there is: uniform, zipfian, latest"
 run bench --engine reference --fabric verbs

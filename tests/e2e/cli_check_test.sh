@@ -34,7 +34,7 @@ expect_status 0
 expect_json 'o["violations"] == 0'
 run check --engine reference --seeds 1 --clients 1 --ops 1 --keys 1 --json
 expect_status 0
-expect_json 'o["operations"] == 4'  # one, and three of the auditor
+expect_json 'o["operations"] == 7'  # one, and six of the auditor
 run check --engine reference --seeds 2 --trace --json
 expect_json 'o["trace"] == []'
 

@@ -51,6 +51,11 @@ expect_out() { grep -qF -e "$1" "$out" || fail "stdout lacks '$1': $(head -c 500
 expect_err() { grep -qF -e "$1" "$err" || fail "stderr lacks '$1': $(head -c 500 "$err")"; }
 expect_no_out() { [[ ! -s $out ]] || fail "stdout is not empty: $(head -c 500 "$out")"; }
 expect_no_err() { [[ ! -s $err ]] || fail "stderr is not empty: $(head -c 500 "$err")"; }
+# Stdout is exactly these bytes, as printf writes them.
+expect_exactly() {
+  # shellcheck disable=SC2059
+  printf "$1" | cmp -s - "$out" || fail "stdout is not '$1': $(head -c 500 "$out")"
+}
 
 # Wrong usage: exit code 2, and exactly one line on stderr, which has this text in it and says where help is.
 expect_error() {

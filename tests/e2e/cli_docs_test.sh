@@ -14,7 +14,7 @@ for command in "${commands[@]}"; do
   status=$?
   case $command in
     *--mutant* | *' get '*bob) expect_status 1 ;;
-    *'import'*wrong.jsonl) expect_status 3 ;;
+    *'import'*wrong.jsonl | *'people --prefix'*) expect_status 3 ;;
     *'--seeds 0') expect_status 2 ;;
     *) expect_status 0 ;;
   esac

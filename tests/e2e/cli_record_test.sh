@@ -4,12 +4,6 @@
 source "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 
-# Stdout is exactly these bytes, as printf writes them.
-expect_exactly() {
-  # shellcheck disable=SC2059
-  printf "$1" | cmp -s - "$out" || fail "stdout is not '$1': $(head -c 500 "$out")"
-}
-
 # ---- a table that is not there: nothing is made, and the line says how to
 run put 'file:a.pool?size=4MiB' users ada countess
 expect_refusal "to make it: farside table create 'file:a.pool?size=4MiB' users --engine shard, or add --create"
@@ -197,18 +191,11 @@ run scan file:a.pool users --limit 3
 [[ $(wc -l <"$out") == 3 ]] || fail "not three lines: $(cat "$out")"
 run scan file:a.pool users --limit 0 --json
 expect_json 'o["records"] == [] and o["count"] == 0'
-run scan file:a.pool users --prefix user
-expect_status 0
-expect_err "read 10 records to find 9 with this prefix: shard keeps keys in no order"
-[[ $(cut -f1 "$out" | sort | tr '\n' ' ') == 'user1 user2 user3 user4 user5 user6 user7 user8 user9 ' ]] || fail "$(cat "$out")"
-run scan file:a.pool users --prefix nosuch --json
-expect_no_err
-expect_json 'o["count"] == 0 and o["records_read"] == 10'
-run scan file:a.pool users --hex --prefix 7573657231
-expect_exactly '7573657231\t76616c75652031\n'
-for option in --from --to; do
+run scan file:a.pool users --hex --limit 1
+grep -qE '^[0-9a-f]+	[0-9a-f]+$' "$out" || fail "not in hexadecimal: $(cat "$out")"
+for option in --from --to --prefix; do
   run scan file:a.pool users "$option" a
-  expect_refusal "table users has the engine shard, which keeps keys in no order, but $option needs one"
+  expect_refusal "table users has the engine shard, which keeps keys in no order, but $option needs one; make a table of an ordered engine for that"
 done
 expect_unchanged
 

@@ -86,6 +86,10 @@ expect_line counters '4 threads counted to 4000.'
 run batch
 expect_line batch '  found 60 of 61'
 expect_line batch 'a copy of nothing: absent is not there'
+run ranges
+expect_line ranges '  S7/08:20  Market'
+expect_line ranges 'next: Mill'
+expect_line ranges 'the last S7 is S7/09:40'
 
 # pkg-config knows all that the whole library needs, not only what a small program does.
 "${CXX:-c++}" -std=c++20 "$FARSIDE_SOURCE/examples/hello.cc" -o hello_by_pkg_config "${flags[@]}"

@@ -61,6 +61,9 @@ std::optional<Outcome> Execute(const Operation& op, Table& table) {
       table[op.key] = Counter(sum);
       return Counted{sum};
     }
+    case Kind::kScan:
+    case Kind::kLast:
+    case Kind::kSeen: break;
   }
   return std::nullopt;
 }

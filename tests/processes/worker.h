@@ -83,6 +83,9 @@ inline std::optional<std::string> Work(Ledger& ledger, size_t worker, Session& s
         if (now.ok()) entry.number = *now;
         break;
       }
+      case check::Kind::kScan:
+      case check::Kind::kLast:
+      case check::Kind::kSeen: break;  // of one key each
     }
     entry.returned = ledger.NextEvent();
     if (!error.has_value()) {

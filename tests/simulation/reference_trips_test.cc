@@ -84,5 +84,35 @@ TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
   EXPECT_EQ(Tally(OpKind::kSearch, OpOutcome::kDone).by_purpose[0].bytes_read, sizeof(Bucket));
 }
 
+TEST_F(ReferenceTrips, AScan_ReadsEveryBucketAndEveryRecord) {
+  // Given a table of four buckets with three records.
+  // When one record of a range is scanned, the last one is asked for, and a range without any.
+  // Expect a trip for each bucket and one for each record, whatever was asked for, and three scans.
+  const auto run = [&](auto make_task) {
+    Op op(*client_, OpKind::kScan);
+    return *fabric::Run(*client_, make_task(op));
+  };
+  for (const char* key : {"a", "b"}) {
+    Op op(*client_, OpKind::kUpdate);
+    EXPECT_TRUE(fabric::Run(*client_, table_->index->Put(op, key, "v")).ok());
+  }
+  const KeyRange all;
+  const KeyRange none = KeyRange::From("zzz");
+  std::vector<Record> page;
+  Record last;
+  EXPECT_TRUE(run([&](Op& op) { return table_->index->Scan(op, all, 1, page); }));
+  EXPECT_EQ(page, (std::vector<Record>{{"a", "v"}}));
+  EXPECT_TRUE(run([&](Op& op) { return table_->index->Last(op, all, last); }));
+  EXPECT_EQ(last.key, "first");
+  EXPECT_FALSE(run([&](Op& op) { return table_->index->Last(op, none, last); }));
+  const OpTally& done = Tally(OpKind::kScan, OpOutcome::kDone);
+  EXPECT_EQ(done.operations, 2u);
+  EXPECT_EQ(done.index_trips, 2u * 4);
+  EXPECT_EQ(done.end_to_end_trips, 2u * (4 + 3));
+  const OpTally& nothing = Tally(OpKind::kScan, OpOutcome::kRefused);
+  EXPECT_EQ(nothing.operations, 1u);
+  EXPECT_EQ(nothing.end_to_end_trips, 4u + 3);
+}
+
 }  // namespace
 }  // namespace farside::index::reference

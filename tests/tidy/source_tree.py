@@ -8,7 +8,7 @@ from typing import Iterator, NamedTuple, Optional
 LAYERS = ["base", "fabric", "pool", "index", "store", "workload", "check", "tools"]
 
 # Public headers that belong to the lowest layer; all others belong to `store`.
-PUBLIC_BASE_HEADERS = {"record.h", "result.h", "task.h"}
+PUBLIC_BASE_HEADERS = {"range.h", "record.h", "result.h", "task.h"}
 
 CODE_FOLDERS = ["include", "src", "tools", "tests", "bench", "examples"]
 

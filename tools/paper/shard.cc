@@ -328,7 +328,7 @@ Result<Report> RunFigure13(const Settings& settings) {
   cached.warmup = cached.records * kClientsOfFigure13 * 5;
   cached.options["cache"] = std::to_string(16 * cached.records);
   cached.options["buckets"] = std::to_string(std::bit_ceil(cached.records / cached.nodes / 48 + 1));
-  const workload::Mix update{.name = "update", .percent = {0, 100, 0, 0}};
+  const workload::Mix update{.name = "update", .percent = {0, 100, 0, 0, 0}};
   Report report;
   if (Status added = AddOfRaw("search", search, {}, Rule::AtLeast(0.90), 2, settings, report); !added.ok())
     return added.error();

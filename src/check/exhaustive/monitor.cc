@@ -27,6 +27,12 @@ std::string Fingerprint(const Outcome& outcome) {
     AppendNumber(text, stored->inserted.has_value() ? 1 + *stored->inserted : 0);
   } else if (const auto* applied = std::get_if<Applied>(&outcome)) {
     AppendNumber(text, applied->applied);
+  } else if (const auto* scanned = std::get_if<Scanned>(&outcome)) {
+    AppendNumber(text, scanned->more);
+    for (const Record& record : scanned->records) {
+      AppendText(text, record.key);
+      AppendText(text, record.value);
+    }
   } else {
     AppendNumber(text, std::get<Counted>(outcome).value);
   }
@@ -188,6 +194,10 @@ std::optional<Monitor::Effect> Monitor::EffectOf(const Operation& call, uint32_t
       const uint64_t sum = *counter + call.delta;
       return Effect{NumberOf(std::optional(BytesOf(sum))), NumberOf(Outcome(Counted{sum}))};
     }
+    // What is explored are operations on one key: a scan would be reported as one that nothing explains.
+    case Kind::kScan:
+    case Kind::kLast:
+    case Kind::kSeen: break;
   }
   return std::nullopt;
 }

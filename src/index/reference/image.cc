@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "index/reference/mutants.h"
 
 namespace farside::index::reference {
 namespace {
@@ -20,6 +21,14 @@ void Seal(Image& image, uint32_t version) {
 
 bool IsSealed(const Image& image, uint32_t version) {
   return image.version == version && image.checksum == Checksum(image);
+}
+
+const Image* CurrentImage(const Bucket& bucket) {
+  static constexpr Image kNothing{};
+  if (bucket.head.version() == 0) return &kNothing;
+  const Image& image = bucket.images[bucket.head.image()];
+  if (Mutant(kAcceptTornImage) || IsSealed(image, bucket.head.version())) return &image;
+  return nullptr;
 }
 
 std::optional<size_t> FindEmpty(const Image& image) {

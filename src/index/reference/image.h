@@ -12,6 +12,9 @@ namespace farside::index::reference {
 void Seal(Image& image, uint32_t version);
 bool IsSealed(const Image& image, uint32_t version);
 
+// The image that counts, or null if it is not complete. An empty one if nothing was ever written.
+const Image* CurrentImage(const Bucket& bucket);
+
 // The first empty entry, if there is one.
 std::optional<size_t> FindEmpty(const Image& image);
 // The first entry at `from` or behind it that may be of a key with this hash.

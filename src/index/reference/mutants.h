@@ -16,10 +16,11 @@ inline constexpr MutantName kVersionNotRaised{"reference/version-not-raised"};
 inline constexpr MutantName kUnlockByWrite{"reference/unlock-by-write"};
 inline constexpr MutantName kNoTakeover{"reference/no-takeover"};
 inline constexpr MutantName kUnknownReportedAsRefused{"reference/unknown-reported-as-refused"};
+inline constexpr MutantName kScanSkipsLockedBucket{"reference/scan-skips-locked-bucket"};
 
 inline constexpr std::array kAllMutants = {
     kAcceptTornImage,  kNewestImageWins, kReadBeforeLock, kWriteCurrentImage,        kCommitTogetherWithWrite,
-    kVersionNotRaised, kUnlockByWrite,   kNoTakeover,     kUnknownReportedAsRefused,
+    kVersionNotRaised, kUnlockByWrite,   kNoTakeover,     kUnknownReportedAsRefused, kScanSkipsLockedBucket,
 };
 
 }  // namespace farside::index::reference

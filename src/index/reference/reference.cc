@@ -58,15 +58,6 @@ Error Contended() {
   return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts; retry later", kMostAttempts));
 }
 
-// The image that counts, or null if it is not complete. An empty one if nothing was ever written.
-const Image* CurrentImage(const Bucket& bucket) {
-  static constexpr Image kNothing{};
-  if (bucket.head.version() == 0) return &kNothing;
-  const Image& image = bucket.images[bucket.head.image()];
-  if (Mutant(kAcceptTornImage) || IsSealed(image, bucket.head.version())) return &image;
-  return nullptr;
-}
-
 // For the mutant that reads images before they count.
 const Image* NewestImage(const Bucket& bucket) {
   const Image& other = bucket.images[1 - bucket.head.image()];

@@ -15,6 +15,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +54,8 @@ class Table final : public Index {
                            std::string_view desired) override;
   Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
+  Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
+  Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
   Task<TableStats> Stats(fabric::Op& op) override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
   Task<Done> Verify(fabric::Op& op) override;
@@ -66,6 +70,17 @@ class Table final : public Index {
     size_t entry = 0;
     std::vector<std::byte> block;
     std::string_view value;  // inside of the block
+  };
+  // What a look through the whole table keeps of it: the few first or last keys of a range.
+  struct Sieve {
+    enum class End : uint8_t { kFirst, kLast };
+
+    const KeyRange& range;
+    const End end;
+    const size_t most;
+    std::map<std::string, std::string, std::less<>> kept = {};
+
+    void Add(std::string_view key, std::string_view value);
   };
   struct Changed {
     bool was_present = false;
@@ -82,6 +97,7 @@ class Table final : public Index {
   Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, Place place, std::string_view key);
   Task<std::vector<std::byte>> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry);
+  Task<Done> Sift(fabric::Op& op, Sieve& sieve);
   Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Bucket>> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
   Task<Done> GiveBack(fabric::Op& op, fabric::FarAddr at, const Bucket& bucket);
@@ -100,6 +116,7 @@ class ReferenceEngine final : public Engine {
   explicit ReferenceEngine(const Options& options) : options_(options) {}
 
   std::string_view name() const override { return "reference"; }
+  bool ordered() const override { return true; }
   uint32_t layout_version() const override { return kLayoutVersion; }
   uint64_t empty_bytes() const override;
   OptionMap recorded_options() const override;
