@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "index/chime/mutants.h"
+
 namespace farside::index::chime {
 
 const Inner* NodeCache::Find(NodePtr at) {
@@ -21,12 +23,12 @@ std::shared_ptr<const Inner> NodeCache::Share(NodePtr at) {
 void NodeCache::Put(std::shared_ptr<const Inner> node) {
   const NodePtr at = node->at();
   Drop(at);
-  if (CostOf(*node) > most_bytes_) return;
+  if (CostOf(*node) > most_bytes_ && !Mutant(kCacheUnbounded)) return;
   bytes_ += CostOf(*node);
   turns_.push_back(at.word());
   known_.emplace(at.word(), Slot{.node = std::move(node), .used = true, .turn = std::prev(turns_.end())});
   // A node that was used since it was last looked at has another turn. The new one is the last, and is kept.
-  while (bytes_ > most_bytes_) {
+  while (bytes_ > most_bytes_ && !Mutant(kCacheUnbounded)) {
     const uint64_t oldest = turns_.front();
     Slot& slot = known_.find(oldest)->second;
     if (slot.used) {

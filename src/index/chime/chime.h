@@ -11,15 +11,13 @@
 //            the same value: it is written where it goes before it is cleared where it was.
 //   chime/4  `moves` of a leaf is odd while entries change their place or leave, and another number than before afterwards.
 //            So a key that is not found between two READs of one even number was absent at some moment between them.
-//   chime/5  A new leaf is complete, and locked, before the old one names it; and stays locked until the old one has nothing
-//            of it any more. So a copy that is left behind is never older than the key.
-//   chime/6  A new leaf says from which leaf it comes as long as that one may not be clean. Whoever takes it over from a dead
-//            owner brings the old one to rest first.
-//   chime/7  Keys move to the right only, and never below a pivot. So whoever comes to a node that has the key, or had it once,
+//   chime/5  A new leaf is complete before the old one names it, and nobody goes from the old to the new one before the old
+//            one is at rest: has cleared what has left. So a copy that is left behind is never older than the key.
+//   chime/6  Keys move to the right only, and never below a pivot. So whoever comes to a node that has the key, or had it once,
 //            finds it by following siblings, as long as the key is not below the node's fence.
-//   chime/8  A pivot of an inner node counts if it is below the node's fence. What is missing in a parent is inserted by
+//   chime/7  A pivot of an inner node counts if it is below the node's fence. What is missing in a parent is inserted by
 //            whoever had to go to a sibling although it had just read the parent.
-//   chime/9  Nodes and separators are freed with the table only. So what a client remembers of them can be out of date, but
+//   chime/8  Nodes and separators are freed with the table only. So what a client remembers of them can be out of date, but
 //            not somebody else's.
 #pragma once
 
@@ -205,7 +203,7 @@ class Table final : public Index {
   std::vector<fabric::NodeId> nodes_;
   NodePtr root_;  // as last read
   NodeCache cache_;
-  // Separators that are longer than 8 bytes, by what names them (chime/9).
+  // Separators that are longer than 8 bytes, by what names them (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
 };
 

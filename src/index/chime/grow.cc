@@ -117,7 +117,7 @@ Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& 
   co_return Inserted::kDone;
 }
 
-// The upper half of the pivots goes to a new node. From the WRITE of the header on, they do not count here any more (chime/8).
+// The upper half of the pivots goes to a new node. From the WRITE of the header on, they do not count here any more (chime/7).
 Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots) {
   const size_t middle = pivots.size() / 2;
   const Pivot& separator = pivots[middle];

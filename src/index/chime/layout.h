@@ -173,7 +173,7 @@ struct Header {
   uint64_t fence_prefix;  // the node has keys below this bound: its first 8 bytes,
   uint64_t fence_ref;     // and the rest, a BoundRef
   uint64_t sibling;       // NodePtr: what has the keys from the fence on; 0 if there are none
-  uint64_t born_from;     // NodePtr: the leaf that this one is being split from; 0 when that one is clean
+  uint64_t unused;        // zero
   uint64_t leaving;       // entries of a leaf that the sibling has already: they are about to be cleared
 };
 static_assert(sizeof(Header) == pool::kLine);

@@ -67,7 +67,6 @@ bool Normalize(const Shape& shape, Leaf& leaf) {
     changed = true;
   }
   leaf.header.leaving = 0;
-  leaf.header.born_from = 0;
   leaf.header.moves += leaf.header.moves & 1;
   return changed;
 }

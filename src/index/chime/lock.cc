@@ -80,7 +80,7 @@ void Table::Unlock(Op& op, NodePtr at) {
   op.Detach(Order::kInOrder, Cas(lock, LockedBySelf(at), 0));
 }
 
-// From an owner that is gone: nothing of it can land any more. An inner node is whole at any time (chime/8).
+// From an owner that is gone: nothing of it can land any more. An inner node is whole at any time (chime/7).
 Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const FarAddr lock = At(at) + kLockOffset;
   if (!at.is_leaf()) {
@@ -108,9 +108,6 @@ Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
 // dies on the way too, there is less to do for the next one.
 Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   if (NodeInfo(leaf.header.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
-  // INVARIANT chime/6. Who holds the lock of a leaf waits only for leaves to the left of it, so nobody waits in a circle.
-  const NodePtr origin(leaf.header.born_from);
-  if (!origin.null() && !Mutant(kOriginIgnored)) co_await Settle(op, origin);
   Normalize(shape(), leaf);
   const std::span<const std::byte> header = leaf.header_bytes().subspan(kUnlockedOffset);
   const uint64_t mine = LockedBySelf(at);

@@ -1,15 +1,14 @@
 // Splitting a leaf that has no room for a key.
 //
-//   1  the new leaf, complete and locked: nobody can reach it yet
+//   1  the new leaf, complete: nobody can reach it yet
 //   2  the old header: its fence, its sibling, which entries are leaving, `moves` odd. From here on the new leaf has them.
 //   3  the old lines, without what leaves
-//   4  the old header: nothing is leaving, `moves` even
-//   5  the new leaf says that the old one is clean; both locks are released
+//   4  the old header: nothing is leaving, `moves` even. From here on others go to the new leaf.
+//   5  the old lock is released
 //   6  the parent gets a pivot
 //
 // If the client dies before 2, the new leaf is nobody's, and is swept. After 2, whoever takes over the old leaf does 3 and
-// 4 by what the header says; and whoever takes over the new one sees to that first (chime/5, chime/6). After 5, whoever has
-// to go along the sibling does 6 (chime/8).
+// 4 by what the header says. After 5, whoever has to go along the sibling does 6 (chime/7).
 #include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
@@ -80,9 +79,8 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   const NodePtr made = NodePtr::To(node, made_at->offset, 0);
   Leaf right;
   right.header = leaf.header;
-  right.header.lock = Mutant(kBornUnlocked) ? 0 : LockedBySelf(made);
+  right.header.lock = 0;
   right.header.moves = 0;
-  right.header.born_from = Mutant(kBornUnlocked) ? 0 : at.word();
   for (size_t slot = 0; slot < shape().span; ++slot) {
     if ((division.leaving >> slot & 1) == 0) continue;
     right.Set(slot, leaf.Get(slot));
@@ -98,7 +96,7 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   co_return Step::kAgain;
 }
 
-// One trip if both leaves are on one memory node, otherwise three.
+// One trip if both leaves are on one memory node, otherwise two.
 Task<Done> Table::WriteSplit(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                              std::vector<fabric::WriteVerb> first) {
   const bool together = at.node() == made.node();
@@ -108,15 +106,12 @@ Task<Done> Table::WriteSplit(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf&
   Header clean = leaf.header;
   clean.leaving = 0;
   clean.moves += 1;
-  const uint64_t nowhere = 0;
   const auto right_header = Unreachable(Write(At(made), right.header_bytes()));
   const auto right_lines = Unreachable(Write(At(made) + pool::kLine, right.lines(shape())));
   const auto name = Write(At(at) + kUnlockedOffset, without_lock(leaf.header));
   const auto clear = Write(At(at) + pool::kLine, leaf.lines(shape()));
   const auto rest = Write(At(at) + kUnlockedOffset, without_lock(clean));
   const auto unlock = Cas(At(at) + kLockOffset, LockedBySelf(at), 0);
-  const auto born = fabric::WriteObject(At(made) + offsetof(Header, born_from), nowhere);
-  const auto unlock_made = Cas(At(made) + kLockOffset, LockedBySelf(made), 0);
 
   if (!together) co_await op.InOrder(right_header, right_lines);
   fabric::Batch trip(op, Order::kInOrder);
@@ -127,11 +122,8 @@ Task<Done> Table::WriteSplit(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf&
   trip.Add(name);
   trip.Add(clear);
   trip.Add(rest);
-  if (together) trip.Add(born);
   trip.Add(unlock);
-  if (together) trip.Add(unlock_made);
   co_await trip;
-  if (!together) co_await op.InOrder(born, unlock_made);
   co_return Done{};
 }
 

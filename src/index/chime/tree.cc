@@ -55,7 +55,7 @@ Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
       }
       stale = !fresh;
       if (stale) continue;
-      // INVARIANT chime/8: the parent was just read.
+      // INVARIANT chime/7: the parent was just read.
       const uint32_t above = node->at().level() + 1;
       co_await Repair(op, above, node->fence(), node->fence_ref(), node->sibling());
       place.node = node->sibling();
@@ -80,7 +80,7 @@ Task<Table::Place> Table::GoRight(Op& op, Key key, Place place, Header header) {
     if (IsBelow(key, parent->fence())) {
       const NodePtr child = parent->ChildOf(key);
       if (child != place.node) co_return Place{.node = child, .parent = place.parent};
-      // INVARIANT chime/8
+      // INVARIANT chime/7
       const Bound fence = co_await Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
       co_await Repair(op, 1, fence, BoundRef(header.fence_ref), sibling);
       co_return next;
@@ -154,7 +154,7 @@ Task<std::vector<Pivot>> Table::Decode(Op& op, NodePtr at, const InnerImage& ima
       co_return Damaged(at, "has a child that is none");
     Pivot pivot{.bound = {}, .raw = raw, .slot = slot};
     pivot.bound = co_await Resolve(op, raw.prefix, raw.ref);
-    // INVARIANT chime/8
+    // INVARIANT chime/7
     if (!IsBelow(Key(pivot.bound.text), fence)) continue;
     pivots.push_back(std::move(pivot));
   }

@@ -1,6 +1,6 @@
 // Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
 //
-// All of them go through a level from its first node along the siblings. Keys move to the right only (chime/7), so whatever
+// All of them go through a level from its first node along the siblings. Keys move to the right only (chime/6), so whatever
 // is in the table throughout is met, in its old place or in its new one.
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   co_return Done{};
 }
 
-// position: 0 at the beginning, 1 at a leaf, 2 at the end; the leaf, which stays where it is (chime/9).
+// position: 0 at the beginning, 1 at a leaf, 2 at the end; the leaf, which stays where it is (chime/8).
 Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   auto& [phase, word, unused, unused_too] = cursor.position;
@@ -197,7 +197,7 @@ Task<Done> Table::Verify(Op& op) {
 }
 
 Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence) {
-  if (leaf.header.leaving != 0 || leaf.header.born_from != 0)
+  if (leaf.header.leaving != 0 || leaf.header.moves % 2 != 0)
     co_return Damaged(at, "is in the middle of a split that nobody does");
   if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");
   std::vector<Item> items;
