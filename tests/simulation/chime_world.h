@@ -266,6 +266,14 @@ inline void World::BeatAll() {
   for (Member* member : members) member->Beat();
 }
 
+// What Stats says under a name; -1 if it does not say anything.
+inline double DetailOf(const TableStats& stats, std::string_view name) {
+  for (const auto& [known, value] : stats.details) {
+    if (known == name) return value;
+  }
+  return -1;
+}
+
 // ---- keys for scenes -----------------------------------------------------------------------------------
 
 // Keys of 8 bytes that fit into one leaf, and one more for which others have to move, or for which the leaf is split.
