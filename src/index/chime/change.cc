@@ -55,6 +55,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     place = co_await Find(op, target.key, 0);
   }
   Draft draft(*this);
+  Errands errands(*this);
   Changed changed;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     const NodePtr leaf = place.node;
@@ -72,7 +73,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     const size_t count = hood.wrapped().empty() ? 2 : 3;
     co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
     const Result<Step> step =
-        co_await ModifyLocked(op, change, target, leaf, header, hood, draft, pin, changed)
+        co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
             .Outcome();  // trip 2
     if (!step.ok()) {
       if (!IsBroken(step.error())) Unlock(op, leaf);
@@ -86,6 +87,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       place = co_await GoRight(op, target.key, place, header);
       continue;
     }
+    co_await errands.Run(op);
     const std::optional<Place> now = Known(target.key, 0);
     if (now.has_value()) {
       place = *now;
@@ -99,7 +101,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
 // The lock is held, and `header` and `hood` are as they are under it. If it returns an error, it is still held.
 Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target& target, NodePtr leaf,
                                       const Header& header, const Neighbourhood& hood, Draft& draft,
-                                      const pool::PoolClient::Pin& pin, Changed& changed) {
+                                      Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
   if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
   const bool below = co_await IsBelowFence(op, target.key, header);
   if (!below) co_return Step::kBeyond;
@@ -146,7 +148,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
     }
   }
   if (!slot.has_value() && !free.has_value()) {
-    const Step made = co_await MakeRoom(op, target, leaf, header, entry, draft);
+    const Step made = co_await MakeRoom(op, target, leaf, header, entry, draft, errands);
     co_return made;
   }
   const size_t where = slot.has_value() ? *slot : *free;
@@ -182,7 +184,7 @@ Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, 
 }
 
 Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, const Header& header,
-                                  Entry entry, Draft& draft) {
+                                  Entry entry, Draft& draft, Errands& errands) {
   Leaf image;
   image.header = header;
   co_await op.InOrder(Read(At(leaf) + pool::kLine, image.lines(shape())));
@@ -191,7 +193,7 @@ Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, co
     const Step moved = co_await MoveAndCommit(op, leaf, image, std::move(*path), entry, draft);
     co_return moved;
   }
-  const Step split = co_await SplitLeaf(op, target, leaf, image);
+  const Step split = co_await SplitLeaf(op, target, leaf, image, errands);
   co_return split;
 }
 

@@ -65,6 +65,7 @@ class Table final : public Index {
  private:
   class BlockBuffer;  // block.h
   class Draft;
+  class Errands;
   // A node of the tree, and the one above that led to it (null if that is not known).
   struct Place {
     NodePtr node;
@@ -132,29 +133,28 @@ class Table final : public Index {
   Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
   enum class Inserted : uint8_t { kDone, kRight, kAgain };
   Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
-                                   BoundRef ref, NodePtr child);
-  Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots);
+                                   BoundRef ref, NodePtr child, Errands& errands);
+  Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
+                            Errands& errands);
   Task<bool> GrowRoot(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr child);
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const Bound& fence,
                                         std::span<const Pivot> pivots);
-  // So that the next TryAllocate of that size finds something.
-  Task<Done> EnsureRoom(fabric::Op& op, size_t node, uint64_t bytes);
   size_t NodeForNew(size_t old, std::string_view separator) const;
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
-                          const Header& header, const Neighbourhood& hood, Draft& draft,
+                          const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
                           const pool::PoolClient::Pin& pin, Changed& changed);
   Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
   Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header, Entry entry,
-                      Draft& draft);
+                      Draft& draft, Errands& errands);
   Task<Step> MoveAndCommit(fabric::Op& op, NodePtr leaf, const Leaf& image, std::vector<size_t> path,
                            Entry entry, Draft& draft);
 
   // ---- splitting a leaf (split.cc)
-  Task<Step> SplitLeaf(fabric::Op& op, const Target& target, NodePtr at, Leaf& leaf);
+  Task<Step> SplitLeaf(fabric::Op& op, const Target& target, NodePtr at, Leaf& leaf, Errands& errands);
   Task<Division> Divide(fabric::Op& op, const Target& target, const Leaf& leaf);
   Task<Done> WriteSplit(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                         std::vector<fabric::WriteVerb> first);

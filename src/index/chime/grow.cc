@@ -1,6 +1,7 @@
 // Telling the levels above of a node that was split: a pivot more, a split of the parent, a new root.
 #include <algorithm>
 
+#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
@@ -28,13 +29,6 @@ size_t Table::NodeForNew(size_t old, std::string_view separator) const {
   return nodes_.size() == 1 ? old : pool::PlaceOf(Hash64(separator), nodes_);
 }
 
-Task<Done> Table::EnsureRoom(Op& op, size_t node, uint64_t bytes) {
-  pool::Allocator& allocator = pool_.allocator(nodes_[node]);
-  const FarAddr some = co_await allocator.Allocate(op, bytes);
-  allocator.FreeUnpublished(some, bytes);
-  co_return Done{};
-}
-
 Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
   if (pool_.read_only() || Mutant(kNotRepaired)) co_return Done{};
   const Result<Done> inserted = co_await InsertPivot(op, level, std::move(bound), ref, child).Outcome();
@@ -46,6 +40,7 @@ Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, Node
 
 Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
   const Key key(bound.text);
+  Errands errands(*this);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     const std::optional<Place> known = Known(key, level);
     Place place;
@@ -67,7 +62,8 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
                                 Read(At(at) + pool::kLine, image.lines(shape()))};
       const NodePtr locked = at;
       co_await Lock(op, locked, reads);
-      const Result<Inserted> outcome = co_await InsertPivotLocked(op, at, image, bound, ref, child).Outcome();
+      const Result<Inserted> outcome =
+          co_await InsertPivotLocked(op, at, image, bound, ref, child, errands).Outcome();
       if (!outcome.ok()) {
         if (!IsBroken(outcome.error())) Unlock(op, locked);
         co_return outcome.error();
@@ -75,13 +71,14 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
       inserted = *outcome;
     }
     if (inserted == Inserted::kDone) co_return Done{};
+    co_await errands.Run(op);
   }
   co_return Contended("the inner nodes of the tree change all the time");
 }
 
 // The lock is held. If it succeeds, it is released.
 Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
-                                               BoundRef ref, NodePtr child) {
+                                               BoundRef ref, NodePtr child, Errands& errands) {
   Bound fence;
   std::vector<Pivot> pivots = co_await Decode(op, at, image, fence);
   if (!IsBelow(Key(bound.text), fence)) {
@@ -97,7 +94,7 @@ Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& 
     co_return Inserted::kDone;
   }
   if (pivots.size() == shape().fanout) {
-    const Inserted split = co_await SplitInner(op, at, image, std::move(pivots));
+    const Inserted split = co_await SplitInner(op, at, image, std::move(pivots), errands);
     co_return split;
   }
   // What does not count leaves its slot to others.
@@ -118,14 +115,14 @@ Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& 
 }
 
 // The upper half of the pivots goes to a new node. From the WRITE of the header on, they do not count here any more (chime/7).
-Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots) {
+Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
+                                        Errands& errands) {
   const size_t middle = pivots.size() / 2;
   const Pivot& separator = pivots[middle];
   const size_t node = NodeForNew(at.node(), separator.bound.text);
-  const std::optional<FarAddr> free = pool_.allocator(nodes_[node]).TryAllocate(shape().inner_bytes());
+  const std::optional<FarAddr> free = errands.Take(node, shape().inner_bytes());
   if (!free.has_value()) {
     Unlock(op, at);
-    co_await EnsureRoom(op, node, shape().inner_bytes());
     co_return Inserted::kAgain;
   }
   const NodePtr made = NodePtr::To(node, free->offset, at.level());
@@ -156,7 +153,7 @@ Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, s
   trip.Add(Cas(At(at) + kLockOffset, LockedBySelf(at), 0));
   co_await trip;
   cache_.Drop(at);
-  co_await Repair(op, at.level() + 1, separator.bound, separator.raw.ref, made);
+  errands.Tell(at.level() + 1, separator.bound, separator.raw.ref, made);
   co_return Inserted::kAgain;
 }
 

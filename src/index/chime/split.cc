@@ -45,26 +45,19 @@ Task<Division> Table::Divide(Op& op, const Target& target, const Leaf& leaf) {
 }
 
 // The lock is held. If it succeeds, it is released; then it is the caller's turn to look again where the key belongs.
-Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Leaf& leaf) {
+Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Leaf& leaf, Errands& errands) {
   const Division division = co_await Divide(op, target, leaf);
   const Bound bound = Bound::Of(division.separator);
   const size_t node = NodeForNew(at.node(), division.separator);
   const bool is_long = division.separator.size() > kPrefixBytes;
   const uint64_t key_bytes = is_long ? pool::BlockBytes(division.separator.size(), 0) : 0;
-  pool::Allocator& here = pool_.allocator(nodes_[at.node()]);
-  pool::Allocator& there = pool_.allocator(nodes_[node]);
-  const std::optional<FarAddr> made_at = there.TryAllocate(shape().leaf_bytes());
   std::optional<FarAddr> key_at;
-  if (made_at.has_value() && is_long) key_at = here.TryAllocate(key_bytes);
+  if (is_long) key_at = errands.Take(at.node(), key_bytes);
+  const std::optional<FarAddr> made_at = errands.Take(node, shape().leaf_bytes());
   if (!made_at.has_value() || (is_long && !key_at.has_value())) {
-    // Who may have to wait for memory holds no lock.
-    if (made_at.has_value()) there.FreeUnpublished(*made_at, shape().leaf_bytes());
     Unlock(op, at);
-    if (made_at.has_value()) {
-      co_await EnsureRoom(op, at.node(), key_bytes);
-    } else {
-      co_await EnsureRoom(op, node, shape().leaf_bytes());
-    }
+    if (made_at.has_value()) errands.GiveBack(*made_at, node, shape().leaf_bytes());
+    if (key_at.has_value()) errands.GiveBack(*key_at, at.node(), key_bytes);
     co_return Step::kAgain;
   }
 
@@ -92,7 +85,7 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   leaf.header.leaving = division.leaving;
   leaf.header.moves += 1;
   co_await WriteSplit(op, at, leaf, made, right, std::move(first));
-  co_await Repair(op, 1, bound, ref, made);
+  errands.Tell(1, bound, ref, made);
   co_return Step::kAgain;
 }
 
