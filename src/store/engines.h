@@ -22,7 +22,7 @@ std::span<const EngineEntry> Engines();
 // The engine of tables that are made without naming one.
 std::string_view DefaultEngine();
 
-// "shard, reference": for messages.
+// "shard, chime, reference": for messages.
 std::string EngineNames();
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.
