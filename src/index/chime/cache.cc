@@ -6,45 +6,31 @@
 
 namespace farside::index::chime {
 
-const Inner* NodeCache::Find(NodePtr at) {
-  const auto known = known_.find(at.word());
-  if (known == known_.end()) return nullptr;
-  known->second.used = true;
-  return known->second.node.get();
-}
-
-std::shared_ptr<const Inner> NodeCache::Share(NodePtr at) {
-  const auto known = known_.find(at.word());
-  if (known == known_.end()) return nullptr;
-  known->second.used = true;
-  return known->second.node;
-}
-
 void NodeCache::Put(std::shared_ptr<const Inner> node) {
   const NodePtr at = node->at();
   Drop(at);
   if (CostOf(*node) > most_bytes_ && !Mutant(kCacheUnbounded)) return;
+  while (bytes_ + CostOf(*node) > most_bytes_ && !Mutant(kCacheUnbounded)) EvictOne();
   bytes_ += CostOf(*node);
-  turns_.push_back(at.word());
-  known_.emplace(at.word(), Slot{.node = std::move(node), .used = true, .turn = std::prev(turns_.end())});
-  // A node that was used since it was last looked at has another turn. The new one is the last, and is kept.
-  while (bytes_ > most_bytes_ && !Mutant(kCacheUnbounded)) {
-    const uint64_t oldest = turns_.front();
-    Slot& slot = known_.find(oldest)->second;
-    if (slot.used) {
-      slot.used = false;
-      turns_.splice(turns_.end(), turns_, turns_.begin());
-      continue;
+  node->set_used(true);
+  known_.emplace(at.word(), std::move(node));
+}
+
+// A node that was used since the hand came by the last time has another turn.
+void NodeCache::EvictOne() {
+  while (!known_.empty()) {
+    hand_ = hand_ + 1 < known_.bucket_count() ? hand_ + 1 : 0;
+    for (auto node = known_.begin(hand_); node != known_.end(hand_); ++node) {
+      if (!node->second->used()) return Drop(NodePtr(node->first));
+      node->second->set_used(false);
     }
-    Drop(NodePtr(oldest));
   }
 }
 
 void NodeCache::Drop(NodePtr at) {
   const auto known = known_.find(at.word());
   if (known == known_.end()) return;
-  bytes_ -= CostOf(*known->second.node);
-  turns_.erase(known->second.turn);
+  bytes_ -= CostOf(*known->second);
   known_.erase(known);
 }
 

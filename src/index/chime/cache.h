@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <unordered_map>
 
@@ -16,31 +15,38 @@ class NodeCache {
   explicit NodeCache(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
   // Null if it is not known. Valid until the next Put or Drop.
-  const Inner* Find(NodePtr at);
-  std::shared_ptr<const Inner> Share(NodePtr at);
-  // Replaces what was known. What was used least recently goes, until all that is left fits.
+  const Inner* Find(NodePtr at) const {
+    const auto known = known_.find(at.word());
+    if (known == known_.end()) return nullptr;
+    known->second->set_used(true);
+    return known->second.get();
+  }
+  std::shared_ptr<const Inner> Share(NodePtr at) const {
+    const auto known = known_.find(at.word());
+    if (known == known_.end()) return nullptr;
+    known->second->set_used(true);
+    return known->second;
+  }
+  // Replaces what was known. What was not used for some time goes, until all that is left fits.
   void Put(std::shared_ptr<const Inner> node);
   void Drop(NodePtr at);
 
-  // All of it: nodes, and the tables that lead to them.
+  // All of it: nodes, and the table that leads to them.
   uint64_t bytes() const { return bytes_; }
+  uint64_t most_bytes() const { return most_bytes_; }
   size_t size() const { return known_.size(); }
 
  private:
-  struct Slot {
-    std::shared_ptr<const Inner> node;
-    bool used = false;  // since it was last considered for eviction
-    std::list<uint64_t>::iterator turn;
-  };
-  // The hash table's node and its share of buckets, the list's node, and the control block of the shared pointer.
-  static constexpr uint64_t kOverhead = sizeof(Slot) + 2 * sizeof(uint64_t) + 2 * sizeof(void*) +
-                                        sizeof(std::list<uint64_t>::iterator) + 2 * sizeof(void*) + 16;
+  using Known = std::unordered_map<uint64_t, std::shared_ptr<const Inner>>;
+  // An element of the hash table with its link, a bucket, and what a shared pointer counts with.
+  static constexpr uint64_t kOverhead = sizeof(Known::value_type) + 2 * sizeof(void*) + 2 * sizeof(void*);
   static uint64_t CostOf(const Inner& node) { return node.bytes() + kOverhead; }
+  void EvictOne();
 
   const uint64_t most_bytes_;
   uint64_t bytes_ = 0;
-  std::unordered_map<uint64_t, Slot> known_;
-  std::list<uint64_t> turns_;  // a clock: who is first has waited longest
+  Known known_;
+  size_t hand_ = 0;  // of a clock over the buckets
 };
 
 }  // namespace farside::index::chime

@@ -205,6 +205,7 @@ class Table final : public Index {
   NodeCache cache_;
   // Separators that are longer than 8 bytes, by what names them (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
+  uint64_t long_bound_bytes_ = 0;
 };
 
 class ChimeEngine final : public Engine {

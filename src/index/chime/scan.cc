@@ -264,7 +264,7 @@ Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
       continue;
     }
     const size_t child = node->IndexBelow(upper);
-    low = node->LowerBound(shape(), child);
+    low = node->LowerBound(child);
     at = node->child(child);
   }
   if (!at.is_leaf()) co_return Contended("the inner nodes of the tree change all the time");

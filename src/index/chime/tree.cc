@@ -17,7 +17,8 @@ namespace {
 constexpr int kMostReads = 64;
 // Siblings that one search may follow on a level: far more than splits that nobody has told the parent of.
 constexpr size_t kMostSteps = size_t{1} << 20;
-constexpr size_t kMostLongBounds = 1 << 16;
+// Of what inner nodes may take, for separators that are longer than 8 bytes.
+constexpr uint64_t kPartForLongBounds = 8;
 
 }  // namespace
 
@@ -26,7 +27,7 @@ std::optional<Table::Place> Table::Known(const Key& key, uint32_t level) {
   Place place{.node = root_, .parent = {}};
   while (place.node.level() > level) {
     const Inner* const node = cache_.Find(place.node);
-    if (node == nullptr || !IsBelow(key, node->fence())) return std::nullopt;
+    if (node == nullptr || !node->Has(key)) return std::nullopt;
     place.parent = place.node;
     place.node = node->ChildOf(key);
   }
@@ -48,7 +49,7 @@ Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
       } else {
         node = co_await KnowInner(op, place.node);
       }
-      if (IsBelow(key, node->fence())) {
+      if (node->Has(key)) {
         place.parent = place.node;
         place.node = node->ChildOf(key);
         continue;
@@ -77,7 +78,7 @@ Task<Table::Place> Table::GoRight(Op& op, Key key, Place place, Header header) {
   const Place next{.node = sibling, .parent = place.parent, .by_sibling = true};
   if (!place.parent.null() && !place.by_sibling) {
     const std::shared_ptr<const Inner> parent = co_await LoadInner(op, place.parent);
-    if (IsBelow(key, parent->fence())) {
+    if (parent->Has(key)) {
       const NodePtr child = parent->ChildOf(key);
       if (child != place.node) co_return Place{.node = child, .parent = place.parent};
       // INVARIANT chime/7
@@ -180,8 +181,13 @@ Task<Bound> Table::Resolve(Op& op, uint64_t prefix, BoundRef ref) {
   co_await ReadBlock(op, ref.block(), buffer);
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
   if (!view.ok()) co_return view.error();
-  if (long_bounds_.size() >= kMostLongBounds) long_bounds_.clear();
-  long_bounds_.emplace(ref.word(), std::string(view->key));
+  const uint64_t cost = view->key.size() + sizeof(std::string) + 4 * sizeof(uint64_t);
+  if (long_bound_bytes_ + cost > options_.cache_bytes / kPartForLongBounds) {
+    long_bounds_.clear();
+    long_bound_bytes_ = 0;
+  }
+  if (cost <= options_.cache_bytes / kPartForLongBounds && long_bounds_.emplace(ref.word(), view->key).second)
+    long_bound_bytes_ += cost;
   co_return Bound::Of(view->key);
 }
 

@@ -133,10 +133,7 @@ Task<TableStats> Table::Stats(Op& op) {
   }
   stats.slots = leaves * shape().span;
   stats.index_bytes += inner_nodes * shape().inner_bytes() + leaves * shape().leaf_bytes();
-  uint64_t bound_bytes = 0;
-  for (const auto& [ref, text] : long_bounds_)
-    bound_bytes += text.capacity() + sizeof(text) + 4 * sizeof(ref);
-  stats.client_bytes = cache_.bytes() + bound_bytes;
+  stats.client_bytes = cache_.bytes() + long_bound_bytes_;
   stats.details = {
       {"leaves", static_cast<double>(leaves)},
       {"inner nodes", static_cast<double>(inner_nodes)},
@@ -180,7 +177,7 @@ Task<Done> Table::Verify(Op& op) {
       for (size_t i = 0; i < node->size(); ++i) {
         const auto child = lows.find(node->child(i).word());
         if (child == lows.end()) co_return Damaged(at, "has a child that its level does not have");
-        const Bound pivot = node->LowerBound(shape(), i);
+        const Bound pivot = node->LowerBound(i);
         if (child->second != pivot.text) co_return Damaged(at, "has a pivot that is not its child's");
         if (i == 0 && pivot.text != bound)
           co_return Damaged(at, "does not begin where the one before it ends");
