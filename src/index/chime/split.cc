@@ -61,7 +61,8 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
     co_return Step::kAgain;
   }
 
-  BoundRef ref = BoundRef::Short(bound.text.size());
+  BoundRef ref;
+  if (!is_long) ref = BoundRef::Short(bound.text.size());
   std::vector<std::byte> key_block(key_bytes);
   std::vector<fabric::WriteVerb> first;
   if (is_long) {
