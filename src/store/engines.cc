@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "index/chime/chime.h"
 #include "index/raw/raw.h"
 #include "index/reference/reference.h"
 #include "index/shard/shard.h"
@@ -16,6 +17,7 @@ namespace {
 // A new engine is one line here. The first one is the default.
 constexpr std::array kEngines = {
     EngineEntry{"shard", index::shard::MakeShardEngine},
+    EngineEntry{"chime", index::chime::MakeChimeEngine},
     EngineEntry{"reference", index::reference::MakeReferenceEngine},
 };
 

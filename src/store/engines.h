@@ -22,7 +22,7 @@ std::span<const EngineEntry> Engines();
 // The engine of tables that are made without naming one.
 std::string_view DefaultEngine();
 
-// "shard, reference": for messages.
+// "shard, chime, reference": for messages.
 std::string EngineNames();
 
 // Whether tables of the engine with these options keep their keys in order. False if there is no such engine.

@@ -122,7 +122,10 @@ void OrderedTest::Put(const std::string& key, const std::string& value) {
   model_[key] = value;
 }
 
-void OrderedTest::Delete(const std::string& key) { EXPECT_EQ(table_->Delete(key), model_.erase(key) == 1); }
+void OrderedTest::Delete(std::string key) {
+  const bool was_there = model_.erase(key) == 1;
+  EXPECT_EQ(table_->Delete(key), was_there);
+}
 
 std::vector<Record> OrderedTest::Expected(const KeyRange& range) const {
   std::vector<Record> records;

@@ -75,7 +75,7 @@ class OrderedTest : public testing::TestWithParam<OrderedUnderTest> {
 
   // Puts the record, and notes it in the model.
   void Put(const std::string& key, const std::string& value);
-  void Delete(const std::string& key);
+  void Delete(std::string key);  // by value: it may be the model's own
   // The records of the model in the range.
   std::vector<Record> Expected(const KeyRange& range) const;
   // Demands that a scan of the range, whatever its limit, agrees with the model; and Last too.

@@ -1,0 +1,282 @@
+// Changing a key: one trip to lock its leaf and read where it may stand, one to write the entry and unlock.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "index/chime/block.h"
+#include "index/chime/chime.h"
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "pool/block.h"
+
+namespace farside::index::chime {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Order;
+using fabric::Read;
+using fabric::Write;
+
+namespace {
+
+constexpr int kMostAttempts = 1000;
+// Of one trip: two headers, an entry for each step, a block and the unlock stay below the verbs that a trip may have.
+constexpr size_t kMostMoves = 48;
+
+bool StoresItsValue(ChangeKind kind) { return kind != ChangeKind::kDelete && kind != ChangeKind::kIncrement; }
+
+Error LockLost() {
+  return Error(ErrorCode::kOutcomeUnknown,
+               "the lock was taken from this client, which was taken for dead; reconnect");
+}
+
+}  // namespace
+
+Task<Table::Changed> Table::Modify(Op& op, Change change) {
+  const std::optional<Error> refused = Refused(change.key);
+  if (refused.has_value()) co_return *refused;
+  if (shape().inline_keys && StoresItsValue(change.kind) && change.value.size() != 8) {
+    co_return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the value has {} bytes; the table was made with keys=inline, so values have 8",
+                    change.value.size()));
+  }
+  const Status fits = pool::CheckBlockSizes(change.key, change.value);
+  if (!fits.ok()) co_return fits.error();
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const Target target(shape(), change.key);
+  const std::optional<Place> known = Known(target.key, 0);
+  Place place;
+  if (known.has_value()) {
+    place = *known;
+  } else {
+    place = co_await Find(op, target.key, 0);
+  }
+  Draft draft(*this);
+  Errands errands(*this);
+  Changed changed;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const NodePtr leaf = place.node;
+    if (!IsOnNodes(leaf.word(), nodes_)) co_return Damaged(leaf, "is on no node of the table");
+    if (!shape().inline_keys && change.kind != ChangeKind::kDelete) {
+      const uint64_t value_bytes = StoresItsValue(change.kind) ? change.value.size() : 8;
+      co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
+    }
+    Header header;
+    Neighbourhood hood(shape(), target.home);
+    // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
+    const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
+                              Read(At(leaf) + SlotOffset(target.home), hood.tail()),
+                              Read(At(leaf) + SlotOffset(0), hood.wrapped())};
+    const size_t count = hood.wrapped().empty() ? 2 : 3;
+    co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
+    const Result<Step> step =
+        co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
+            .Outcome();  // trip 2
+    if (!step.ok()) {
+      if (!IsBroken(step.error())) Unlock(op, leaf);
+      co_return step.error();
+    }
+    if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
+    if (*step == Step::kUnchanged || *step == Step::kBeyond) Unlock(op, leaf);
+    if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
+    op.CountRetry();
+    if (*step == Step::kBeyond) {
+      place = co_await GoRight(op, target.key, place, header);
+      continue;
+    }
+    co_await errands.Run(op);
+    const std::optional<Place> now = Known(target.key, 0);
+    if (now.has_value()) {
+      place = *now;
+    } else {
+      place = co_await Find(op, target.key, 0);
+    }
+  }
+  co_return Contended("the leaf of the key is split again and again");
+}
+
+// The lock is held, and `header` and `hood` are as they are under it. If it returns an error, it is still held.
+Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target& target, NodePtr leaf,
+                                      const Header& header, const Neighbourhood& hood, Draft& draft,
+                                      Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
+  if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+  const bool below = co_await IsBelowFence(op, target.key, header);
+  if (!below) co_return Step::kBeyond;
+
+  std::optional<size_t> slot;
+  std::optional<size_t> free;
+  Entry found;
+  BlockBuffer buffer;
+  std::array<std::byte, 8> inline_value;
+  std::optional<std::string_view> value;
+  for (size_t i = 0; i < shape().neighbourhood && !value.has_value(); ++i) {
+    const Entry entry = hood.Get(i);
+    const bool is_free = !entry.used || (Mutant(kZeroKeyIsFree) && entry.key == 0);
+    if (is_free && !free.has_value()) free = shape().SlotAt(target.home, i);
+    if (is_free && Mutant(kStopsAtVacancy)) break;
+    if (!MayBe(target, entry)) continue;
+    if (shape().inline_keys) {
+      StoreU64(inline_value.data(), entry.value);
+      value = AsText(inline_value);
+    } else {
+      co_await ReadBlock(op, BlockRef(entry.value), buffer);
+      const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+      if (!view.ok()) co_return view.error();
+      if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
+      value = view->value;
+    }
+    slot = shape().SlotAt(target.home, i);
+    found = entry;
+  }
+
+  const Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) co_return decision.error();
+  changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
+  if (!decision->applied) co_return Step::kUnchanged;
+  Entry entry;
+  if (!decision->removes) {
+    const std::string_view stored = decision->Value(change);
+    entry = {.used = true, .key = target.key.prefix, .value = 0};
+    if (shape().inline_keys) {
+      entry.value = LoadU64(AsBytes(stored).data());
+    } else {
+      draft.Fill(change.key, stored, target.hash);
+      entry.value = draft.RefFor(TagOf(target.hash)).word();
+    }
+  }
+  if (!slot.has_value() && !free.has_value()) {
+    const Step made = co_await MakeRoom(op, target, leaf, header, entry, draft, errands);
+    co_return made;
+  }
+  const size_t where = slot.has_value() ? *slot : *free;
+  const Step committed = co_await Commit(op, leaf, where, entry, draft);
+  // This client has unlinked it.
+  if (slot.has_value() && !shape().inline_keys) {
+    const FarAddr replaced = AddressOf(found.value, nodes_);
+    pool::Allocator& allocator = pool_.allocator(replaced.node);
+    if (Mutant(kReuseAtOnce)) {
+      allocator.FreeUnpublished(replaced, buffer.bytes().size());
+    } else {
+      allocator.Retire(replaced, buffer.bytes().size(), pin.epoch(replaced.node));
+    }
+  }
+  co_return committed;
+}
+
+// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
+// there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
+Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft) {
+  std::array<std::byte, kEntryBytes> bytes;
+  StoreEntry(bytes.data(), entry);
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  const bool with_block = entry.used && draft.owned();
+  if (with_block) trip.Add(draft.Write());
+  trip.Add(Write(At(leaf) + SlotOffset(slot), bytes));
+  const uint64_t mine = LockedBySelf(leaf);
+  const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
+  if (with_block) draft.Publish();
+  co_await trip;
+  if (trip.Old(unlock) != mine) co_return LockLost();
+  co_return Step::kCommitted;
+}
+
+Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, const Header& header,
+                                  Entry entry, Draft& draft, Errands& errands) {
+  Leaf image;
+  image.header = header;
+  co_await op.InOrder(Read(At(leaf) + pool::kLine, image.lines(shape())));
+  std::optional<std::vector<size_t>> path = FindRoom(shape(), image, target.home);
+  if (path.has_value() && path->size() <= kMostMoves) {
+    const Step moved = co_await MoveAndCommit(op, leaf, image, std::move(*path), entry, draft);
+    co_return moved;
+  }
+  const Step split = co_await SplitLeaf(op, target, leaf, image, errands);
+  co_return split;
+}
+
+// INVARIANTS chime/3 and 4: from the free slot backwards, each entry is written where it goes, over the copy of the one that
+// has just gone on; the new one comes last. `moves` is odd from before the first WRITE until after the last one.
+Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, std::vector<size_t> path,
+                                       Entry entry, Draft& draft) {
+  Header moving = image.header;
+  moving.moves += Mutant(kMovesNotRaised) ? 0 : 1;
+  Header moved = image.header;
+  moved.moves += Mutant(kMovesNotRaised) ? 0 : 2;
+  std::vector<std::array<std::byte, kEntryBytes>> entries(path.size());
+  for (size_t i = 0; i < path.size(); ++i) {
+    StoreEntry(entries[i].data(), i == 0 ? entry : image.Get(path[i - 1]));
+  }
+  const auto without_lock = [](const Header& header) {
+    return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);
+  };
+  fabric::Batch trip(op, Order::kInOrder);
+  const bool with_block = draft.owned();
+  if (with_block) trip.Add(draft.Write());
+  trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moving)));
+  for (size_t i = path.size(); i-- > 0;) {
+    const size_t step = Mutant(kSourceFirst) ? path.size() - 1 - i : i;
+    trip.Add(Write(At(leaf) + SlotOffset(path[step]), entries[step]));
+  }
+  trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moved)));
+  const uint64_t mine = LockedBySelf(leaf);
+  const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
+  if (with_block) draft.Publish();
+  co_await trip;
+  if (trip.Old(unlock) != mine) co_return LockLost();
+  co_return Step::kCommitted;
+}
+
+// ---- operations --------------------------------------------------------------------------------------
+
+Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kPut, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
+  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
+}
+
+Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kInsert, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
+  Change change(ChangeKind::kUpdate, key);
+  change.value = value;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::Delete(Op& op, std::string_view key) {
+  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
+  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
+                                std::string_view desired) {
+  Change change(ChangeKind::kCompareAndSet, key);
+  change.expected = expected;
+  change.value = desired;
+  const Changed changed = co_await Modify(op, change);
+  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return changed.applied;
+}
+
+Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
+  Change change(ChangeKind::kIncrement, key);
+  change.delta = delta;
+  const Changed changed = co_await Modify(op, change);
+  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
+  co_return changed.counter;
+}
+
+}  // namespace farside::index::chime

@@ -1,0 +1,235 @@
+// The chime table: keys in order. A B+ tree in far memory whose inner nodes clients remember and whose leaves are hopscotch
+// tables, after "CHIME: A Cache-Efficient and High-Performance Hybrid Index on Disaggregated Memory" (SOSP 2024). A search
+// READs one neighbourhood of a leaf. See docs/engines/chime.md.
+//
+// Invariants
+//   chime/1  An entry is whole: it lies in one line and is written at once. What a search finds in a leaf was the key's value
+//            when its line was sampled.
+//   chime/2  A node is changed by the holder of its lock only. The lock is taken from an owner only when it is gone (pool/2),
+//            and a leaf is brought to rest before anybody else changes it.
+//   chime/3  A key stands at one place of its neighbourhood, in one leaf. While its leaf is locked it may stand at two, with
+//            the same value: it is written where it goes before it is cleared where it was.
+//   chime/4  `moves` of a leaf is odd while entries change their place or leave, and another number than before afterwards.
+//            So a key that is not found between two READs of one even number was absent at some moment between them.
+//   chime/5  A new leaf is complete before the old one names it, and nobody goes from the old to the new one before the old
+//            one is at rest: has cleared what has left. So a copy that is left behind is never older than the key.
+//   chime/6  Keys move to the right only, and never below a pivot. So whoever comes to a node that has the key, or had it once,
+//            finds it by following siblings, as long as the key is not below the node's fence.
+//   chime/7  A pivot of an inner node counts if it is below the node's fence. What is missing in a parent is inserted by
+//            whoever had to go to a sibling although it had just read the parent.
+//   chime/8  Nodes and separators are freed with the table only. So what a client remembers of them can be out of date, but
+//            not somebody else's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "index/chime/cache.h"
+#include "index/chime/inner.h"
+#include "index/chime/key.h"
+#include "index/chime/layout.h"
+#include "index/chime/leaf.h"
+#include "index/chime/options.h"
+#include "index/common/change.h"
+#include "index/index.h"
+#include "pool/client.h"
+
+namespace farside::index::chime {
+
+class Table final : public Index {
+ public:
+  Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
+
+  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
+  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
+  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
+  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
+                           std::string_view desired) override;
+  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
+  Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
+  Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
+  Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
+  Task<TableStats> Stats(fabric::Op& op) override;
+  Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override;
+  Task<Done> Verify(fabric::Op& op) override;
+
+ private:
+  class BlockBuffer;  // block.h
+  class Draft;
+  class Errands;
+  // A node of the tree, and the one above that led to it (null if that is not known).
+  struct Place {
+    NodePtr node;
+    NodePtr parent;
+    bool by_sibling = false;  // the parent did not know of it
+  };
+  struct Changed {
+    bool was_present = false;
+    bool applied = false;
+    uint64_t counter = 0;
+  };
+  // What a change needs to know about its key.
+  struct Target {
+    Target(const Shape& shape, std::string_view text) : key(text), hash(Hash64(text)) {
+      home = shape.HomeOf(TagOf(hash));
+    }
+    Key key;
+    uint64_t hash;
+    size_t home = 0;
+  };
+  // What an attempt under the lock came to.
+  enum class Step : uint8_t {
+    kCommitted,  // it is done, and the lock is released
+    kUnchanged,  // there was nothing to do; the lock is held
+    kBeyond,     // the key is not below the leaf's fence; the lock is held
+    kAgain,      // the leaf was split, or there was no memory at hand; the lock is released
+  };
+
+  const Shape& shape() const { return options_.shape; }
+  std::optional<Error> Refused(std::string_view key) const;
+
+  // ---- search (search.cc)
+  enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kTorn };
+  Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood);
+  // One or two READs of the neighbourhood between two of the header: what is not found then is not there (chime/4).
+  Task<Looked> LookAgain(fabric::Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
+                         Header& header, std::string& value);
+  // True, and the value, if the key is in what was read.
+  Task<bool> FindValue(fabric::Op& op, const Target& target, const Neighbourhood& hood, std::string& value);
+  bool MayBe(const Target& target, const Entry& entry) const;
+  Task<Done> ReadBlock(fabric::Op& op, BlockRef block, BlockBuffer& buffer);
+  // Whether the key is below a node's fence; reads the fence if its first bytes do not decide.
+  Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header);
+
+  // ---- the tree above the leaves (tree.cc)
+  // The node of a level that the key belongs to, as far as this client remembers.
+  std::optional<Place> Known(const Key& key, uint32_t level);
+  // The same, reading what it does not remember. A null node: the tree has no such level yet.
+  Task<Place> Find(fabric::Op& op, Key key, uint32_t level);
+  // Where to go from a leaf whose fence the key is not below.
+  Task<Place> GoRight(fabric::Op& op, Key key, Place place, Header header);
+  Task<std::shared_ptr<const Inner>> LoadInner(fabric::Op& op, NodePtr at);
+  Task<std::shared_ptr<const Inner>> KnowInner(fabric::Op& op, NodePtr at);
+  Task<Done> ReadRoot(fabric::Op& op);
+  // The pivots of an image that count, in ascending order, and its fence.
+  Task<std::vector<Pivot>> Decode(fabric::Op& op, NodePtr at, const InnerImage& image, Bound& fence);
+  Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref);
+  std::optional<Bound> Resolved(uint64_t prefix, BoundRef ref) const;
+  fabric::FarAddr At(NodePtr node) const { return node.at(nodes_); }
+
+  // ---- growing it (grow.cc)
+  // A pivot that may be missing in the level.
+  Task<Done> InsertPivot(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
+  // The same for whoever can go on without it: that there is no memory is no error.
+  Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
+  enum class Inserted : uint8_t { kDone, kRight, kAgain };
+  Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
+                                   BoundRef ref, NodePtr child, Errands& errands);
+  Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
+                            Errands& errands);
+  Task<bool> GrowRoot(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr child);
+  std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const Bound& fence,
+                                        std::span<const Pivot> pivots);
+  size_t NodeForNew(size_t old, std::string_view separator) const;
+
+  // ---- changes (change.cc)
+  Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
+                          const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
+                          const pool::PoolClient::Pin& pin, Changed& changed);
+  Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft);
+  // No slot of the neighbourhood is free: moves entries, or splits the leaf.
+  Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header, Entry entry,
+                      Draft& draft, Errands& errands);
+  Task<Step> MoveAndCommit(fabric::Op& op, NodePtr leaf, const Leaf& image, std::vector<size_t> path,
+                           Entry entry, Draft& draft);
+
+  // ---- splitting a leaf (split.cc)
+  Task<Step> SplitLeaf(fabric::Op& op, const Target& target, NodePtr at, Leaf& leaf, Errands& errands);
+  Task<Division> Divide(fabric::Op& op, const Target& target, const Leaf& leaf);
+  Task<Done> WriteSplit(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
+                        std::vector<fabric::WriteVerb> first);
+
+  // ---- locks (lock.cc)
+  // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
+  // that is at rest.
+  Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
+  void Unlock(fabric::Op& op, NodePtr at);
+  Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
+  Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
+  // Waits until nobody who is dead holds the lock.
+  Task<Done> Settle(fabric::Op& op, NodePtr at);
+  uint64_t LockedBySelf(NodePtr at) const;
+
+  // ---- in order (scan.cc)
+  // An entry on its way to a page.
+  struct Item {
+    uint64_t prefix = 0;
+    uint64_t value = 0;
+  };
+  // A leaf as it was at some moment, entry by entry (chime/4).
+  Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf);
+  // The same for several at once; `ok[i]` says for which it worked.
+  Task<Done> ReadLeaves(fabric::Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,
+                        std::vector<bool>& ok);
+  Task<Done> ReadLeavesOfNode(fabric::Op& op, std::span<const NodePtr> at, std::span<Leaf> leaves,
+                              std::span<Header> again);
+  std::vector<NodePtr> LeavesAhead(const Place& place, size_t records);
+  Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
+  void Collect(const Leaf& leaf, const KeyRange& range, std::vector<Item>& items) const;
+  Task<std::vector<Record>> ReadItems(fabric::Op& op, std::span<const Item> items);
+  // Appends those of the items that are in the range, up to the limit. True if there were more.
+  Task<bool> AppendItems(fabric::Op& op, const KeyRange& range, std::vector<Item> items, size_t limit,
+                         std::vector<Record>& page);
+  Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
+
+  // ---- looking through everything (walk.cc)
+  Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
+  Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
+  Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);
+
+  const Options options_;
+  pool::PoolClient& pool_;
+  fabric::FarAddr root_block_;
+  std::vector<fabric::NodeId> nodes_;
+  NodePtr root_;  // as last read
+  NodeCache cache_;
+  // Separators that are longer than 8 bytes, by what names them (chime/8).
+  std::unordered_map<uint64_t, std::string> long_bounds_;
+  uint64_t long_bound_bytes_ = 0;
+};
+
+class ChimeEngine final : public Engine {
+ public:
+  explicit ChimeEngine(const Options& options) : options_(options) {}
+
+  std::string_view name() const override { return "chime"; }
+  bool ordered() const override { return true; }
+  std::optional<size_t> fixed_size() const override {
+    return options_.shape.inline_keys ? std::optional<size_t>(sizeof(uint64_t)) : std::nullopt;
+  }
+  uint32_t layout_version() const override { return kLayoutVersion; }
+  uint64_t empty_bytes() const override;
+  OptionMap recorded_options() const override { return options_.Recorded(); }
+  std::vector<OptionMap> stress_options() const override;
+  Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
+                                            std::vector<fabric::NodeId> nodes) override;
+  std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override;
+  std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
+
+ private:
+  const Options options_;
+};
+
+Result<std::shared_ptr<Engine>> MakeChimeEngine(const OptionMap& options);
+
+}  // namespace farside::index::chime

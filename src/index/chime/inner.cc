@@ -1,0 +1,77 @@
+#include "index/chime/inner.h"
+
+#include <algorithm>
+
+namespace farside::index::chime {
+
+Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
+             std::span<const Pivot> pivots)
+    : at_(at),
+      sibling_(NodePtr(header.sibling)),
+      fence_ref_(BoundRef(header.fence_ref)),
+      fence_prefix_(header.fence_prefix),
+      size_(static_cast<uint32_t>(pivots.size())),
+      words_(std::make_unique<uint64_t[]>(2 * pivots.size())) {
+  for (size_t i = 0; i < size_; ++i) {
+    words_[i] = pivots[i].raw.prefix;
+    words_[size_ + i] = pivots[i].raw.child.word();
+  }
+  if (shape.inline_keys) return;
+  texts_ = std::make_unique<std::vector<std::string>>();
+  texts_->reserve(pivots.size() + 1);
+  for (const Pivot& pivot : pivots) texts_->push_back(pivot.bound.text);
+  texts_->push_back(fence.text);
+}
+
+std::string Inner::FenceText() const {
+  return texts_ == nullptr ? TextOf(fence_prefix_, kPrefixBytes) : texts_->back();
+}
+
+Bound Inner::fence() const {
+  if (fence_ref_.infinite()) return Bound::Beyond();
+  return {.prefix = fence_prefix_, .text = FenceText()};
+}
+
+size_t Inner::IndexOf(const Key& key) const {
+  const std::span<const uint64_t> all = prefixes();
+  auto above = static_cast<size_t>(std::upper_bound(all.begin(), all.end(), key.prefix) - all.begin());
+  // Of those with the same prefix, the whole keys decide.
+  if (texts_ != nullptr) {
+    while (above > 0 && all[above - 1] == key.prefix && (*texts_)[above - 1] > key.text) --above;
+  }
+  return above == 0 ? 0 : above - 1;
+}
+
+size_t Inner::IndexBelow(const Bound& bound) const {
+  const std::span<const uint64_t> all = prefixes();
+  size_t above = all.size();
+  if (!bound.infinite) {
+    above = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), bound.prefix) - all.begin());
+    if (texts_ != nullptr) {
+      while (above < all.size() && all[above] == bound.prefix && (*texts_)[above] < bound.text) ++above;
+    }
+  }
+  return above == 0 ? 0 : above - 1;
+}
+
+Bound Inner::LowerBound(size_t i) const {
+  if (texts_ != nullptr) return Bound::Of((*texts_)[i]);
+  return words_[i] == 0 ? Bound() : Bound::Of(TextOf(words_[i], kPrefixBytes));
+}
+
+size_t Inner::Find(NodePtr child) const {
+  const uint64_t* const children = words_.get() + size_;
+  return static_cast<size_t>(std::find(children, children + size_, child.word()) - children);
+}
+
+uint64_t Inner::bytes() const {
+  uint64_t bytes = sizeof(Inner) + 2 * size_ * sizeof(uint64_t);
+  if (texts_ == nullptr) return bytes;
+  bytes += sizeof(*texts_) + texts_->capacity() * sizeof(std::string);
+  for (const std::string& text : *texts_) {
+    if (text.capacity() > std::string().capacity()) bytes += text.capacity() + 1;
+  }
+  return bytes;
+}
+
+}  // namespace farside::index::chime

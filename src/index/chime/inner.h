@@ -1,0 +1,98 @@
+// Inner nodes: as they stand in far memory, and as a client keeps them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "index/chime/key.h"
+#include "index/chime/layout.h"
+
+namespace farside::index::chime {
+
+// The bytes of an inner node.
+class InnerImage {
+ public:
+  Header header{};
+
+  RawPivot Get(const Shape& shape, size_t slot) const {
+    return LoadPivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine);
+  }
+  void Set(const Shape& shape, size_t slot, const RawPivot& pivot) {
+    StorePivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine, pivot);
+  }
+  std::span<std::byte> lines(const Shape& shape) {
+    return std::span(lines_).first(shape.inner_lines() * pool::kLine);
+  }
+  std::span<const std::byte> lines(const Shape& shape) const {
+    return std::span(lines_).first(shape.inner_lines() * pool::kLine);
+  }
+
+ private:
+  std::array<std::byte, kMostInnerLines * pool::kLine> lines_{};
+};
+
+// A pivot with its whole text.
+struct Pivot {
+  Bound bound;
+  RawPivot raw;
+  size_t slot = 0;
+};
+
+// What a client keeps of an inner node: its pivots in order. Never changed, only replaced. Clients keep many of them, so
+// what they take is counted in bytes.
+class Inner {
+ public:
+  // `pivots` in ascending order, those that count; at least one.
+  Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
+        std::span<const Pivot> pivots);
+
+  NodePtr at() const { return at_; }
+  Bound fence() const;
+  BoundRef fence_ref() const { return fence_ref_; }
+  NodePtr sibling() const { return sibling_; }
+  size_t size() const { return size_; }
+  NodePtr child(size_t i) const { return NodePtr(words_[size_ + i]); }
+  // Which child it is; size() if none.
+  size_t Find(NodePtr child) const;
+  // What no key of the i-th child is below. The first one of all has none: the empty key.
+  Bound LowerBound(size_t i) const;
+
+  // Whether the key is below the fence.
+  bool Has(const Key& key) const {
+    if (fence_ref_.infinite()) return true;
+    if (key.prefix != fence_prefix_) return key.prefix < fence_prefix_;
+    return key.text < FenceText();
+  }
+  // Which child has the keys from this one on. The key is not below the first pivot.
+  size_t IndexOf(const Key& key) const;
+  // Which child has the keys right below a bound that is above the first pivot.
+  size_t IndexBelow(const Bound& bound) const;
+  NodePtr ChildOf(const Key& key) const { return child(IndexOf(key)); }
+  // Memory that it takes, all told.
+  uint64_t bytes() const;
+
+  // For the cache: whether it was used since it was last considered for eviction.
+  bool used() const { return used_; }
+  void set_used(bool used) const { used_ = used; }
+
+ private:
+  std::span<const uint64_t> prefixes() const { return {words_.get(), size_}; }
+  std::string FenceText() const;
+
+  NodePtr at_;
+  NodePtr sibling_;
+  BoundRef fence_ref_;
+  uint64_t fence_prefix_;
+  uint32_t size_;
+  mutable bool used_ = false;
+  std::unique_ptr<uint64_t[]> words_;  // all prefixes, then all children
+  // keys=bytes: the whole pivots, and the fence behind them.
+  std::unique_ptr<std::vector<std::string>> texts_;
+};
+
+}  // namespace farside::index::chime

@@ -1,0 +1,275 @@
+// The bytes of a chime table: a B+ tree whose leaves are small hopscotch tables. See docs/layouts/chime.md.
+//
+//   root block      one line, on the first node: the pointer to the root, changed by CAS
+//   inner node      a header line, then lines of pivots, in no order
+//   leaf            a header line, then lines of 3 entries
+//   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
+//
+// Numbers are little-endian. Lock words and the root are changed by CAS only; everything else by WRITEs that stay inside of
+// one line, so that whoever reads the line finds all of the WRITE or nothing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bits.h"
+#include "base/bytes.h"
+#include "fabric/address.h"
+#include "pool/layout.h"
+
+namespace farside::index::chime {
+
+inline constexpr uint32_t kLayoutVersion = 1;
+
+inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
+inline constexpr size_t kMostNeighbourhood = 16;
+inline constexpr size_t kMostFanout = 64;
+inline constexpr size_t kMostLevels = 40;  // far more than 2^64 keys need, even in nodes of two
+
+// ---- words -------------------------------------------------------------------------------------------
+
+// Where a line stands: on which of the table's nodes, in the order in which the table was made on them, and there. The
+// low part of every pointer. Line 0 belongs to the pool, so a pointer of 0 points nowhere.
+//   41..36   35..0
+//   node     line
+using LineBits = Field<0, 36>;  // 4 TiB a node
+using NodeBits = Field<36, 6>;
+inline constexpr size_t kMostNodes = NodeBits::kMax + 1;
+
+// False if there is no such node in the table: the word is damaged.
+constexpr bool IsOnNodes(uint64_t word, std::span<const fabric::NodeId> nodes) {
+  return NodeBits::Get(word) < nodes.size();
+}
+constexpr fabric::FarAddr AddressOf(uint64_t word, std::span<const fabric::NodeId> nodes) {
+  // A node that no fabric has: the trip fails with kCorrupt.
+  if (!IsOnNodes(word, nodes)) return fabric::FarAddr(static_cast<fabric::NodeId>(0xffff), 0);
+  return fabric::FarAddr(nodes[NodeBits::Get(word)], LineBits::Get(word) * pool::kLine);
+}
+
+// Points to a node of the tree: a child, a sibling, the root.
+//   63..50   49..42   41..36   35..0
+//   unused   level    node     line
+class NodePtr {
+ public:
+  using Level = Field<42, 8>;  // 0: a leaf
+  using Unused = Field<50, 14>;
+  static_assert(TilesWord<LineBits, NodeBits, Level, Unused>());
+
+  constexpr NodePtr() = default;
+  explicit constexpr NodePtr(uint64_t word) : word_(word) {}
+  static constexpr NodePtr To(size_t node, uint64_t offset, uint32_t level) {
+    return NodePtr(LineBits::Set(0, offset / pool::kLine) | NodeBits::Set(0, node) | Level::Set(0, level));
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool null() const { return word_ == 0; }
+  constexpr uint32_t level() const { return static_cast<uint32_t>(Level::Get(word_)); }
+  constexpr bool is_leaf() const { return level() == 0; }
+  constexpr size_t node() const { return NodeBits::Get(word_); }
+  constexpr fabric::FarAddr at(std::span<const fabric::NodeId> nodes) const {
+    return AddressOf(word_, nodes);
+  }
+
+  friend constexpr bool operator==(NodePtr, NodePtr) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(NodePtr) == 8);
+
+// The value of an entry with keys=bytes: names the block of the key.
+//   63..48   47..42   41..36   35..0
+//   tag      lines    node     line
+class BlockRef {
+ public:
+  using Lines = Field<42, 6>;  // of the block; 0: more than fit here, its header says how many
+  using Tag = Field<48, 16>;   // of the key's hash; the entry's home follows from it
+  static_assert(TilesWord<LineBits, NodeBits, Lines, Tag>());
+
+  constexpr BlockRef() = default;
+  explicit constexpr BlockRef(uint64_t word) : word_(word) {}
+  static constexpr BlockRef To(size_t node, uint64_t offset, uint64_t bytes, uint64_t tag) {
+    const uint64_t lines = bytes / pool::kLine;
+    return BlockRef(LineBits::Set(0, offset / pool::kLine) | NodeBits::Set(0, node) |
+                    Lines::Set(0, lines <= Lines::kMax ? lines : 0) | Tag::Set(0, tag));
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint64_t bytes() const { return Lines::Get(word_) * pool::kLine; }
+  constexpr uint64_t tag() const { return Tag::Get(word_); }
+
+ private:
+  uint64_t word_ = 0;
+};
+
+// What a bound (a fence, a pivot) has besides its first 8 bytes.
+//   63..53   52         51..48   47..42   41..36   35..0
+//   unused   infinite   length   lines    node     line
+class BoundRef {
+ public:
+  using Lines = Field<42, 6>;
+  using Length =
+      Field<48, 4>;  // of a bound of at most 8 bytes; kInBlock: it stands in the block that is named
+  using Infinite = Field<52, 1>;
+  using Unused = Field<53, 11>;
+  static_assert(TilesWord<LineBits, NodeBits, Lines, Length, Infinite, Unused>());
+  static constexpr uint64_t kInBlock = 15;
+
+  constexpr BoundRef() = default;
+  explicit constexpr BoundRef(uint64_t word) : word_(word) {}
+  static constexpr BoundRef Short(uint64_t length) { return BoundRef(Length::Set(0, length)); }
+  static constexpr BoundRef Beyond() { return BoundRef(Infinite::Set(0, 1)); }
+  static constexpr BoundRef InBlock(size_t node, uint64_t offset, uint64_t bytes) {
+    return BoundRef(BlockRef::To(node, offset, bytes, 0).word() | Length::Set(0, kInBlock));
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool infinite() const { return Infinite::Get(word_) != 0; }
+  constexpr uint64_t length() const { return Length::Get(word_); }
+  constexpr bool in_block() const { return length() == kInBlock; }
+  constexpr BlockRef block() const {
+    return BlockRef(word_ & (LineBits::kMask | NodeBits::kMask | Lines::kMask));
+  }
+
+  friend constexpr bool operator==(BoundRef, BoundRef) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+
+// What a node is, written once.
+//   63..40   39..32   31..0
+//   unused   level    "chim"
+class NodeInfo {
+ public:
+  using Magic = Field<0, 32>;
+  using Level = Field<32, 8>;
+  using Unused = Field<40, 24>;
+  static_assert(TilesWord<Magic, Level, Unused>());
+  static constexpr uint64_t kMagic = 0x6d696863;
+
+  constexpr NodeInfo() = default;
+  explicit constexpr NodeInfo(uint64_t word) : word_(word) {}
+  static constexpr NodeInfo Of(uint32_t level) {
+    return NodeInfo(Magic::Set(0, kMagic) | Level::Set(0, level));
+  }
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint32_t level() const { return static_cast<uint32_t>(Level::Get(word_)); }
+  friend constexpr bool operator==(NodeInfo, NodeInfo) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+
+// ---- nodes -------------------------------------------------------------------------------------------
+
+// The first line of every node. All but the lock is WRITTEN at once, by the holder of the lock.
+struct Header {
+  uint64_t lock;          // pool::LockWord
+  uint64_t info;          // NodeInfo
+  uint64_t moves;         // of a leaf: raised before and after entries change their place; odd in between
+  uint64_t fence_prefix;  // the node has keys below this bound: its first 8 bytes,
+  uint64_t fence_ref;     // and the rest, a BoundRef
+  uint64_t sibling;       // NodePtr: what has the keys from the fence on; 0 if there are none
+  uint64_t unused;        // zero
+  uint64_t leaving;       // entries of a leaf that the sibling has already: they are about to be cleared
+};
+static_assert(sizeof(Header) == pool::kLine);
+inline constexpr uint64_t kLockOffset = 0;
+// What a WRITE of the header begins with: the lock is changed by CAS only.
+inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
+
+// An entry of a leaf: 17 bytes, 3 to a line, so none lies in two lines.
+//   offset   0      1           9
+//            used   key         value
+// keys=inline: the key as a big-endian number, and the value's 8 bytes. keys=bytes: the first 8 bytes of the key as such a
+// number (zeros behind a shorter one), and a BlockRef.
+struct Entry {
+  bool used = false;
+  uint64_t key = 0;
+  uint64_t value = 0;
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+inline constexpr size_t kEntryBytes = 17;
+inline constexpr size_t kEntriesPerLine = 3;
+static_assert(kEntriesPerLine * kEntryBytes <= pool::kLine);
+
+inline Entry LoadEntry(const std::byte* from) {
+  return {.used = from[0] != std::byte{0}, .key = LoadU64(from + 1), .value = LoadU64(from + 9)};
+}
+inline void StoreEntry(std::byte* to, const Entry& entry) {
+  to[0] = std::byte{entry.used};
+  StoreU64(to + 1, entry.key);
+  StoreU64(to + 9, entry.value);
+}
+
+// Where the entry of a slot begins, from the beginning of its leaf.
+constexpr uint64_t SlotOffset(size_t slot) {
+  return (1 + slot / kEntriesPerLine) * pool::kLine + slot % kEntriesPerLine * kEntryBytes;
+}
+// How many lines this many slots take.
+constexpr size_t LinesOf(size_t slots, size_t per_line) { return (slots + per_line - 1) / per_line; }
+inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kEntriesPerLine);
+
+// A pivot of an inner node: {prefix, child} with keys=inline, 4 to a line; {prefix, ref, child} with keys=bytes, 2 to a
+// line. It is there if its child is not 0, and counts if it is below the node's fence.
+struct RawPivot {
+  uint64_t prefix = 0;
+  BoundRef ref;
+  NodePtr child;
+};
+inline constexpr size_t kMostInnerLines = LinesOf(kMostFanout, 2);
+
+// What the table's options make of it.
+struct Shape {
+  size_t span = 64;          // entries of a leaf
+  size_t neighbourhood = 8;  // entries among which a key is looked for
+  size_t fanout = 64;        // pivots of an inner node
+  bool inline_keys = false;  // keys=inline
+
+  constexpr size_t leaf_lines() const { return LinesOf(span, kEntriesPerLine); }
+  constexpr uint64_t leaf_bytes() const { return (1 + leaf_lines()) * pool::kLine; }
+  constexpr size_t pivots_per_line() const { return inline_keys ? 4 : 2; }
+  constexpr uint64_t pivot_bytes() const { return inline_keys ? 16 : 24; }
+  constexpr size_t inner_lines() const { return LinesOf(fanout, pivots_per_line()); }
+  constexpr uint64_t inner_bytes() const { return (1 + inner_lines()) * pool::kLine; }
+  // A neighbourhood goes on at the beginning of the leaf when it has come to the end.
+  constexpr size_t SlotAt(size_t home, size_t i) const {
+    return home + i < span ? home + i : home + i - span;
+  }
+  // What a search READs: from the home on, and what is left at the beginning.
+  constexpr uint64_t tail_bytes(size_t home) const {
+    const size_t last = home + neighbourhood < span ? home + neighbourhood - 1 : span - 1;
+    return SlotOffset(last) + kEntryBytes - SlotOffset(home);
+  }
+  constexpr uint64_t wrapped_bytes(size_t home) const {
+    const size_t left = home + neighbourhood <= span ? 0 : home + neighbourhood - span;
+    return left == 0 ? 0 : SlotOffset(left - 1) + kEntryBytes - SlotOffset(0);
+  }
+  constexpr uint64_t PivotOffset(size_t slot) const {
+    return (1 + slot / pivots_per_line()) * pool::kLine + slot % pivots_per_line() * pivot_bytes();
+  }
+  constexpr size_t HomeOf(uint64_t tag) const { return tag * span >> 16; }
+};
+
+inline RawPivot LoadPivot(const Shape& shape, const std::byte* from) {
+  if (shape.inline_keys)
+    return {.prefix = LoadU64(from), .ref = BoundRef::Short(8), .child = NodePtr(LoadU64(from + 8))};
+  return {.prefix = LoadU64(from), .ref = BoundRef(LoadU64(from + 8)), .child = NodePtr(LoadU64(from + 16))};
+}
+inline void StorePivot(const Shape& shape, std::byte* to, const RawPivot& pivot) {
+  StoreU64(to, pivot.prefix);
+  if (!shape.inline_keys) StoreU64(to + 8, pivot.ref.word());
+  StoreU64(to + shape.pivot_bytes() - 8, pivot.child.word());
+}
+
+// The line that every client begins at.
+struct RootBlock {
+  uint64_t root;  // NodePtr; never a leaf
+  std::array<uint64_t, 7> zero;
+};
+static_assert(sizeof(RootBlock) == pool::kLine);
+
+}  // namespace farside::index::chime

@@ -1,0 +1,101 @@
+// Leaves as they were read: plain bytes and what can be told from them, no far memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "index/chime/key.h"
+#include "index/chime/layout.h"
+
+namespace farside::index::chime {
+
+// Where the search for an entry begins. With keys=bytes it follows from the tag, so entries can be moved without a look at
+// their blocks.
+size_t HomeOf(const Shape& shape, const Entry& entry);
+
+// The entries among which a key of some home may stand.
+class Neighbourhood {
+ public:
+  Neighbourhood(const Shape& shape, size_t home)
+      : home_(home),
+        until_(shape.span - home),
+        tail_bytes_(shape.tail_bytes(home)),
+        wrapped_bytes_(shape.wrapped_bytes(home)) {}
+
+  // What to READ, and where it goes: from the home on, at SlotOffset(home); and, if that is not all, from SlotOffset(0) on.
+  size_t home() const { return home_; }
+  std::span<std::byte> tail() { return std::span(room_).first(tail_bytes_); }
+  std::span<std::byte> wrapped() { return std::span(room_).subspan(tail_bytes_, wrapped_bytes_); }
+  // From all lines of the leaf.
+  void CopyFrom(std::span<const std::byte> lines) {
+    const auto copy = [&](size_t slot, std::span<std::byte> to) {
+      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(SlotOffset(slot) - pool::kLine), to.size(),
+                  to.begin());
+    };
+    copy(home_, tail());
+    copy(0, wrapped());
+  }
+  // The i-th from the home on.
+  Entry Get(size_t i) const {
+    const uint64_t offset = i < until_ ? SlotOffset(home_ + i) - SlotOffset(home_)
+                                       : tail_bytes_ + SlotOffset(i - until_) - SlotOffset(0);
+    return LoadEntry(room_.data() + offset);
+  }
+
+ private:
+  size_t home_;
+  size_t until_;  // so many slots from the home on, the leaf ends
+  uint64_t tail_bytes_;
+  uint64_t wrapped_bytes_;
+  std::array<std::byte, (kMostNeighbourhood / kEntriesPerLine + 3) * pool::kLine> room_;
+};
+
+// A whole leaf.
+class Leaf {
+ public:
+  Header header{};
+
+  Entry Get(size_t slot) const { return LoadEntry(lines_.data() + SlotOffset(slot) - pool::kLine); }
+  void Set(size_t slot, const Entry& entry) {
+    StoreEntry(lines_.data() + SlotOffset(slot) - pool::kLine, entry);
+  }
+  // All that is behind the header.
+  std::span<std::byte> lines(const Shape& shape) {
+    return std::span(lines_).first(shape.leaf_lines() * pool::kLine);
+  }
+  std::span<const std::byte> lines(const Shape& shape) const {
+    return std::span(lines_).first(shape.leaf_lines() * pool::kLine);
+  }
+  std::span<std::byte> header_bytes() { return std::as_writable_bytes(std::span(&header, 1)); }
+  size_t Count(const Shape& shape) const;
+
+ private:
+  std::array<std::byte, kMostLeafLines * pool::kLine> lines_{};
+};
+
+// How to make room for an entry of this home: the entry of slot path[i] moves to path[i + 1], the last of which is free, and
+// the new one goes to path[0]. Nothing if there is no way at all: then no arrangement of these entries has room for it.
+std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf, size_t home);
+
+// Brings a leaf to rest whose owner may have died at any point: what has left is cleared, what was being moved stands once.
+// True if entries were changed.
+bool Normalize(const Shape& shape, Leaf& leaf);
+
+// Where to divide a leaf that has no room for a key.
+struct Division {
+  std::string separator;  // entries at or above it leave
+  uint64_t leaving = 0;
+};
+// By prefixes alone. Nothing if too many keys share theirs: then it takes the whole keys.
+std::optional<Division> DivideByPrefix(const Shape& shape, const Leaf& leaf, uint64_t added);
+// `keys[slot]` for every slot that is used.
+Division DivideByKey(const Shape& shape, const Leaf& leaf, std::span<const std::string> keys,
+                     std::string_view added);
+
+}  // namespace farside::index::chime

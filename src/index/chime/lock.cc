@@ -1,0 +1,126 @@
+// Locks of nodes, and what becomes of those whose owner died.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "index/chime/chime.h"
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "pool/membership.h"
+
+namespace farside::index::chime {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+using fabric::Write;
+using pool::LockWord;
+using pool::Standing;
+
+namespace {
+
+// A holder lets go after a trip or two. Only if it does not is it worth a trip to ask whether it lives.
+constexpr int kAttemptsUntilAsking = 3;
+// With pauses that double up to a part of the lease: many times what it takes to take over from the dead.
+constexpr int kMostAttempts = 1000;
+constexpr int kPausesPerLease = 16;
+
+}  // namespace
+
+Error Damaged(NodePtr at, std::string_view what) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the tree's node at {:#x} of the table's memory node {} {}; run farside fsck",
+                           LineBits::Get(at.word()) * pool::kLine, at.node(), what));
+}
+
+Error Contended(std::string_view what) {
+  return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
+}
+
+uint64_t Table::LockedBySelf(NodePtr at) const {
+  return LockWord::HeldBy(pool_.member(nodes_[at.node()]).self()).word();
+}
+
+Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+  if (at.null() || !IsOnNodes(at.word(), nodes_)) co_return Damaged(at, "is on no node of the table");
+  const FarAddr lock = At(at) + kLockOffset;
+  pool::Membership& member = pool_.member(lock.node);
+  const uint64_t mine = LockedBySelf(at);
+  const Nanos longest_pause = std::max(member.options().lease / kPausesPerLease, options_.backoff);
+  Nanos pause = options_.backoff;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
+    fabric::SmallBatch<4> trip(op, Order::kInOrder);
+    trip.Add(Cas(lock, 0, mine));
+    for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+    co_await trip;
+    const uint64_t held = trip.Old(0);
+    if (held == 0) co_return Done{};
+    op.CountRetry();
+
+    if (attempt >= kAttemptsUntilAsking) {
+      const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
+      if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
+        co_await TakeOver(op, at, held);
+        continue;
+      }
+    }
+    co_await op.Pause(pause);
+    pause = std::min(pause * 2, longest_pause);
+  }
+  co_return Contended("a node of the tree is locked by others");
+}
+
+// Nobody waits for it: the client's epoch does (pool/1).
+void Table::Unlock(Op& op, NodePtr at) {
+  const FarAddr lock = At(at) + kLockOffset;
+  if (Mutant(kUnlockByWrite)) return op.Detach(Order::kInOrder, fabric::WriteObject(lock, uint64_t{0}));
+  op.Detach(Order::kInOrder, Cas(lock, LockedBySelf(at), 0));
+}
+
+// From an owner that is gone: nothing of it can land any more. An inner node is whole at any time (chime/7).
+Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
+  const FarAddr lock = At(at) + kLockOffset;
+  if (!at.is_leaf()) {
+    co_await op.InOrder(Cas(lock, held, 0));
+    co_return Done{};
+  }
+  const uint64_t mine = LockedBySelf(at);
+  if (Mutant(kNotNormalized)) {
+    co_await op.InOrder(Cas(lock, held, 0));
+    co_return Done{};
+  }
+  Leaf leaf;
+  auto [old, header, lines] = co_await op.InOrder(Cas(lock, held, mine), Read<Header>(At(at)),
+                                                  Read(At(at) + pool::kLine, leaf.lines(shape())));
+  if (old != held) co_return Done{};  // somebody else was faster
+  leaf.header = header;
+  const Result<Done> rested = co_await BringToRest(op, at, leaf).Outcome();
+  if (rested.ok()) co_return Done{};
+  // What could not be done waits for somebody else under the name of the dead.
+  if (!IsBroken(rested.error())) op.Detach(Order::kInOrder, Cas(lock, mine, held));
+  co_return rested.error();
+}
+
+// INVARIANT chime/2. The lock is held, taken over from somebody who may have died at any point; it is released. If this client
+// dies on the way too, there is less to do for the next one.
+Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
+  if (NodeInfo(leaf.header.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
+  Normalize(shape(), leaf);
+  const std::span<const std::byte> header = leaf.header_bytes().subspan(kUnlockedOffset);
+  const uint64_t mine = LockedBySelf(at);
+  // The lines before the header: `moves` is odd until there is nothing left to clear.
+  co_await op.InOrder(Write(At(at) + pool::kLine, leaf.lines(shape())),
+                      Write(At(at) + kUnlockedOffset, header), Cas(At(at) + kLockOffset, mine, 0));
+  co_return Done{};
+}
+
+Task<Done> Table::Settle(Op& op, NodePtr at) {
+  co_await Lock(op, at, {});
+  Unlock(op, at);
+  co_return Done{};
+}
+
+}  // namespace farside::index::chime

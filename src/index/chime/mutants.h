@@ -1,0 +1,58 @@
+// The planted bugs of the chime table; tests/mutants must catch each by name.
+#pragma once
+
+#include <array>
+
+#include "base/mutant.h"
+
+namespace farside::index::chime {
+
+// An insert looks for its key up to the first free slot only: behind a hole there may be a copy (chime/3).
+inline constexpr MutantName kStopsAtVacancy{"chime/stops-at-first-vacancy"};
+// A key that one READ does not show is absent (chime/4).
+inline constexpr MutantName kMissNotConfirmed{"chime/miss-not-confirmed"};
+// Between two looks at `moves`, entries may move as they like.
+inline constexpr MutantName kMovesNotRaised{"chime/moves-not-raised"};
+// Whoever does not find a key does not look whether the leaf still has it (chime/6).
+inline constexpr MutantName kFenceIgnored{"chime/fence-ignored"};
+// A moved entry is cleared before it is written where it goes (chime/3).
+inline constexpr MutantName kSourceFirst{"chime/source-before-destination"};
+// Whoever takes a leaf over takes it as it is (chime/2).
+inline constexpr MutantName kNotNormalized{"chime/not-brought-to-rest"};
+// Who finds a leaf in the middle of a split goes on to the new one (chime/5).
+inline constexpr MutantName kOddIgnored{"chime/half-split-followed"};
+// The entries that leave are cleared before the old leaf names the new one.
+inline constexpr MutantName kClearedFirst{"chime/cleared-before-named"};
+// A lock is taken over from an owner that may be alive (chime/2).
+inline constexpr MutantName kLockBroken{"chime/lock-broken-without-fencing"};
+// Nobody takes over the locks of the dead.
+inline constexpr MutantName kNoTakeover{"chime/no-takeover"};
+// A lock is released by a WRITE, which an atomic of somebody else may swallow.
+inline constexpr MutantName kUnlockByWrite{"chime/unlock-by-write"};
+// A change that finds nothing to do keeps the lock.
+inline constexpr MutantName kRefusedKeepsLock{"chime/refused-keeps-lock"};
+// A separator that is missing in a fresh parent is not inserted (chime/7).
+inline constexpr MutantName kNotRepaired{"chime/half-split-not-repaired"};
+// The root is changed, whoever has changed it meanwhile.
+inline constexpr MutantName kRootOverwritten{"chime/root-overwritten"};
+// Any key with the same prefix and tag is the key.
+inline constexpr MutantName kPrefixIsKey{"chime/prefix-is-key"};
+// An entry whose key is 0 is taken for one that is free.
+inline constexpr MutantName kZeroKeyIsFree{"chime/zero-key-is-free"};
+// A block is given back as soon as it is unlinked.
+inline constexpr MutantName kReuseAtOnce{"chime/block-reused-at-once"};
+// A scan takes the first READ of a leaf (chime/4).
+inline constexpr MutantName kScanReadsOnce{"chime/scan-reads-once"};
+// A scan goes to the leaf that the client remembers as the next, whatever the sibling is (chime/6).
+inline constexpr MutantName kScanTrustsCache{"chime/scan-trusts-cache"};
+// The cache of inner nodes grows without a bound.
+inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
+
+inline constexpr std::array kAllMutants = {
+    kStopsAtVacancy, kMissNotConfirmed, kMovesNotRaised, kFenceIgnored,    kSourceFirst,
+    kNotNormalized,  kOddIgnored,       kClearedFirst,   kLockBroken,      kNoTakeover,
+    kUnlockByWrite,  kRefusedKeepsLock, kNotRepaired,    kRootOverwritten, kPrefixIsKey,
+    kZeroKeyIsFree,  kReuseAtOnce,      kScanReadsOnce,  kScanTrustsCache, kCacheUnbounded,
+};
+
+}  // namespace farside::index::chime

@@ -1,0 +1,83 @@
+#include "index/chime/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/bytes.h"
+
+namespace farside::index::chime {
+namespace {
+
+Error Bad(std::string_view key, std::string_view text, std::string_view expected) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("option {}={}: expected {}", Escape(key), Escape(text), expected));
+}
+
+// Sets `target` if the text is a number from `low` to `high`.
+template <class Target>
+Status Set(std::string_view key, std::string_view text, uint64_t low, uint64_t high, Target& target) {
+  uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size() || number < low || number > high)
+    return Bad(key, text, fmt::format("a number from {} to {}", low, high));
+  target = static_cast<Target>(number);
+  return OkStatus();
+}
+
+Status SetOne(Options& options, std::string_view key, std::string_view text) {
+  Shape& shape = options.shape;
+  if (key == "keys") {
+    if (text != "bytes" && text != "inline") return Bad(key, text, "bytes or inline");
+    shape.inline_keys = text == "inline";
+    return OkStatus();
+  }
+  if (key == "span") return Set(key, text, 1, kMostSpan, shape.span);
+  if (key == "neighbourhood") return Set(key, text, 1, kMostNeighbourhood, shape.neighbourhood);
+  if (key == "fanout") return Set(key, text, 2, kMostFanout, shape.fanout);
+  if (key == "cache") return Set(key, text, 0, uint64_t{1} << 44, options.cache_bytes);
+  if (key == "leaf_read") {
+    if (text != "neighbourhood" && text != "whole") return Bad(key, text, "neighbourhood or whole");
+    options.leaf_read = text == "whole" ? LeafRead::kWhole : LeafRead::kNeighbourhood;
+    return OkStatus();
+  }
+  if (key == "backoff_us") {
+    uint64_t micros = 0;
+    const Status set = Set(key, text, 1, 1'000'000, micros);
+    if (set.ok()) options.backoff = std::chrono::microseconds(micros);
+    return set;
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("the chime table has no option '{}'; it has keys, span, neighbourhood, fanout, "
+                           "cache, leaf_read, backoff_us",
+                           Escape(key)));
+}
+
+}  // namespace
+
+Result<Options> Options::Parse(const OptionMap& options) {
+  Options parsed;
+  for (const auto& [key, text] : options) {
+    const Status set = SetOne(parsed, key, text);
+    if (!set.ok()) return set.error();
+  }
+  if (parsed.shape.neighbourhood > parsed.shape.span) {
+    // Who asks for small leaves need not know of neighbourhoods.
+    if (options.contains("neighbourhood")) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("option neighbourhood={}: expected at most the span, {}",
+                               parsed.shape.neighbourhood, parsed.shape.span));
+    }
+    parsed.shape.neighbourhood = parsed.shape.span;
+  }
+  return parsed;
+}
+
+OptionMap Options::Recorded() const {
+  return {{"keys", shape.inline_keys ? "inline" : "bytes"},
+          {"span", std::to_string(shape.span)},
+          {"neighbourhood", std::to_string(shape.neighbourhood)},
+          {"fanout", std::to_string(shape.fanout)}};
+}
+
+}  // namespace farside::index::chime

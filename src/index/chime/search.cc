@@ -1,0 +1,177 @@
+// Searching: one trip for a key that is there (and one for its block, with keys=bytes), two for one that is not.
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "index/chime/block.h"
+#include "index/chime/chime.h"
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "pool/block.h"
+
+namespace farside::index::chime {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Order;
+using fabric::Read;
+
+namespace {
+
+// Looks that met somebody who moves entries, until it is worth a lock.
+constexpr int kTornUntilLock = 4;
+constexpr int kMostAttempts = 1000;
+
+}  // namespace
+
+std::optional<Error> Table::Refused(std::string_view key) const {
+  if (!shape().inline_keys || key.size() == kPrefixBytes) return std::nullopt;
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("the key has {} bytes; the table was made with keys=inline, so keys have {}",
+                           key.size(), kPrefixBytes));
+}
+
+// The operation takes effect when the line with the entry is sampled, or, if the key is absent, at some moment between the
+// two READs of the header (chime/4).
+Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
+  const std::optional<Error> refused = Refused(key);
+  if (refused.has_value()) co_return *refused;
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  const Target target(shape(), key);
+  const std::optional<Place> known = Known(target.key, 0);
+  Place place;
+  if (known.has_value()) {
+    place = *known;
+  } else {
+    place = co_await Find(op, target.key, 0);
+  }
+  Neighbourhood hood(shape(), target.home);
+  int torn = 0;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (torn == 0) {
+      co_await ReadNeighbourhood(op, place.node, hood);                // trip 1
+      const bool found = co_await FindValue(op, target, hood, value);  // trip 2, with keys=bytes
+      if (found || Mutant(kMissNotConfirmed)) {
+        op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
+        co_return found;
+      }
+    }
+    Header header;
+    const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
+    if (looked == Looked::kFound || looked == Looked::kAbsent) {
+      op.End(OpKind::kSearch, looked == Looked::kFound ? OpOutcome::kDone : OpOutcome::kRefused);
+      co_return looked == Looked::kFound;
+    }
+    op.CountRetry();
+    if (looked == Looked::kBeyond) {
+      torn = 0;
+      place = co_await GoRight(op, target.key, place, header);
+      continue;
+    }
+    // Somebody moves entries; or has died over it, and then somebody has to bring the leaf to rest.
+    ++torn;
+    if (torn % kTornUntilLock != 0) continue;
+    if (pool_.read_only()) {
+      co_await op.Pause(options_.backoff * attempt);
+    } else {
+      co_await Settle(op, place.node);
+    }
+  }
+  co_return Contended("a leaf of the tree was never at rest");
+}
+
+Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood) {
+  const FarAddr at = At(leaf);
+  if (options_.leaf_read == LeafRead::kWhole) {
+    Leaf whole;
+    co_await op.InOrder(Read(at + pool::kLine, whole.lines(shape())));
+    hood.CopyFrom(whole.lines(shape()));
+    co_return Done{};
+  }
+  fabric::SmallBatch<2> trip(op, Order::kInOrder);
+  trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
+  if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+  co_await trip;
+  co_return Done{};
+}
+
+Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
+                                     Header& header, std::string& value) {
+  const FarAddr at = At(leaf);
+  Header before;
+  const auto header_before = Read(at, std::as_writable_bytes(std::span(&before, 1)));
+  const auto header_after = Read(at, std::as_writable_bytes(std::span(&header, 1)));
+  if (op.client().orders_reads()) {
+    fabric::SmallBatch<4> trip(op, Order::kInOrder);
+    trip.Add(header_before);
+    trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
+    if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+    trip.Add(header_after);
+    co_await trip;
+  } else {
+    co_await op.InOrder(header_before);
+    co_await ReadNeighbourhood(op, leaf, hood);
+    co_await op.InOrder(header_after);
+  }
+  if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+  const bool found = co_await FindValue(op, target, hood, value);
+  if (found) co_return Looked::kFound;
+  // INVARIANT chime/4
+  const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
+  if (before.moves != header.moves || odd) co_return Looked::kTorn;
+  const bool below = co_await IsBelowFence(op, target.key, header);
+  co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
+}
+
+bool Table::MayBe(const Target& target, const Entry& entry) const {
+  if (!entry.used || entry.key != target.key.prefix) return false;
+  if (Mutant(kZeroKeyIsFree) && entry.key == 0) return false;
+  return shape().inline_keys || BlockRef(entry.value).tag() == TagOf(target.hash);
+}
+
+Task<bool> Table::FindValue(Op& op, const Target& target, const Neighbourhood& hood, std::string& value) {
+  for (size_t i = 0; i < shape().neighbourhood; ++i) {
+    const Entry entry = hood.Get(i);
+    if (!MayBe(target, entry)) continue;
+    if (shape().inline_keys) {
+      std::array<std::byte, 8> bytes;
+      StoreU64(bytes.data(), entry.value);
+      value.assign(AsText(bytes));
+      co_return true;
+    }
+    BlockBuffer buffer;
+    co_await ReadBlock(op, BlockRef(entry.value), buffer);
+    const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+    if (!view.ok()) co_return view.error();
+    if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
+    value.assign(view->value);
+    co_return true;
+  }
+  co_return false;
+}
+
+Task<Done> Table::ReadBlock(Op& op, BlockRef block, BlockBuffer& buffer) {
+  const FarAddr at = AddressOf(block.word(), nodes_);
+  if (block.bytes() != 0) {
+    co_await op.InOrder(ForBlock(Read(at, buffer.Resize(block.bytes()))));
+    co_return Done{};
+  }
+  // Too large for its size to stand in the entry.
+  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
+  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
+  if (!size.ok()) co_return size.error();
+  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
+  co_return Done{};
+}
+
+Task<bool> Table::IsBelowFence(Op& op, Key key, Header header) {
+  const BoundRef ref(header.fence_ref);
+  if (ref.infinite()) co_return true;
+  if (key.prefix != header.fence_prefix) co_return key.prefix < header.fence_prefix;
+  const Bound fence = co_await Resolve(op, header.fence_prefix, ref);
+  co_return IsBelow(key, fence);
+}
+
+}  // namespace farside::index::chime

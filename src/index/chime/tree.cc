@@ -1,0 +1,194 @@
+// Finding the node that a key belongs to, level by level: by what the client remembers, or anew.
+#include <algorithm>
+
+#include "index/chime/block.h"
+#include "index/chime/chime.h"
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "pool/block.h"
+
+namespace farside::index::chime {
+
+using fabric::Op;
+using fabric::Read;
+
+namespace {
+
+constexpr int kMostReads = 64;
+// Siblings that one search may follow on a level: far more than splits that nobody has told the parent of.
+constexpr size_t kMostSteps = size_t{1} << 20;
+// Of what inner nodes may take, for separators that are longer than 8 bytes.
+constexpr uint64_t kPartForLongBounds = 8;
+
+}  // namespace
+
+std::optional<Table::Place> Table::Known(const Key& key, uint32_t level) {
+  if (root_.null() || root_.level() < level) return std::nullopt;
+  Place place{.node = root_, .parent = {}};
+  while (place.node.level() > level) {
+    const Inner* const node = cache_.Find(place.node);
+    if (node == nullptr || !node->Has(key)) return std::nullopt;
+    place.parent = place.node;
+    place.node = node->ChildOf(key);
+  }
+  return place;
+}
+
+// At first with what is remembered. If that leads to a node that no longer has the key, once more, reading everything.
+Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
+  bool fresh = root_.null();
+  for (size_t steps = 0; steps < kMostSteps; ++steps) {
+    if (fresh) co_await ReadRoot(op);
+    Place place{.node = root_, .parent = {}};
+    bool stale = false;
+    while (place.node.level() > level && !stale) {
+      if (++steps > kMostSteps) break;
+      std::shared_ptr<const Inner> node;
+      if (fresh) {
+        node = co_await LoadInner(op, place.node);
+      } else {
+        node = co_await KnowInner(op, place.node);
+      }
+      if (node->Has(key)) {
+        place.parent = place.node;
+        place.node = node->ChildOf(key);
+        continue;
+      }
+      stale = !fresh;
+      if (stale) continue;
+      // INVARIANT chime/7: the parent was just read.
+      const uint32_t above = node->at().level() + 1;
+      co_await Repair(op, above, node->fence(), node->fence_ref(), node->sibling());
+      place.node = node->sibling();
+    }
+    if (place.node.level() < level) {
+      if (fresh) co_return Place();
+      stale = true;  // the root that is remembered is too low
+    }
+    if (!stale) co_return place;
+    fresh = true;
+  }
+  co_return Damaged(root_, "leads nowhere");
+}
+
+// Somebody has split the leaf. Usually the parent knows already.
+Task<Table::Place> Table::GoRight(Op& op, Key key, Place place, Header header) {
+  const NodePtr sibling(header.sibling);
+  if (sibling.null() || !sibling.is_leaf()) co_return Damaged(place.node, "has a fence and no sibling");
+  const Place next{.node = sibling, .parent = place.parent, .by_sibling = true};
+  if (!place.parent.null() && !place.by_sibling) {
+    const std::shared_ptr<const Inner> parent = co_await LoadInner(op, place.parent);
+    if (parent->Has(key)) {
+      const NodePtr child = parent->ChildOf(key);
+      if (child != place.node) co_return Place{.node = child, .parent = place.parent};
+      // INVARIANT chime/7
+      const Bound fence = co_await Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
+      co_await Repair(op, 1, fence, BoundRef(header.fence_ref), sibling);
+      co_return next;
+    }
+  }
+  // What the parent does not know of, although it was told, has no better way than along the siblings.
+  if (place.by_sibling) co_return next;
+  const Place found = co_await Find(op, key, 0);
+  if (found.node != place.node) co_return found;
+  co_return next;
+}
+
+Task<Done> Table::ReadRoot(Op& op) {
+  const auto block = co_await op.InOrder(Read<RootBlock>(root_block_));
+  const NodePtr root(block.root);
+  if (root.null() || root.is_leaf() || root.level() > kMostLevels || !IsOnNodes(block.root, nodes_))
+    co_return Damaged(root, "is named as the root of the tree, and is none");
+  root_ = root;
+  co_return Done{};
+}
+
+Task<std::shared_ptr<const Inner>> Table::KnowInner(Op& op, NodePtr at) {
+  std::shared_ptr<const Inner> known = cache_.Share(at);
+  if (known == nullptr) known = co_await LoadInner(op, at);
+  co_return known;
+}
+
+// The header is read once more behind the lines: who splits a node writes its fence before it clears what has left. So if
+// the fence is still the same, nothing had left.
+Task<std::shared_ptr<const Inner>> Table::LoadInner(Op& op, NodePtr at) {
+  if (at.null() || at.is_leaf()) co_return Damaged(at, "should be an inner node");
+  for (int attempt = 0; attempt < kMostReads; ++attempt) {
+    InnerImage image;
+    Header again;
+    const auto header = Read(At(at), std::as_writable_bytes(std::span(&image.header, 1)));
+    const auto lines = Read(At(at) + pool::kLine, image.lines(shape()));
+    const auto header_again = Read(At(at), std::as_writable_bytes(std::span(&again, 1)));
+    if (op.client().orders_reads()) {
+      co_await op.InOrder(header, lines, header_again);
+    } else {
+      co_await op.Together(header, lines);
+      co_await op.InOrder(header_again);
+    }
+    if (image.header.sibling != again.sibling) {
+      op.CountRetry();
+      continue;
+    }
+    Bound fence;
+    const std::vector<Pivot> pivots = co_await Decode(op, at, image, fence);
+    co_return Remember(at, image, fence, pivots);
+  }
+  co_return Contended("an inner node of the tree was split again and again");
+}
+
+std::shared_ptr<const Inner> Table::Remember(NodePtr at, const InnerImage& image, const Bound& fence,
+                                             std::span<const Pivot> pivots) {
+  auto node = std::make_shared<const Inner>(shape(), at, fence, image.header, pivots);
+  cache_.Put(node);
+  return node;
+}
+
+Task<std::vector<Pivot>> Table::Decode(Op& op, NodePtr at, const InnerImage& image, Bound& fence) {
+  if (NodeInfo(image.header.info) != NodeInfo::Of(at.level()))
+    co_return Damaged(at, "is not what it should be");
+  fence = co_await Resolve(op, image.header.fence_prefix, BoundRef(image.header.fence_ref));
+  std::vector<Pivot> pivots;
+  for (size_t slot = 0; slot < shape().fanout; ++slot) {
+    const RawPivot raw = image.Get(shape(), slot);
+    if (raw.child.null()) continue;
+    if (raw.child.level() + 1 != at.level() || !IsOnNodes(raw.child.word(), nodes_))
+      co_return Damaged(at, "has a child that is none");
+    Pivot pivot{.bound = {}, .raw = raw, .slot = slot};
+    pivot.bound = co_await Resolve(op, raw.prefix, raw.ref);
+    // INVARIANT chime/7
+    if (!IsBelow(Key(pivot.bound.text), fence)) continue;
+    pivots.push_back(std::move(pivot));
+  }
+  if (pivots.empty()) co_return Damaged(at, "has no children");
+  std::sort(pivots.begin(), pivots.end(), [](const Pivot& a, const Pivot& b) {
+    return a.raw.prefix != b.raw.prefix ? a.raw.prefix < b.raw.prefix : a.bound.text < b.bound.text;
+  });
+  co_return std::move(pivots);
+}
+
+std::optional<Bound> Table::Resolved(uint64_t prefix, BoundRef ref) const {
+  if (ref.infinite()) return Bound::Beyond();
+  if (!ref.in_block()) return Bound{.prefix = prefix, .text = TextOf(prefix, ref.length())};
+  const auto known = long_bounds_.find(ref.word());
+  if (known == long_bounds_.end()) return std::nullopt;
+  return Bound{.prefix = prefix, .text = known->second};
+}
+
+Task<Bound> Table::Resolve(Op& op, uint64_t prefix, BoundRef ref) {
+  std::optional<Bound> known = Resolved(prefix, ref);
+  if (known.has_value()) co_return std::move(*known);
+  BlockBuffer buffer;
+  co_await ReadBlock(op, ref.block(), buffer);
+  const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+  if (!view.ok()) co_return view.error();
+  const uint64_t cost = view->key.size() + sizeof(std::string) + 4 * sizeof(uint64_t);
+  if (long_bound_bytes_ + cost > options_.cache_bytes / kPartForLongBounds) {
+    long_bounds_.clear();
+    long_bound_bytes_ = 0;
+  }
+  if (cost <= options_.cache_bytes / kPartForLongBounds && long_bounds_.emplace(ref.word(), view->key).second)
+    long_bound_bytes_ += cost;
+  co_return Bound::Of(view->key);
+}
+
+}  // namespace farside::index::chime

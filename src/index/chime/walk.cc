@@ -1,0 +1,233 @@
+// Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
+//
+// All of them go through a level from its first node along the siblings. Keys move to the right only (chime/6), so whatever
+// is in the table throughout is met, in its old place or in its new one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/bytes.h"
+#include "index/chime/block.h"
+#include "index/chime/chime.h"
+#include "index/chime/errors.h"
+#include "pool/block.h"
+
+namespace farside::index::chime {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Read;
+
+// Splits leave the first node of a level the first.
+Task<NodePtr> Table::Leftmost(Op& op, uint32_t level) {
+  co_await ReadRoot(op);
+  NodePtr at = root_;
+  while (at.level() > level) {
+    const std::shared_ptr<const Inner> node = co_await KnowInner(op, at);
+    at = node->child(0);
+  }
+  co_return at;
+}
+
+Task<uint64_t> Table::BytesOf(Op& op, BlockRef block) {
+  if (block.bytes() != 0) co_return block.bytes();
+  std::array<std::byte, pool::kLine> line;
+  co_await op.InOrder(ForBlock(Read(AddressOf(block.word(), nodes_), line)));
+  const Result<uint64_t> size = pool::BlockBytesFromHeader(line);
+  if (!size.ok()) co_return size.error();
+  co_return *size;
+}
+
+// A separator that is longer than 8 bytes is the fence of one leaf, and marked with it.
+Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
+  reach.Mark(root_block_, sizeof(RootBlock));
+  co_await ReadRoot(op);
+  for (uint32_t level = root_.level(); level > 0; --level) {
+    NodePtr at = co_await Leftmost(op, level);
+    while (!at.null()) {
+      reach.Mark(At(at), shape().inner_bytes());
+      const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
+      at = node->sibling();
+    }
+  }
+  NodePtr at = co_await Leftmost(op, 0);
+  while (!at.null()) {
+    Leaf leaf;
+    co_await ReadLeaf(op, at, leaf);
+    reach.Mark(At(at), shape().leaf_bytes());
+    const BoundRef fence(leaf.header.fence_ref);
+    if (fence.in_block()) {
+      const uint64_t bytes = co_await BytesOf(op, fence.block());
+      reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
+    }
+    for (size_t slot = 0; slot < shape().span && !shape().inline_keys; ++slot) {
+      const Entry entry = leaf.Get(slot);
+      if (!entry.used) continue;
+      const uint64_t bytes = co_await BytesOf(op, BlockRef(entry.value));
+      reach.MarkBlock(AddressOf(entry.value, nodes_), bytes);
+    }
+    at = NodePtr(leaf.header.sibling);
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+// position: 0 at the beginning, 1 at a leaf, 2 at the end; the leaf, which stays where it is (chime/8).
+Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  auto& [phase, word, unused, unused_too] = cursor.position;
+  const size_t before = page.size();
+  while (phase < 2 && page.size() == before) {
+    NodePtr at(word);
+    if (phase == 0) at = co_await Leftmost(op, 0);
+    Leaf leaf;
+    co_await ReadLeaf(op, at, leaf);
+    std::vector<Item> items;
+    Collect(leaf, KeyRange::All(), items);
+    std::vector<Record> records = co_await ReadItems(op, items);
+    std::move(records.begin(), records.end(), std::back_inserter(page));
+    word = leaf.header.sibling;
+    phase = word == 0 ? 2 : 1;
+  }
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return page.size() > before;
+}
+
+Task<TableStats> Table::Stats(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  TableStats stats;
+  stats.index_bytes = sizeof(RootBlock);
+  uint64_t inner_nodes = 0;
+  uint64_t leaves = 0;
+  co_await ReadRoot(op);
+  const uint32_t height = root_.level() + 1;
+  for (uint32_t level = root_.level(); level > 0; --level) {
+    NodePtr at = co_await Leftmost(op, level);
+    for (; !at.null(); ++inner_nodes) {
+      const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
+      at = node->sibling();
+    }
+  }
+  NodePtr at = co_await Leftmost(op, 0);
+  for (; !at.null(); ++leaves) {
+    Leaf leaf;
+    co_await ReadLeaf(op, at, leaf);
+    const BoundRef fence(leaf.header.fence_ref);
+    if (fence.in_block()) {
+      const uint64_t bytes = co_await BytesOf(op, fence.block());
+      stats.index_bytes += bytes;
+    }
+    for (size_t slot = 0; slot < shape().span; ++slot) {
+      const Entry entry = leaf.Get(slot);
+      if (!entry.used) continue;
+      ++stats.records;
+      if (shape().inline_keys) continue;
+      const uint64_t bytes = co_await BytesOf(op, BlockRef(entry.value));
+      stats.block_bytes += bytes;
+    }
+    at = NodePtr(leaf.header.sibling);
+  }
+  stats.slots = leaves * shape().span;
+  stats.index_bytes += inner_nodes * shape().inner_bytes() + leaves * shape().leaf_bytes();
+  stats.client_bytes = cache_.bytes() + long_bound_bytes_;
+  stats.details = {
+      {"leaves", static_cast<double>(leaves)},
+      {"inner nodes", static_cast<double>(inner_nodes)},
+      {"levels", static_cast<double>(height)},
+      {"load", static_cast<double>(stats.records) / static_cast<double>(std::max<uint64_t>(stats.slots, 1))},
+      {"cached nodes", static_cast<double>(cache_.size())},
+      {"cache bytes", static_cast<double>(cache_.bytes())},
+  };
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return stats;
+}
+
+// ---- verifying ---------------------------------------------------------------------------------------
+
+// Level by level from the bottom: what a pivot says of its child is compared with what the level below has said.
+Task<Done> Table::Verify(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  co_await ReadRoot(op);
+  std::map<uint64_t, std::string> lows;  // of the nodes of the level below: what their keys are not below
+  Bound low;
+  for (NodePtr at = co_await Leftmost(op, 0); !at.null();) {
+    Leaf leaf;
+    co_await ReadLeaf(op, at, leaf);
+    if (leaf.header.lock != 0) {
+      // Of somebody who is dead: nobody else is there.
+      co_await Settle(op, at);
+      co_await ReadLeaf(op, at, leaf);
+    }
+    const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
+    co_await VerifyLeaf(op, at, leaf, low, fence);
+    lows.emplace(at.word(), low.text);
+    low = fence;
+    at = NodePtr(leaf.header.sibling);
+    if (fence.infinite != at.null()) co_return Damaged(lows.empty() ? root_ : at, "ends in the wrong place");
+  }
+  for (uint32_t level = 1; level <= root_.level(); ++level) {
+    std::map<uint64_t, std::string> above;
+    std::string bound;
+    for (NodePtr at = co_await Leftmost(op, level); !at.null();) {
+      const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
+      for (size_t i = 0; i < node->size(); ++i) {
+        const auto child = lows.find(node->child(i).word());
+        if (child == lows.end()) co_return Damaged(at, "has a child that its level does not have");
+        const Bound pivot = node->LowerBound(i);
+        if (child->second != pivot.text) co_return Damaged(at, "has a pivot that is not its child's");
+        if (i == 0 && pivot.text != bound)
+          co_return Damaged(at, "does not begin where the one before it ends");
+      }
+      above.emplace(at.word(), bound);
+      bound = node->fence().text;
+      at = node->sibling();
+      if (node->fence().infinite != at.null()) co_return Damaged(node->at(), "ends in the wrong place");
+    }
+    lows = std::move(above);
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence) {
+  if (leaf.header.leaving != 0 || leaf.header.moves % 2 != 0)
+    co_return Damaged(at, "is in the middle of a split that nobody does");
+  if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");
+  std::vector<Item> items;
+  for (size_t slot = 0; slot < shape().span; ++slot) {
+    const Entry entry = leaf.Get(slot);
+    if (!entry.used) continue;
+    items.push_back({.prefix = entry.key, .value = entry.value});
+    const size_t home = HomeOf(shape(), entry);
+    const size_t distance = slot >= home ? slot - home : slot + shape().span - home;
+    if (distance >= shape().neighbourhood) co_return Damaged(at, "has an entry where nobody looks for it");
+  }
+  const std::vector<Record> records = co_await ReadItems(op, items);
+  std::vector<std::string_view> keys;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Key key(records[i].key);
+    keys.push_back(key.text);
+    if (key.text < low.text || !IsBelow(key, fence)) {
+      co_return Error(ErrorCode::kCorrupt,
+                      fmt::format("the key \"{}\" stands in a leaf that has the keys from \"{}\" to \"{}\"",
+                                  Escape(key.text), Escape(low.text), Escape(fence.text)));
+    }
+    const bool is_its_entry =
+        key.prefix == items[i].prefix &&
+        (shape().inline_keys || BlockRef(items[i].value).tag() == TagOf(Hash64(key.text)));
+    if (!is_its_entry) co_return Damaged(at, "has an entry that is not that of its block");
+  }
+  std::sort(keys.begin(), keys.end());
+  const auto twice = std::adjacent_find(keys.begin(), keys.end());
+  if (twice != keys.end()) {
+    co_return Error(ErrorCode::kCorrupt,
+                    fmt::format("the key \"{}\" stands twice in its leaf", Escape(*twice)));
+  }
+  co_return Done{};
+}
+
+}  // namespace farside::index::chime

@@ -1,0 +1,56 @@
+// The chime table under clients that die at exact places: in the middle of moves, splits and everything else.
+#include <gtest/gtest.h>
+
+#include "check/campaign.h"
+#include "tests/sanitized.h"
+#include "tests/simulation/chime_disguise.h"
+#include "tests/simulation/chime_scenes.h"
+
+namespace farside::index::chime {
+namespace {
+
+TEST(ChimeCrash, OwnerDiesWhileEntriesMove_NoneIsLostOrThereTwice) {
+  // Given a leaf in which a key finds room only if others move
+  // When the client that inserts it dies, at every verb and in every way
+  // Expect that others read and write what was acknowledged, that a cursor returns each key once, that nothing is leaked
+  EXPECT_EQ(InserterDies(/*inline_keys=*/true, 1), "");
+  EXPECT_EQ(InserterDies(/*inline_keys=*/true, 2), "");
+  EXPECT_EQ(InserterDies(/*inline_keys=*/false, 1), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInASplit_OthersFinishIt) {
+  // Given a full leaf
+  // When the client that splits it dies, at every verb and in every way
+  // Expect the same
+  EXPECT_EQ(InserterDies(/*inline_keys=*/true, 0), "");
+  EXPECT_EQ(InserterDies(/*inline_keys=*/false, 0), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInASplitOverTwoMemoryNodes_OthersFinishIt) {
+  // Given the same on two memory nodes, so that the new leaf may be on the other one
+  // Expect the same
+  EXPECT_EQ(InserterDies(/*inline_keys=*/true, 0, 2), "");
+  EXPECT_EQ(InserterDies(/*inline_keys=*/false, 0, 2), "");
+}
+
+TEST(ChimeCrash, EveryVerbOfEveryShortScript_SurvivorsGoOn) {
+  // Given scripts of two or three clients, and tables that pass through everything
+  // When each of their verbs in turn is the place of each kind of fault
+  // Expect every history to be linearizable, and every table to be whole at the end
+  std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
+  for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options())
+    engines.push_back(*MakeChimeEngine(options));
+  std::vector<Engine*> subjects;
+  for (const auto& engine : engines) subjects.push_back(engine.get());
+  check::CampaignOptions options;
+  options.seeds = 32 / kFewer;
+  options.crash = true;
+  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), options);
+  EXPECT_EQ(report.undecided, 0u);
+  EXPECT_EQ(report.violations, 0u) << report.first_violation->run.ToString() << ": "
+                                   << report.first_violation->problem;
+  EXPECT_GT(report.crash_points, options.seeds * 200);
+}
+
+}  // namespace
+}  // namespace farside::index::chime

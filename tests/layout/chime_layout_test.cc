@@ -1,0 +1,162 @@
+// The bytes of the chime table, as docs/layouts/chime.md shows them.
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "fabric/run.h"
+#include "fabric/sim/sim.h"
+#include "index/chime/chime.h"
+#include "pool/superblock.h"
+#include "store/session.h"
+
+namespace farside::index::chime {
+namespace {
+
+TEST(ChimeLayout, NodePointers) {
+  const NodePtr leaf = NodePtr::To(3, 0x12340, 0);
+  EXPECT_EQ(leaf.word(), (uint64_t{3} << 36 | 0x48d));
+  EXPECT_TRUE(leaf.is_leaf());
+  const NodePtr inner = NodePtr::To(0, 0x40, 2);
+  EXPECT_EQ(inner.word(), (uint64_t{2} << 42 | 1));
+  EXPECT_EQ(inner.level(), 2u);
+  const std::vector<fabric::NodeId> nodes = {fabric::NodeId{7}, fabric::NodeId{8}};
+  EXPECT_EQ(inner.at(nodes), fabric::FarAddr(fabric::NodeId{7}, 0x40));
+  EXPECT_FALSE(IsOnNodes(leaf.word(), nodes));
+}
+
+TEST(ChimeLayout, BlockAndBoundReferences) {
+  const BlockRef block = BlockRef::To(1, 0x1000, 128, 0xabcd);
+  EXPECT_EQ(block.word(), (uint64_t{0xabcd} << 48 | uint64_t{2} << 42 | uint64_t{1} << 36 | 0x40));
+  // A size that does not fit is left to the block's own header.
+  EXPECT_EQ(BlockRef::To(0, 64, 63 * 64, 0).bytes(), 63u * 64);
+  EXPECT_EQ(BlockRef::To(0, 64, 64 * 64, 0).bytes(), 0u);
+  EXPECT_EQ(BoundRef::Short(5).word(), uint64_t{5} << 48);
+  EXPECT_EQ(BoundRef::Beyond().word(), uint64_t{1} << 52);
+  EXPECT_EQ(BoundRef::InBlock(1, 0x1000, 128).word(),
+            (uint64_t{15} << 48 | uint64_t{2} << 42 | uint64_t{1} << 36 | 0x40));
+  EXPECT_EQ(BoundRef::InBlock(1, 0x1000, 128).block().bytes(), 128u);
+}
+
+TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
+  // Expect exactly what docs/engines/chime.md says of the usual shape.
+  Shape shape;
+  EXPECT_EQ(shape.leaf_bytes(), 1472u);
+  EXPECT_EQ(shape.inner_bytes(), 2112u);
+  shape.inline_keys = true;
+  EXPECT_EQ(shape.leaf_bytes(), 1472u);
+  EXPECT_EQ(shape.inner_bytes(), 1088u);
+  uint64_t bytes = 0;
+  for (size_t home = 0; home < shape.span; ++home)
+    bytes += shape.tail_bytes(home) + shape.wrapped_bytes(home);
+  EXPECT_EQ(bytes, 10'615u);  // 165.9 of each
+  // No entry lies in two lines, nor does a pivot.
+  for (size_t slot = 0; slot < shape.span; ++slot) {
+    EXPECT_EQ(SlotOffset(slot) / pool::kLine, (SlotOffset(slot) + kEntryBytes - 1) / pool::kLine);
+    EXPECT_EQ(shape.PivotOffset(slot) / pool::kLine,
+              (shape.PivotOffset(slot) + shape.pivot_bytes() - 1) / pool::kLine);
+  }
+}
+
+Task<Done> PutSome(fabric::Client& client, OptionMap options,
+                   std::vector<std::pair<std::string, std::string>> records,
+                   std::vector<fabric::FarAddr>& roots) {
+  fabric::Op op(client, fabric::OpKind::kMaintenance);
+  const auto find = [](std::string_view, const OptionMap& some) { return MakeChimeEngine(some); };
+  const std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, find, {});
+  const OpenTable table = co_await session->tables().CreateOrOpen(op, "t", "chime", options);
+  roots = table.info.roots;
+  for (const auto& [key, value] : records) co_await table.index->Put(op, key, value);
+  co_return Done{};
+}
+
+// A table on one node, and its bytes.
+struct Example {
+  Example(const OptionMap& options, const std::vector<std::pair<std::string, std::string>>& records)
+      : world({.region_bytes = {512 * 1024}, .chaos = fabric::sim::Chaos::Calm()}),
+        bytes(world.memory(fabric::NodeId{0})) {
+    EXPECT_TRUE(pool::FormatVolatile(bytes, {.chunk_bytes = 4096}, {1, 2}).ok());
+    const auto client = std::move(*world.Connect());
+    std::vector<fabric::FarAddr> roots;
+    EXPECT_TRUE(fabric::Run(*client, PutSome(*client, options, records, roots)).ok());
+    root = roots[0].offset;
+  }
+  // Where the word at an offset points to.
+  uint64_t Follow(uint64_t offset) const {
+    return LineBits::Get(LoadU64(bytes.data() + offset)) * pool::kLine;
+  }
+  std::string Dump(uint64_t offset, uint64_t size) const { return HexDump(bytes.subspan(offset, size)); }
+
+  fabric::sim::SimFabric world;
+  std::span<std::byte> bytes;
+  uint64_t root = 0;
+};
+
+TEST(ChimeLayout, GoldenBytesOfATableWithInlineKeys) {
+  // Given leaves of two entries. When three keys are put. Expect exactly these bytes.
+  const Example example({{"keys", "inline"}, {"span", "2"}, {"neighbourhood", "2"}, {"fanout", "4"}},
+                        {{"apple...", "red....."}, {"banana..", "yellow.."}, {"cherry..", "dark red"}});
+  EXPECT_EQ(example.Dump(example.root, 16),
+            "00000000  82 06 00 00 00 04 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t inner = example.Follow(example.root);
+  EXPECT_EQ(example.Dump(inner, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 01 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  00 00 00 00 00 00 00 00  84 06 00 00 00 00 00 00  |................|\n"
+            "00000050  2e 2e 61 6e 61 6e 61 62  86 06 00 00 00 00 00 00  |..ananab........|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t left = example.Follow(inner + 64 + 8);
+  EXPECT_EQ(example.Dump(left, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
+            "00000010  02 00 00 00 00 00 00 00  2e 2e 61 6e 61 6e 61 62  |..........ananab|\n"
+            "00000020  00 00 00 00 00 00 08 00  86 06 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  01 2e 2e 2e 65 6c 70 70  61 72 65 64 2e 2e 2e 2e  |....elppared....|\n"
+            "00000050  2e 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t right = example.Follow(inner + 64 + 24);
+  EXPECT_EQ(example.Dump(right, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  01 2e 2e 79 72 72 65 68  63 64 61 72 6b 20 72 65  |...yrrehcdark re|\n"
+            "00000050  64 01 2e 2e 61 6e 61 6e  61 62 79 65 6c 6c 6f 77  |d...ananabyellow|\n"
+            "00000060  2e 2e 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+}
+
+TEST(ChimeLayout, GoldenBytesOfATableWithKeysOfAnySize) {
+  // Given leaves of one entry. When two keys are put that differ behind their first 8 bytes. Expect exactly these bytes.
+  const Example example({{"span", "1"}, {"fanout", "2"}},
+                        {{"strawberry", "red"}, {"strawberry jam", "sweet"}});
+  const uint64_t inner = example.Follow(example.root);
+  EXPECT_EQ(example.Dump(inner + 64, 64),
+            "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000010  84 06 00 00 00 00 00 00  72 65 62 77 61 72 74 73  |........rebwarts|\n"
+            "00000020  44 04 00 00 00 04 0f 00  86 06 00 00 00 00 00 00  |D...............|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t right = example.Follow(inner + 64 + 40);
+  EXPECT_EQ(example.Dump(right, 96),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  01 72 65 62 77 61 72 74  73 43 04 00 00 00 04 52  |.rebwartsC.....R|\n"
+            "00000050  f2 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  EXPECT_EQ(example.Dump(example.Follow(right + 64 + 9), 64),
+            "00000000  0e 00 00 00 05 00 00 00  7a eb 9d 6d d1 16 52 f2  |........z..m..R.|\n"
+            "00000010  6d 87 63 91 38 c8 af 58  73 74 72 61 77 62 65 72  |m.c.8..Xstrawber|\n"
+            "00000020  72 79 20 6a 61 6d 73 77  65 65 74 00 00 00 00 00  |ry jamsweet.....|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  EXPECT_EQ(example.Dump(example.Follow(inner + 64 + 32), 64),
+            "00000000  0b 00 00 00 00 00 00 00  62 c4 ab d2 ba 5b 26 f2  |........b....[&.|\n"
+            "00000010  32 82 87 3c 98 48 0d 1a  73 74 72 61 77 62 65 72  |2..<.H..strawber|\n"
+            "00000020  72 79 20 00 00 00 00 00  00 00 00 00 00 00 00 00  |ry .............|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+}
+
+}  // namespace
+}  // namespace farside::index::chime

@@ -1,0 +1,91 @@
+// Every planted bug of the chime table is caught by name, and without them nothing is.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/campaign.h"
+#include "index/chime/mutants.h"
+#include "tests/sanitized.h"
+#include "tests/simulation/chime_disguise.h"
+#include "tests/simulation/chime_scenes.h"
+
+namespace farside::index::chime {
+namespace {
+
+// Something that may catch a bug: says what it has caught, or nothing.
+struct Hunt {
+  std::string name;
+  std::function<std::string()> run;
+};
+
+std::string Search(uint64_t seeds) {
+  std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
+  for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options())
+    engines.push_back(*MakeChimeEngine(options));
+  std::vector<Engine*> subjects;
+  for (const auto& engine : engines) subjects.push_back(engine.get());
+  check::CampaignOptions campaign;
+  campaign.seeds = seeds;
+  campaign.crash = true;
+  campaign.sweep = false;
+  campaign.shape = {.clients = 4, .operations = 10, .keys = 6};
+  campaign.stop_at_first = true;
+  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
+  if (report.violations == 0)
+    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
+  return "run " + report.first_violation->run.ToString() + ": " + report.first_violation->problem;
+}
+
+// The quick ones first.
+std::vector<Hunt> Hunts(uint64_t fewer = 1) {
+  return {
+      {"update of an absent key", UpdateOfAnAbsentKey},
+      {"no key is reserved", KeysOfZerosAndOnes},
+      {"two keys with one tag", TwoKeysWithOneTag},
+      {"cache with a bound", CacheWithABound},
+      {"scan with old nodes", ScanWithOldNodes},
+      {"nobody tells the parent", NobodyTellsTheParent},
+      {"readers meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/false); }},
+      {"readers meet a split", [=] { return ReadersMeetAMove(200 / fewer, 0, /*by_scan=*/false); }},
+      {"scans meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/true); }},
+      {"owner dies while entries move", [] { return InserterDies(/*inline_keys=*/true, 2); }},
+      {"owner dies in a split", [] { return InserterDies(/*inline_keys=*/true, 0); }},
+      {"scripts", [=] { return Search(400 / fewer); }},
+  };
+}
+
+class ChimeMutant : public testing::TestWithParam<MutantName> {};
+
+TEST_P(ChimeMutant, IsCaught) {
+  // Given the chime table with one planted bug.
+  // When the scenes and searches run, one after the other.
+  // Expect that one of them catches it.
+  const ScopedMutant mutant(GetParam());
+  for (const Hunt& hunt : Hunts()) {
+    const std::string caught = hunt.run();
+    if (caught.empty()) continue;
+    RecordProperty("by", hunt.name);
+    RecordProperty("what", caught);
+    return;
+  }
+  FAIL() << GetParam().text << " was not caught";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), [](const auto& param) {
+  std::string name = param.param.text;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
+
+TEST(ChimeMutants, WithoutABug_NothingIsCaught) {
+  // Given the same hunts, and no bug. Expect that none of them catches anything.
+  for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
+}
+
+}  // namespace
+}  // namespace farside::index::chime
