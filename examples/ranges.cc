@@ -32,7 +32,7 @@ Status PrintStops(Session& session, const Table& table, const std::string& line)
 Status Ranges() {
   Result<Pool> pool = Pool::Open("embedded:?size=16MiB");
   if (!pool.ok()) return pool.error();
-  Result<Table> departures = pool->CreateTable("departures", {.engine = "reference"});
+  Result<Table> departures = pool->CreateTable("departures", {.engine = "chime"});
   if (!departures.ok()) return departures.error();
   Result<Session> opened = pool->NewSession();
   if (!opened.ok()) return opened.error();

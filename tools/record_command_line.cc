@@ -48,7 +48,7 @@ records in no order, and refuse these options.
 Examples:
   farside scan file:pool.farside users
   farside scan file:pool.farside users --limit 10 --json
-  farside table create file:pool.farside sorted --engine reference
+  farside table create file:pool.farside sorted --engine chime
   farside scan file:pool.farside sorted --prefix ad
   farside scan file:pool.farside sorted --from b --to d)";
 
