@@ -42,8 +42,12 @@ void Format(World& world) {
 std::vector<OrderedUnderTest> OrderedOnAllBackends() {
   std::vector<OrderedUnderTest> tests;
   for (const EngineUnderTest& engine : OrderedEngines()) {
-    for (const fabric::conformance::BackendUnderTest& backend : fabric::conformance::AllBackends())
-      tests.push_back({.backend = backend, .engine = engine});
+    // What an unusual shape does to a scan is the same on every backend, so those run on two of them.
+    const bool unusual = engine.label.find("_stress_") != std::string::npos || engine.label == "words_only";
+    for (const fabric::conformance::BackendUnderTest& backend : fabric::conformance::AllBackends()) {
+      const bool is_one_of_two = backend.name == "sim" || backend.name == "embedded";
+      if (!unusual || is_one_of_two) tests.push_back({.backend = backend, .engine = engine});
+    }
   }
   return tests;
 }
