@@ -5,7 +5,7 @@
 //   Result<Session> session = pool->NewSession();              // one for each thread
 //
 // A Pool and a Table are handles: cheap to copy, safe to use from any thread, and whoever holds one (or a Session) keeps
-// the pool open. The examples/ folder has three small programs, and docs/api.md goes through them.
+// the pool open. The examples/ folder has four small programs, and docs/api.md goes through them.
 #pragma once
 
 #include <chrono>

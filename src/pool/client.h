@@ -80,6 +80,20 @@ class PoolClient {
   Pin Begin(uint64_t operations = 1);
   uint64_t operations_in_flight() const { return in_flight_; }
 
+  // An operation that waits for something, and holds no pin meanwhile: it comes back to this client.
+  class Stay {
+   public:
+    explicit Stay(PoolClient& client) : client_(client) { ++client_.staying_; }
+    Stay(const Stay&) = delete;
+    Stay& operator=(const Stay&) = delete;
+    ~Stay() { --client_.staying_; }
+
+   private:
+    PoolClient& client_;
+  };
+  // Whether nobody is in the middle of an operation, so that the client may go away.
+  bool idle() const { return in_flight_ == 0 && staying_ == 0; }
+
   // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
   // Whether enough has happened, or enough time passed, for Maintain.
@@ -198,6 +212,7 @@ class PoolClient {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
   uint64_t in_flight_ = 0;
+  uint64_t staying_ = 0;
   uint64_t since_round_ = 0;
   Nanos last_round_{0};
   bool sync_requested_ = false;

@@ -98,25 +98,29 @@ Status Perform(Session& session, SessionState& state, Batch<Item> batch) {
 // What is left open is added to `open`.
 Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
   std::array<index::Search, index::kMostTogether> searches;
+  std::array<size_t, index::kMostTogether> numbers;
   while (batch.next < batch.size()) {
-    const size_t first = batch.next;
-    const size_t count = std::min(searches.size(), batch.size() - first);
-    batch.next += count;
-    for (size_t i = 0; i < count; ++i) {
-      GetItem& item = batch.at(first + i);
-      searches[i].key = item.key;
-      searches[i].value = &item.value;
-      searches[i].verdict = index::Search::Verdict::kOpen;
+    size_t count = 0;
+    for (; count < searches.size() && batch.next < batch.size(); ++batch.next) {
+      GetItem& item = batch.at(batch.next);
+      if (item.key.size() > kMaxKeyBytes) {
+        open.push_back(batch.next);
+        continue;
+      }
+      numbers[count] = batch.next;
+      searches[count].key = item.key;
+      searches[count].value = &item.value;
+      searches[count].verdict = index::Search::Verdict::kOpen;
+      ++count;
     }
     const std::span<index::Search> asked = std::span(searches).first(count);
     // An error is met again by those that it leaves open.
     static_cast<void>(co_await batch.session.SearchTogether(batch.table, asked).Outcome());
     for (size_t i = 0; i < count; ++i) {
-      GetItem& item = batch.at(first + i);
-      if (asked[i].verdict == index::Search::Verdict::kOpen || item.key.size() > kMaxKeyBytes) {
-        open.push_back(first + i);
+      if (asked[i].verdict == index::Search::Verdict::kOpen) {
+        open.push_back(numbers[i]);
       } else {
-        item.found = asked[i].verdict == index::Search::Verdict::kFound;
+        batch.at(numbers[i]).found = asked[i].verdict == index::Search::Verdict::kFound;
       }
     }
   }

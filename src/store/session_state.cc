@@ -258,7 +258,7 @@ Status SessionState::Reconnect() {
 
 void SessionState::DropRetired() {
   std::erase_if(retired_, [this](const std::unique_ptr<Registration>& retired) {
-    if (retired->pool().operations_in_flight() > 0) return false;
+    if (!retired->pool().idle()) return false;
     Add(before_, *retired);
     return true;
   });
@@ -267,8 +267,9 @@ void SessionState::DropRetired() {
 void SessionState::WaitForOthers() { pool_.WaitForOthers(this); }
 
 Task<Done> SessionState::SearchTogether(const TableState& table, std::span<index::Search> searches) {
-  OpenedTable* const opened = running_ ? Ready(table) : nullptr;
-  if (opened == nullptr) co_return Done{};
+  if (!running_) co_return NotRunning();
+  OpenedTable* opened = Ready(table);
+  if (opened == nullptr) opened = co_await Prepare(table);
   Op op(current_->client(), OpKind::kSearch);
   co_await opened->index().SearchTogether(op, searches);
   co_return Done{};
@@ -321,7 +322,7 @@ void SessionState::FinishBeside() {
 
 Status SessionState::Close() {
   if (!Take()) return NotNow();
-  if (current_->pool().operations_in_flight() > 0) {
+  if (!current_->pool().idle()) {
     GiveBack();
     return Error(ErrorCode::kInvalidArgument, "tasks of the session have not ended; destroy them first");
   }

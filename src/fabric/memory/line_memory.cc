@@ -61,7 +61,10 @@ inline void CopyLineOut(const std::byte* from, std::byte* to) {
 #pragma GCC unroll 4
   for (size_t i = 0; i < kLineBytes; i += sizeof(Two)) {
     Two words;
-    asm volatile("movdqa %1, %0" : "=x"(words) : "m"(*reinterpret_cast<const Two*>(from + i)));
+    asm volatile("movdqa %1, %0"
+                 : "=x"(words)
+                 : "m"(*reinterpret_cast<const Two*>(from + i))
+                 : "memory");  // what is loaded behind it stays behind it
     std::memcpy(to + i, &words, sizeof(words));
   }
 #else

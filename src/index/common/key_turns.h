@@ -13,6 +13,8 @@
 // may take effect at one moment, one after the other, and then only the last value is ever seen. So a hot key takes as
 // many puts as there are, by one change after another.
 //
+// If whoever carries others fails, or is given up, before anything can have come of it, they wait for their own turns again.
+//
 // Nothing is held meanwhile but the turn, so nobody waits in a circle. Who waits goes on by a timer that is due at once,
 // not inside of whoever ends.
 #pragma once
@@ -62,7 +64,7 @@ class KeyTurn {
   KeyTurn& operator=(const KeyTurn&) = delete;
   ~KeyTurn() {
     if (timer_.has_value()) client_.Abandon(*timer_);
-    if (carried_ > 0) Settle(GivenUp());
+    Release();
     KeyTurn** link = &list_;
     while (*link != this) link = &(*link)->next_;
     *link = next_;
@@ -76,29 +78,29 @@ class KeyTurn {
   // Of a put or an update: takes those along that wait behind this one and are the same of the same key, up to the first
   // that is not. True: there are some, and `value` is the last one's.
   bool Carry(std::string& value) {
-    assert(first_);
+    assert(first_ && carried_ == 0);
     if (change_.kind != ChangeKind::kPut && change_.kind != ChangeKind::kUpdate) return false;
+    const KeyTurn* last = nullptr;
     for (KeyTurn* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
       if (other->change_.kind != change_.kind || other->change_.key != change_.key) break;
       other->carrier_ = this;
-      value = other->change_.value;
+      last = other;
       ++carried_;
     }
-    return carried_ > 0;
+    if (last != nullptr) value = last->change_.value;
+    return last != nullptr;
   }
-  // Tells those that were carried what came of them.
+  bool carries() const { return carried_ > 0; }
+  // Tells those that it carries what came of them.
   void Settle(const Result<Outcome>& outcome) {
-    if (carried_ == 0) return;
-    for (KeyTurn* other = NextOfHash(); other != nullptr;) {
-      KeyTurn* const after = other->NextOfHash();
-      if (other->carrier_ == this) {
-        other->outcome_ = outcome;
-        other->carrier_ = nullptr;
-        other->Resume();
-      }
-      other = after;
-    }
-    carried_ = 0;
+    ForEachCarried([&outcome](KeyTurn& other) {
+      other.outcome_ = outcome;
+      other.Resume();
+    });
+  }
+  // Nothing has come of it: they wait for their own turns again.
+  void Release() {
+    ForEachCarried([](KeyTurn&) {});
   }
 
   bool await_ready() const { return first_; }
@@ -111,9 +113,15 @@ class KeyTurn {
     while (other != nullptr && other->hash_ != hash_) other = other->next_;
     return other;
   }
-  static Error GivenUp() {
-    return Error(ErrorCode::kOutcomeUnknown,
-                 "the operation was joined to another one on the same key, which was given up on the way");
+  template <class Do>
+  void ForEachCarried(Do act) {
+    if (carried_ == 0) return;
+    for (KeyTurn* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
+      if (other->carrier_ != this) continue;
+      other->carrier_ = nullptr;
+      act(*other);
+    }
+    carried_ = 0;
   }
   void WakeNext() {
     KeyTurn* next = NextOfHash();

@@ -25,6 +25,25 @@ constexpr int kEagerAttempts = 8;
 
 }  // namespace
 
+// For a task that is destroyed on the way: what has come of those that it carries is unknown if its block may have been
+// published. Otherwise they wait for their own turns again.
+class Table::GivenUp {
+ public:
+  GivenUp(KeyTurn<Changed>& turn, const Draft& draft) : turn_(turn), draft_(draft) {}
+  GivenUp(const GivenUp&) = delete;
+  GivenUp& operator=(const GivenUp&) = delete;
+  ~GivenUp() {
+    if (!turn_.carries() || !draft_.may_be_published()) return;
+    turn_.Settle(
+        Error(ErrorCode::kOutcomeUnknown,
+              "the operation was joined to another one on the same key, which was given up on the way"));
+  }
+
+ private:
+  KeyTurn<Changed>& turn_;
+  const Draft& draft_;
+};
+
 Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
@@ -33,20 +52,36 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
   KeyTurn<Changed> turn(turns_, op.client(), hash.hash(), change);
+  const std::string_view own_value = change.value;
   std::string last_value;  // of those that it carries
+  std::optional<Nanos> began;
   if (!turn.is_first()) {
-    co_await turn;
+    began = op.client().Now();
+    {
+      const pool::PoolClient::Stay stay(pool_);
+      co_await turn;
+    }
     if (turn.outcome().has_value()) co_return *turn.outcome();
     if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
     if (turn.Carry(last_value)) change.value = last_value;
     if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
   }
   Draft draft(pool_.allocator(part.node()));
+  const GivenUp given_up(turn, draft);
   Changed changed;
-  Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
-  if (!outcome.ok()) {
-    outcome =
-        co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, outcome.error()).Outcome();
+  Result<Attempt> outcome = Attempt::kRetry;
+  while (true) {
+    outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
+    if (!outcome.ok()) {
+      outcome =
+          co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
+              .Outcome();
+    }
+    // There may be room for its own value.
+    const bool alone = !turn.carries() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
+    if (alone) break;
+    turn.Release();
+    change.value = own_value;
   }
   if (!outcome.ok()) {
     turn.Settle(outcome.error());
@@ -62,8 +97,8 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
 // After an attempt that has failed.
 Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
                                             const KeyHash& hash, Draft& draft, Changed& changed,
-                                            uint64_t catalogs, Error error) {
-  for (Patience patience(pool_, part.node(), options_.backoff, catalogs); patience.Allows(error);) {
+                                            uint64_t catalogs, std::optional<Nanos> began, Error error) {
+  for (Patience patience(pool_, part.node(), options_.backoff, catalogs, began); patience.Allows(error);) {
     draft.Discard();
     co_await patience.Wait(op);
     if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();

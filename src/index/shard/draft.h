@@ -65,9 +65,16 @@ class Table::Draft {
     return fabric::ForBlock(fabric::Unreachable(fabric::Write(at_, buffer_.bytes())));
   }
   // A trip that publishes it is about to be posted: whatever becomes of that, it is not ours any more...
-  void Publish() { owned_ = false; }
+  void Publish() {
+    owned_ = false;
+    may_be_published_ = true;
+  }
   // ...unless the trip says that it was not published.
-  void Unpublish() { owned_ = true; }
+  void Unpublish() {
+    owned_ = true;
+    may_be_published_ = false;
+  }
+  bool may_be_published() const { return may_be_published_; }
   // Back to the allocator, if it is ours. A sweep begins when no pin is held, and frees what is neither free nor reachable:
   // so nobody keeps a draft without a pin.
   void Discard() {
@@ -79,6 +86,7 @@ class Table::Draft {
   pool::Allocator& allocator_;
   fabric::FarAddr at_;
   bool owned_ = false;
+  bool may_be_published_ = false;
   BlockBuffer buffer_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "fabric/op.h"
@@ -21,13 +22,15 @@ namespace farside::index::shard {
 
 class Patience {
  public:
-  // `catalogs`: what pool.known_catalog_changes() was when the operation began.
-  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs)
+  // `catalogs`: what pool.known_catalog_changes() was when the operation began. `began`: when that was, if it has waited for
+  // something already.
+  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs,
+           std::optional<Nanos> began = std::nullopt)
       : pool_(pool),
         catalogs_(catalogs),
         lease_(pool.member(node).options().lease),
         backoff_(backoff),
-        began_(pool.client().Now()) {}
+        began_(began.has_value() ? *began : pool.client().Now()) {}
 
   // Whether an attempt that ended with this error is worth another one. A dead holder of a lock costs a lease, and one
   // that dies while it finishes what another has left costs one more.
@@ -43,6 +46,7 @@ class Patience {
   // But not for long, if it is not for somebody who is dead: others may wait for this client to sync. No pin may be held.
   Task<Done> Wait(fabric::Op& op) {
     op.CountRetry();
+    const pool::PoolClient::Stay stay(pool_);
     const Nanos waited = pool_.client().Now() - began_;
     const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
     co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(longest, backoff_)));

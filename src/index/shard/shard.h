@@ -66,6 +66,7 @@ class Table final : public Index {
  private:
   class BlockBuffer;  // draft.h
   class Draft;
+  class GivenUp;  // change.cc
   // Everywhere a key may stand, as read for a change.
   struct View {
     Bucket bucket;
@@ -165,7 +166,8 @@ class Table final : public Index {
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
   Task<Attempt> ModifyPatiently(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                                Draft& draft, Changed& changed, uint64_t catalogs, Error error);
+                                Draft& draft, Changed& changed, uint64_t catalogs, std::optional<Nanos> began,
+                                Error error);
   // Some attempts under one pin; kContended if there should be more under another.
   Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
                              Draft& draft, Changed& changed);
