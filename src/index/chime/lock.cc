@@ -100,7 +100,7 @@ Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const Result<Done> rested = co_await BringToRest(op, at, leaf).Outcome();
   if (rested.ok()) co_return Done{};
   // What could not be done waits for somebody else under the name of the dead.
-  if (!IsBroken(rested.error())) op.Detach(Order::kInOrder, Cas(lock, mine, held));
+  op.Detach(Order::kInOrder, Cas(lock, mine, held));
   co_return rested.error();
 }
 
