@@ -65,7 +65,7 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
       const Result<Inserted> outcome =
           co_await InsertPivotLocked(op, at, image, bound, ref, child, errands).Outcome();
       if (!outcome.ok()) {
-        if (!IsBroken(outcome.error())) Unlock(op, locked);
+        Unlock(op, locked);
         co_return outcome.error();
       }
       inserted = *outcome;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
@@ -23,9 +24,19 @@ namespace {
 
 // A holder lets go after a trip or two. Only if it does not is it worth a trip to ask whether it lives.
 constexpr int kAttemptsUntilAsking = 3;
-// With pauses that double up to a part of the lease: many times what it takes to take over from the dead.
-constexpr int kMostAttempts = 1000;
-constexpr int kPausesPerLease = 16;
+// A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
+constexpr int kMostLeases = 16;
+constexpr int kMostAttempts = 100'000;
+// The longer somebody has waited, the longer it pauses: a part of that. But not for long, if the holder is not dead: there
+// are others who want the lock, and who comes back late finds it taken again.
+constexpr int kPausesPerWait = 8;
+constexpr int kPausesPerLease = 64;
+constexpr Nanos kLongestPause = std::chrono::microseconds(50);
+
+Nanos PauseAfter(Nanos waited, Nanos lease, Nanos shortest) {
+  const Nanos longest = waited < lease / 8 ? kLongestPause : lease / kPausesPerLease;
+  return std::clamp(waited / kPausesPerWait, shortest, std::max(longest, shortest));
+}
 
 }  // namespace
 
@@ -48,9 +59,10 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
   const uint64_t mine = LockedBySelf(at);
-  const Nanos longest_pause = std::max(member.options().lease / kPausesPerLease, options_.backoff);
-  Nanos pause = options_.backoff;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  const Nanos lease = member.options().lease;
+  const Nanos began = op.client().Now();
+  Nanos waited{0};
+  for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
     // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(Cas(lock, 0, mine));
@@ -67,8 +79,8 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
         continue;
       }
     }
-    co_await op.Pause(pause);
-    pause = std::min(pause * 2, longest_pause);
+    waited = op.client().Now() - began;
+    co_await op.Pause(PauseAfter(waited, lease, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -100,7 +112,7 @@ Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const Result<Done> rested = co_await BringToRest(op, at, leaf).Outcome();
   if (rested.ok()) co_return Done{};
   // What could not be done waits for somebody else under the name of the dead.
-  if (!IsBroken(rested.error())) op.Detach(Order::kInOrder, Cas(lock, mine, held));
+  op.Detach(Order::kInOrder, Cas(lock, mine, held));
   co_return rested.error();
 }
 

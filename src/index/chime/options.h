@@ -23,8 +23,7 @@ struct Options {
   // ---- of one client
   uint64_t cache_bytes = uint64_t{64} << 20;  // of inner nodes
   LeafRead leaf_read = LeafRead::kNeighbourhood;
-  Nanos backoff =
-      std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
+  Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; later ones are longer
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);
