@@ -82,7 +82,7 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   static constexpr size_t kReceiveRoom = size_t{64} << 10;
   static constexpr size_t kMostUnsent = size_t{256} << 10;
   static constexpr int kRounds = 16;  // until others have their turn
-  static constexpr size_t kVerbsPerSend = 16;
+  static constexpr size_t kVerbsPerSend = 32;
   static constexpr size_t kVerbsAhead = 16;
 
   void Secure();

@@ -68,7 +68,7 @@ class Link {
   void Close();
 
  private:
-  static constexpr size_t kVerbsPerSend = 16;
+  static constexpr size_t kVerbsPerSend = 32;
   static constexpr size_t kReceiveRoom = size_t{64} << 10;
   // As much as is taken in at once; the rest waits in the kernel while answers are given out.
   static constexpr size_t kReceiveMost = size_t{1} << 20;
