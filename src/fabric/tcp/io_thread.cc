@@ -23,7 +23,7 @@ constexpr size_t kEvents = 64;
 // Requests that follow each other within kClosely are looked for without sleeping, for kSpinFor. A client that sleeps and
 // is woken for each answer is slower than one that need not, so kClosely is longer: else they would never meet awake.
 constexpr Nanos kSpinFor = 50us;
-constexpr Nanos kClosely = 1ms;
+constexpr Nanos kClosely = 200us;
 // While spinning, the connections that spoke last are asked directly, if they are few; every so often all are.
 constexpr size_t kMostHot = 4;
 constexpr uint32_t kHotLooks = 8;
