@@ -69,10 +69,11 @@ TEST_P(EngineFullTest, DeletesByAnotherSession_MakeRoomForThisOne) {
   const size_t count = Fill(session_);
   Session other = Must(pool_.NewSession());
   for (size_t i = 0; i < count; i += 2) ASSERT_TRUE(Must(other.Delete(table_, Key(i))));
-  // Not for as many as were deleted: what an index needs for itself may be of another size than what was freed.
-  for (size_t i = 0; i < count / 10; ++i) {
+  // Of a chime table not for as many: new keys need new leaves, which are of another size than the blocks that were freed.
+  const size_t back = count / (GetParam().engine == "chime" ? 10 : 4);
+  for (size_t i = 0; i < back; ++i) {
     const Status put = session_.Put(table_, Key(count + i), Value(count + i));
-    ASSERT_TRUE(put.ok()) << "record " << i << " of " << count / 10 << ": " << put.error().ToString();
+    ASSERT_TRUE(put.ok()) << "record " << i << " of " << back << ": " << put.error().ToString();
   }
 }
 
