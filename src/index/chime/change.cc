@@ -76,9 +76,8 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
         co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
             .Outcome();  // trip 2
     if (!step.ok()) {
-      Unlock(
-          op,
-          leaf);  // without effect if the client is broken; but it may be another node that is out of reach
+      // Without effect if the client is broken; but it may be another node that is out of reach.
+      Unlock(op, leaf);
       co_return step.error();
     }
     if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
