@@ -131,8 +131,9 @@ function(farside_tests)
   add_executable(${target} ${sources})
   farside_defaults(${target})
   if(FARSIDE_SANITIZE)
-    # g++ 12 sees uninitialized members in <regex> where the sanitizers have put their checks.
-    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+    # g++ 12 sees uninitialized members in <regex> where the sanitizers have put their checks. Those of pointers are
+    # for the code that is tested: without them the tests compile in half the time.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -fno-sanitize=null,alignment,vptr)
   endif()
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE
