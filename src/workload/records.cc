@@ -62,11 +62,13 @@ bool IsValueOf(std::string_view key, std::string_view value, size_t value_size) 
   if (value.size() != value_size) return false;
   Proof proof(key, VersionOf(value));
   char word[kWord];
-  for (size_t at = VersionBytes(value_size); at < value_size; at += kWord) {
+  size_t at = VersionBytes(value_size);
+  for (; at + kWord <= value_size; at += kWord) {
     proof.Next(word);
-    if (std::memcmp(value.data() + at, word, std::min(kWord, value_size - at)) != 0) return false;
+    if (std::memcmp(value.data() + at, word, kWord) != 0) return false;  // one comparison of registers
   }
-  return true;
+  proof.Next(word);
+  return std::memcmp(value.data() + at, word, value_size - at) == 0;
 }
 
 }  // namespace farside::workload

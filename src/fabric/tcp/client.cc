@@ -209,7 +209,7 @@ bool TcpClient::ResumeDueTimers() {
 
 void TcpClient::Wait() {
   if (frames_ != 0) {
-    if (Spin()) return;
+    if (!SpinningIsFutile() && Spin()) return;
     CheckSilence();
   }
   Sleep();
@@ -225,7 +225,17 @@ bool TcpClient::Spin() {
     PauseProcessor();
   }
   spins_ = std::max(kFewestSpins, spins_ / 2);
+  spun_in_vain_ = true;
   return false;
+}
+
+// Looked at only after spinning was in vain, and until it is not: it costs two system calls.
+bool TcpClient::SpinningIsFutile() {
+  if (!spun_in_vain_) return false;
+  spun_in_vain_ = std::any_of(links_.begin(), links_.end(), [](Link& link) {
+    return link.open() && !link.waiting().empty() && link.transport().PeerSharesProcessor();
+  });
+  return spun_in_vain_;
 }
 
 void TcpClient::Sleep() {

@@ -96,6 +96,7 @@ class TcpClient final : public Client {
   bool ResumeDueTimers();
   void Wait();
   bool Spin();
+  bool SpinningIsFutile();
   void Sleep();
   void CheckSilence();
 
@@ -129,6 +130,7 @@ class TcpClient final : public Client {
   bool polling_ = false;
   uint32_t spins_;  // how often to look before sleeping
   uint32_t waits_ = 0;
+  bool spun_in_vain_ = false;
   uint32_t polls_since_look_ = 0;  // at the clock
 };
 

@@ -55,6 +55,7 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
   void OnDeadline();
   void Close();
 
+  bool PeerSharesProcessor() const { return transport_.PeerSharesProcessor(); }
   int fd() const { return transport_.fd(); }
   State state() const { return state_; }
   // Waits for a peer that may never do anything.

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -27,6 +28,8 @@ constexpr Nanos kClosely = 200us;
 // While spinning, the connections that spoke last are asked directly, if they are few; every so often all are.
 constexpr size_t kMostHot = 4;
 constexpr uint32_t kHotLooks = 8;
+// How many requests are met without sleeping before it is asked again whether that is any good.
+constexpr uint32_t kLooksPerDoubt = 64;
 // How often connections that should hurry are looked at.
 constexpr Nanos kLookEvery = 250ms;
 constexpr int kHurryMilliseconds = 100;
@@ -64,7 +67,9 @@ void IoThread::Run() {
     const bool traffic = (spinning_ && LookAtHot()) || LookAtAll();
     const Nanos now = server_.clock.Now();
     if (traffic) {
-      spinning_ = now - last_traffic_ < kClosely;
+      const bool closely = now - last_traffic_ < kClosely;
+      const bool looks = !spinning_ || ++looks_in_a_row_ % kLooksPerDoubt == 0;
+      spinning_ = closely && !(looks && SpinningIsFutile());
       last_traffic_ = now;
     } else if (spinning_) {
       spinning_ = now - last_traffic_ < kSpinFor;
@@ -72,6 +77,11 @@ void IoThread::Run() {
     if (now - last_look_ >= kLookEvery) CheckDeadlines();
   }
   StopAll();
+}
+
+bool IoThread::SpinningIsFutile() const {
+  return std::any_of(hot_.begin(), hot_.end(),
+                     [](const Connection* connection) { return connection->PeerSharesProcessor(); });
 }
 
 bool IoThread::LookAtHot() {

@@ -39,6 +39,7 @@ class IoThread {
   // Both say whether somebody had sent something.
   bool LookAtHot();
   bool LookAtAll();
+  bool SpinningIsFutile() const;
   void ReadLetters();
   void AcceptSome();
   void PauseAccepting(int error);
@@ -65,6 +66,7 @@ class IoThread {
   Nanos last_look_{0};
 
   bool spinning_ = false;
+  uint32_t looks_in_a_row_ = 0;
   std::vector<Connection*> hot_;  // those that spoke last
   uint32_t hot_looks_ = 0;
   Nanos last_traffic_{0};

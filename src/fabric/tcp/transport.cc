@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,6 +17,18 @@ int Clamped(size_t bytes) {
 }
 
 }  // namespace
+
+// What goes to this machine itself is received on the processor of its sender. What comes from elsewhere is received where
+// the network card interrupts, which says nothing.
+bool Transport::PeerSharesProcessor() const {
+  int processor = -1;
+  socklen_t bytes = sizeof(processor);
+  if (getsockopt(fd(), SOL_SOCKET, SO_INCOMING_CPU, &processor, &bytes) != 0 || processor != sched_getcpu())
+    return false;
+  SocketAddress peer;
+  peer.bytes = sizeof(peer.storage);
+  return getpeername(fd(), peer.get(), &peer.bytes) == 0 && peer.IsLoopback();
+}
 
 Transport::Moved Transport::ReceivePlain(std::span<std::byte> into) {
   while (true) {
