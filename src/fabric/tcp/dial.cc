@@ -1,7 +1,6 @@
 #include "fabric/tcp/dial.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -64,9 +63,7 @@ Result<FileDescriptor> ConnectTo(const Endpoint& endpoint, const SocketAddress& 
   FileDescriptor socket(
       ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   if (!socket.valid()) return NoConnection(endpoint, ErrnoText(errno));
-  const int on = 1;
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  PrepareSocket(socket.get(), address);
   if (connect(socket.get(), address.get(), address.bytes) == 0) return socket;
   if (errno != EINPROGRESS) return NoConnection(endpoint, ErrnoText(errno));
   if (!deadline.Await(socket.get(), POLLOUT)) return TookTooLong(endpoint, deadline);

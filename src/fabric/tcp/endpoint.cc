@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,15 @@ Status CheckPlainIsAllowed(const Endpoint& endpoint, const std::vector<SocketAdd
       fmt::format("{} is not on this machine, and without TLS everybody on the way could read and change "
                   "its memory; give certificates (docs/security.md), or say that it may be insecure",
                   endpoint.ToString()));
+}
+
+void PrepareSocket(int fd, const SocketAddress& peer) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  // Nothing congests the way to oneself, so nothing has to be paced on it, as bbr would do by timers.
+  constexpr std::string_view kUnpaced = "reno";
+  if (peer.IsLoopback()) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
 }
 
 void FileDescriptor::Close() {

@@ -60,6 +60,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// Sets what both ends of a connection want of the kernel. What it refuses only costs time.
+void PrepareSocket(int fd, const SocketAddress& peer);
+
 // "Connection refused (ECONNREFUSED)"
 std::string ErrnoText(int error);
 

@@ -1,7 +1,5 @@
 #include "fabric/tcp/io_thread.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -213,9 +211,7 @@ void IoThread::Deal(FileDescriptor socket, const SocketAddress& peer) {
     server_.log.Warn("tcp: {} was refused: there are too many connections", name);
     return;
   }
-  const int on = 1;
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  PrepareSocket(socket.get(), peer);
   const int fd = socket.get();
   Transport transport(std::move(socket), server_.tls.has_value() ? server_.tls->Accept(fd) : nullptr);
   if (server_.tls.has_value() && !transport.secure()) {
