@@ -32,9 +32,11 @@ Examples:
   farside_peers --idle)";
 
 // What is measured if nothing is said.
-constexpr const char* kDefaultSystems[] = {
-    "farside:served:shm", "farside:served:tcp", "farside+cache:served:tcp", "farside:embedded:", "redis:tcp",
-    "redis:unix",         "memcached:tcp:1",    "memcached:unix:1",         "memcached:tcp:4"};
+constexpr const char* kDefaultSystems[] = {"farside:served:shm", "farside+cache:served:shm",
+                                           "farside:served:tcp", "farside+cache:served:tcp",
+                                           "farside:embedded:",  "redis:tcp",
+                                           "redis:unix",         "memcached:tcp:1",
+                                           "memcached:unix:1",   "memcached:tcp:4"};
 
 bool ParseWhole(std::string_view text, uint64_t low, uint64_t high, uint64_t& number) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "fabric/address.h"
@@ -21,6 +22,17 @@ struct Slot {
   uint32_t version = 0;  // of its bucket
   fabric::FarAddr at;
   Entry entry;
+};
+
+// Memory for lines that are about to be READ: unlike an array of them it is not cleared before, which takes as long as to
+// look for a key in it.
+struct UnreadLines {
+  static_assert(std::is_trivially_copyable_v<Line>);
+  alignas(Line) std::array<std::byte, kMostLines * sizeof(Line)> bytes;
+
+  std::span<const Line> First(size_t count) const {
+    return {reinterpret_cast<const Line*>(bytes.data()), count};
+  }
 };
 
 // A bucket of level 1.

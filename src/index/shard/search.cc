@@ -28,8 +28,9 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
   std::optional<pool::PoolClient::Pin> pin(pool_.Begin());
-  Bucket bucket;
+  UnreadLines lines;
   bool found = false;
+  bool overflow = false;
   bool decided = !part.NeedsAttention() && !part.directory().announced;
   if (decided) {
     const uint64_t number = hash.number(Place::kLevel1);
@@ -62,19 +63,19 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         }
       }
     }
-    bucket.unit = UnitOf(shape(), number, part.directory().version);
-    const std::span<std::byte> lines =
-        std::as_writable_bytes(std::span(bucket.lines)).first(shape().bucket_bytes());
-    co_await op.InOrder(Read(part.BucketAt(bucket.unit), lines));
-    const std::span<const Line> read = std::span(bucket.lines).first(shape().lines());
+    const uint64_t unit = UnitOf(shape(), number, part.directory().version);
+    co_await op.InOrder(Read(part.BucketAt(unit), std::span(lines.bytes).first(shape().bucket_bytes())));
+    const std::span<const Line> read = lines.First(shape().lines());
     // Another operation of this client may have learned of a resize meanwhile: then this is not all that there is to read.
-    decided = Judge(part, number, bucket.unit, read) == Verdict::kDecides && !part.directory().announced;
-    bucket.version = read[0].version();
+    decided = Judge(part, number, unit, read) == Verdict::kDecides && !part.directory().announced;
+    overflow = read[0].overflow();
     if (decided) {
-      const uint64_t tag = TagOf(shape(), number, bucket.version);
-      for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value();
-           slot = FindTag(bucket, shape(), tag, *slot + 1)) {
-        const Entry entry = bucket.entry(*slot);
+      const uint32_t version = read[0].version();
+      const uint64_t tag = TagOf(shape(), number, version);
+      const Entry* const entries = read[0].entries.data();
+      for (auto slot = FindTag(entries, shape(), tag, 0); slot.has_value();
+           slot = FindTag(entries, shape(), tag, *slot + 1)) {
+        const Entry entry = entries[*slot];
         const uint64_t bytes = entry.bytes();
         if (bytes != 0) {
           co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), entry.offset()), buffer.Resize(bytes))));
@@ -86,8 +87,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         if (view->key != key && !Mutant(kTagIsKey)) continue;
         value.assign(view->value);
         found = true;
-        Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
-        at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
+        Slot at{.place = Place::kLevel1, .unit = unit, .version = version};
+        at.at = part.BucketAt(unit) + *slot * sizeof(Entry);
         at.entry = entry;
         Remember(part, hash.hash(), at, pin->epoch(part.node()));
         break;
@@ -95,7 +96,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     }
   }
   // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
-  if (decided && !found && bucket.overflow()) {
+  if (decided && !found && overflow) {
     const Result<bool> searched =
         co_await SearchOverflow(op, part, hash, key, value, pin->epoch(part.node())).Outcome();
     decided = searched.ok() || searched.error().code() != ErrorCode::kContended;
