@@ -68,7 +68,10 @@ bool IsValueOf(std::string_view key, std::string_view value, size_t value_size) 
     if (std::memcmp(value.data() + at, word, kWord) != 0) return false;  // one comparison of registers
   }
   proof.Next(word);
-  return std::memcmp(value.data() + at, word, value_size - at) == 0;
+  for (size_t i = 0; at + i < value_size; ++i) {
+    if (value[at + i] != word[i]) return false;
+  }
+  return true;
 }
 
 }  // namespace farside::workload

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -67,38 +68,44 @@ struct Overflow {
   }
 };
 
-// Whether some entry of a line may carry the tag: two entries at a time, of which only the upper halves are compared.
-inline bool MayHaveTag(const Entry* line, uint64_t tag_bits) {
-  using Four [[gnu::vector_size(2 * sizeof(Entry))]] = uint32_t;
-  using Two [[gnu::vector_size(2 * sizeof(Entry))]] = uint64_t;
+// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch that depends on what
+// is found: where a key stands in its bucket cannot be predicted.
+inline uint64_t SlotsWithTag(const Entry* entries, size_t lines, uint64_t tag_bits) {
+  using Four [[gnu::vector_size(16)]] = uint32_t;
   static_assert((Entry::Tag::kMask & 0xffffffff) == 0, "the tag is in the upper half");
-  const auto upper = static_cast<uint32_t>(Entry::Tag::kMask >> 32);
+  static_assert(std::endian::native == std::endian::little);
+  constexpr size_t kLinesPerHalf = 32 / kSlotsPerLine;  // as many as have bits in one lane
+  const auto mask = static_cast<uint32_t>(Entry::Tag::kMask >> 32);
   const auto tag = static_cast<uint32_t>(tag_bits >> 32);
-  // What is in the lower halves, masked, is 0, and is compared with 1.
-  const Four mask{0, upper, 0, upper};
-  const Four wanted{1, tag, 1, tag};
-  Four equal{};
-#pragma GCC unroll 4
-  for (size_t slot = 0; slot < kSlotsPerLine; slot += 2) {
-    Four entries;
-    std::memcpy(&entries, line + slot, sizeof(entries));
-    equal |= reinterpret_cast<Four>((entries & mask) == wanted);
+  uint64_t slots = 0;
+  for (size_t first = 0; first < lines; first += kLinesPerHalf) {
+    Four found{};
+    Four bits_of_four{1, 2, 4, 8};
+    const size_t end = std::min(first + kLinesPerHalf, lines) * kSlotsPerLine;
+    for (size_t slot = first * kSlotsPerLine; slot < end; slot += 4) {
+      Four two;
+      Four next_two;
+      std::memcpy(&two, entries + slot, sizeof(two));
+      std::memcpy(&next_two, entries + slot + 2, sizeof(next_two));
+      const Four upper = __builtin_shuffle(two, next_two, Four{1, 3, 5, 7});
+      found |= reinterpret_cast<Four>((upper & mask) == tag) & bits_of_four;
+      bits_of_four <<= 4;
+    }
+    const uint32_t half = found[0] | found[1] | found[2] | found[3];
+    slots |= uint64_t{half} << (first * kSlotsPerLine);
   }
-  const Two any = reinterpret_cast<Two>(equal);
-  return (any[0] | any[1]) != 0;
+  return slots;
 }
 
 // The first slot from `from` on whose entry may be the key's; nothing if there is none.
 inline std::optional<size_t> FindTag(const Entry* entries, const Shape& shape, uint64_t tag, size_t from) {
-  const uint64_t tag_bits = Entry::Tag::Set(0, tag);
-  for (size_t slot = from; slot < shape.slots;) {
-    const size_t line_end = std::min<size_t>(slot - slot % kSlotsPerLine + kSlotsPerLine, shape.slots);
-    if (MayHaveTag(entries + (slot - slot % kSlotsPerLine), tag_bits)) {
-      for (; slot < line_end; ++slot) {
-        if (entries[slot].HasTagBits(tag_bits) && entries[slot].has_block()) return slot;
-      }
-    }
-    slot = line_end;
+  if (from >= shape.slots) return std::nullopt;
+  uint64_t slots = SlotsWithTag(entries, shape.lines(), Entry::Tag::Set(0, tag));
+  slots &= ~uint64_t{0} << from;
+  slots &= ~uint64_t{0} >> (64 - shape.slots);
+  for (; slots != 0; slots &= slots - 1) {
+    const auto slot = static_cast<size_t>(std::countr_zero(slots));
+    if (entries[slot].has_block()) return slot;
   }
   return std::nullopt;
 }
