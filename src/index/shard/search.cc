@@ -34,35 +34,18 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   bool decided = !part.NeedsAttention() && !part.directory().announced;
   if (decided) {
     const uint64_t number = hash.number(Place::kLevel1);
-    BlockBuffer buffer;
     if (locations_.enabled()) {
-      // One trip: the line of the slot where the key was, and the block that was its.
-      std::optional<Location> known =
-          KnownLocation(part, hash.hash(), pin->epoch(part.node()), op.client().orders_reads());
-      if (known.has_value()) {
-        Line line;
-        const FarAddr line_at(part.node(), known->slot / pool::kLine * pool::kLine);
-        const FarAddr block_at(part.node(), known->entry.offset());
-        const auto read_line = Read(line_at, std::as_writable_bytes(std::span(&line, 1)));
-        const auto read_block = ForBlock(Read(block_at, buffer.Resize(known->entry.bytes())));
-        if (Mutant(kCacheBlockFirst)) {
-          co_await op.InOrder(read_block, read_line);
-        } else {
-          co_await op.InOrder(read_line, read_block);
-        }
-        if (IsStillThere(*known, line)) {
-          const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
-          if (!view.ok()) co_return view.error();
-          if (view->key == key) {  // else it has the same hash
-            value.assign(view->value);
-            known->when = Location::When(known->version(), pin->epoch(part.node()));
-            locations_.Remember(*known);
-            op.End(OpKind::kSearch, OpOutcome::kDone);
-            co_return true;
-          }
-        }
+      bool there = false;
+      const uint64_t epoch = pin->epoch(part.node());
+      const std::optional<Location> known =
+          KnownLocation(part, hash.hash(), epoch, op.client().orders_reads());
+      if (known.has_value()) there = co_await SearchLocation(op, part, *known, epoch, key, value);
+      if (there) {
+        op.End(OpKind::kSearch, OpOutcome::kDone);
+        co_return true;
       }
     }
+    BlockBuffer buffer;
     const uint64_t unit = UnitOf(shape(), number, part.directory().version);
     co_await op.InOrder(Read(part.BucketAt(unit), std::span(lines.bytes).first(shape().bucket_bytes())));
     const std::span<const Line> read = lines.First(shape().lines());
@@ -118,6 +101,31 @@ std::optional<Location> Table::KnownLocation(const Partition& part, uint64_t has
   const Location* const known = locations_.Find(hash, part.directory().version, of_any_epoch ? 0 : epoch);
   if (known == nullptr) return std::nullopt;
   return *known;
+}
+
+// One trip: the line of the slot where the key was, and the block that was its. A coroutine of its own, so that searches
+// without a cache have small frames.
+Task<bool> Table::SearchLocation(Op& op, const Partition& part, Location known, uint64_t epoch,
+                                 std::string_view key, std::string& value) {
+  Line line;
+  BlockBuffer buffer;
+  const FarAddr line_at(part.node(), known.slot / pool::kLine * pool::kLine);
+  const FarAddr block_at(part.node(), known.entry.offset());
+  const auto read_line = Read(line_at, std::as_writable_bytes(std::span(&line, 1)));
+  const auto read_block = ForBlock(Read(block_at, buffer.Resize(known.entry.bytes())));
+  if (Mutant(kCacheBlockFirst)) {
+    co_await op.InOrder(read_block, read_line);
+  } else {
+    co_await op.InOrder(read_line, read_block);
+  }
+  if (!IsStillThere(known, line)) co_return false;
+  const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
+  if (!view.ok()) co_return view.error();
+  if (view->key != key) co_return false;  // it has the same hash
+  value.assign(view->value);
+  known.when = Location::When(known.version(), epoch);
+  locations_.Remember(known);
+  co_return true;
 }
 
 bool Table::IsStillThere(const Location& location, const Line& line) {

@@ -105,6 +105,9 @@ class Table final : public Index {
   // Where the key was, if that may be relied on by a search that holds this epoch, and whose READs are in order or not.
   std::optional<Location> KnownLocation(const Partition& part, uint64_t hash, uint64_t epoch,
                                         bool in_order) const;
+  // False: the key is not there any more, and may be elsewhere.
+  Task<bool> SearchLocation(fabric::Op& op, const Partition& part, Location known, uint64_t epoch,
+                            std::string_view key, std::string& value);
   static bool IsStillThere(const Location& location, const Line& line);
   void Remember(const Partition& part, uint64_t hash, const Slot& slot, uint64_t epoch);
   Task<std::optional<Found>> FindKey(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
