@@ -89,7 +89,7 @@ void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool
 
 void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walked& walked) {
   if (tables.empty()) return;
-  Result<PoolSession> session = PoolSession::Join(*pool.fabric, store::MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(pool, store::MakeEngine);
   if (!session.ok()) {
     walked.complete = false;
     walked.findings.push_back({Severity::kNote, FarAddr(NodeId{0}, 0),

@@ -5,9 +5,9 @@
 namespace farside::tools {
 namespace {
 
-// Nobody else is in a pool that a command has opened: a file is locked, and an embedded pool is a new one. So there is
-// nobody to be patient with, and a command that waits for others to move on looks often.
-constexpr Nanos kLease = std::chrono::milliseconds(5);
+// Of a pool that nobody else is in: a file is locked, and an embedded pool is a new one. There is nobody to be patient
+// with, and a command that waits for the dead to be buried looks often. In one that others serve, they live.
+constexpr Nanos kLeaseAlone = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -15,18 +15,18 @@ Result<PoolSession> PoolSession::Open(std::string_view url, const pool::OpenOpti
                                       index::FindEngine find_engine) {
   Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(url, options);
   if (!pool.ok()) return pool.error();
-  Result<PoolSession> session = Join(*(*pool)->fabric, std::move(find_engine));
+  Result<PoolSession> session = Join(**pool, std::move(find_engine));
   if (session.ok()) session->pool_ = std::move(*pool);
   return session;
 }
 
-Result<PoolSession> PoolSession::Join(fabric::Fabric& fabric, index::FindEngine find_engine) {
+Result<PoolSession> PoolSession::Join(const pool::OpenedPool& pool, index::FindEngine find_engine) {
   PoolSession joined;
-  Result<std::unique_ptr<fabric::Client>> client = fabric.Connect();
+  Result<std::unique_ptr<fabric::Client>> client = pool.fabric->Connect();
   if (!client.ok()) return client.error();
   joined.client_ = std::move(*client);
   pool::ClientOptions options;
-  options.lease.lease = kLease;
+  if (!pool.remote) options.lease.lease = kLeaseAlone;
   fabric::Op op(*joined.client_, fabric::OpKind::kMaintenance);
   Result<std::unique_ptr<store::Session>> session = fabric::Run(
       *joined.client_, store::Session::Join(op, *joined.client_, std::move(find_engine), options));

@@ -4,7 +4,7 @@
 //   pool->Run([](Op& op, store::Session& session) { return session.tables().List(op); });
 //   pool->Leave();
 //
-// Whoever only looks, and nothing of whom reaches the pool, need not leave.
+// Whoever only looks, and nothing of whom reaches the pool (a copy of a file, say), need not leave.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class PoolSession {
   static Result<PoolSession> Open(std::string_view url, const pool::OpenOptions& options,
                                   index::FindEngine find_engine);
   // Joins one that is open already, and must stay open.
-  static Result<PoolSession> Join(fabric::Fabric& fabric, index::FindEngine find_engine);
+  static Result<PoolSession> Join(const pool::OpenedPool& pool, index::FindEngine find_engine);
 
   // Runs `task(op, session)` to its end.
   template <class MakeTask>

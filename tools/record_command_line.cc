@@ -76,7 +76,7 @@ Examples:
 
 constexpr const char* kStatusFooter =
     R"(Nodes: free is what is in chunks that nobody has, and used is the rest. Clients: who is registered, and when it gave the
-last sign of life; those that run are watched for a second to find out. Tables: records and bytes, which a walk through
+last sign of life; those that run are watched for up to a second and a half. Tables: records and bytes, which a walk through
 the indexes counts; --quick leaves that out. Exits with 1 if something is damaged.
 
 A file is used by one process at a time, so nobody runs in one that can be looked at.
@@ -180,7 +180,7 @@ CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
   AddOperand(*status, "URL", command.url, "The pool");
   AddFlag(*status, "--quick", command.quick, "Do not count records");
   AddSeconds(*status, "--watch", command.watch, kLongestWatch,
-             "How long clients are watched for signs of life; by default 1");
+             "How long clients are watched for signs of life; by default 1.5");
   AddJson(*status, command.json);
   return status;
 }

@@ -34,8 +34,8 @@ using pool::ClientSlot;
 using pool::ClientState;
 
 constexpr std::string_view kCalled = "farside status";
-// Sessions give sixteen signs of life in a lease, which has ten seconds by default.
-constexpr Nanos kWatch = std::chrono::seconds(1);
+// Long enough to see one: sessions give eight signs of life in a lease, which has ten seconds by default.
+constexpr Nanos kWatch = std::chrono::milliseconds(1500);
 constexpr Nanos kBetweenLooks = std::chrono::milliseconds(20);
 
 // ---- reading -----------------------------------------------------------------------------------------

@@ -123,13 +123,16 @@ struct Seen {
 };
 
 Result<Seen> LookAt(const OpenedPool& pool, const std::string& name) {
-  Result<PoolSession> session = PoolSession::Join(*pool.fabric, store::MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(pool, store::MakeEngine);
   if (!session.ok()) return session.error();
   Result<TableInfo> info =
       session->Run([&](Op& op, store::Session& joined) { return FindTable(op, joined.pool(), name); });
-  if (!info.ok()) return info.error();
-  Result<TableSize> size = SizeOf(*session, *info, pool.geometries);
-  return Seen{std::move(*info), std::move(size)};
+  std::optional<Seen> seen;
+  if (info.ok()) seen = Seen{*info, SizeOf(*session, *info, pool.geometries)};
+  // Others would have to bury it.
+  if (pool.remote) static_cast<void>(session->Leave());
+  if (!seen.has_value()) return info.error();
+  return std::move(*seen);
 }
 
 ExitCode Show(const TableCommand& command) {
@@ -152,14 +155,14 @@ ExitCode Show(const TableCommand& command) {
 
 // Joining and leaving: what a client does for the pool on the way, such as taking over what the dead have left.
 Status RehearseLeave(const OpenedPool& copy) {
-  Result<PoolSession> session = PoolSession::Join(*copy.fabric, store::MakeEngine);
+  Result<PoolSession> session = PoolSession::Join(copy, store::MakeEngine);
   if (!session.ok()) return session.error();
   return session->Leave();
 }
 
 // Whether the table is there, or can be made. The copy is of no use afterwards.
 Result<MadeTable> RehearseCreate(const OpenedPool& copy, const TableCommand& command) {
-  Result<PoolSession> session = PoolSession::Join(*copy.fabric, MakeTrialEngine);
+  Result<PoolSession> session = PoolSession::Join(copy, MakeTrialEngine);
   if (!session.ok()) return session.error();
   const Result<OpenTable> table = session->Run([&](Op& op, store::Session& joined) {
     return joined.tables().CreateOrOpen(op, command.name, command.engine, command.options);

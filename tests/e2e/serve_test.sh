@@ -98,6 +98,33 @@ run serve --size 64MiB --hugepages off --shm "$scratch/both.sock"
 expect_refusal "both.sock"
 grep -q "came" both.log || fail "the log does not say who came: $(cat both.log)"
 
+# ---- commands on tables leave those alone who live, and nothing of themselves
+
+mkfifo slowly.jsonl
+"$FARSIDE" import "$shm" users slowly.jsonl >slowly.out 2>slowly.err &
+slow=$!
+started+=("$slow")
+exec 8>slowly.jsonl
+printf '{"key":"grace","value":"rear admiral"}\n' >&8
+living() { "$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -o '"state":"live"' | wc -l; }
+until [[ $(living) -ge 2 ]]; do # a pool has a session of its own
+  kill -0 "$slow" 2>/dev/null || { fail "the import ended: $(cat slowly.err)"; break; }
+  sleep 0.02 # and look again
+done
+before=$(living)
+run table create "$shm" others --engine reference
+expect_status 0
+run table show "$shm" users
+expect_status 0
+run table drop "$shm" others
+expect_status 0
+[[ $(living) == "$before" ]] || fail "$before clients lived before commands on tables, and $(living) after"
+"$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -q '"deaths":0' || fail "a command cut off a client that lives"
+exec 8>&-
+wait "$slow" || fail "the import that was under way failed: $(cat slowly.err)"
+run get "$shm" users grace
+expect_out "rear admiral"
+
 # ---- garbage on the port does no harm
 
 port=${tcp##*:}

@@ -53,8 +53,8 @@ void CallThread::Answer(const Job& job) {
   }
   if (reply->size() > kMaxPayload) {
     return job.channel->Reply(
-        ToWire(ErrorCode::kUnsupported),
-        fmt::format("the reply has {} bytes; a reply carries at most {}", reply->size(), kMaxPayload));
+        ToWire(ErrorCode::kOutcomeUnknown),
+        "the reply of the node is too long to be sent; what was called has happened");
   }
   job.channel->Reply(kWireOk, *reply);
 }

@@ -43,7 +43,7 @@ class StatusTest : public testing::Test {
   }
 
   PoolSession Join() {
-    Result<PoolSession> session = PoolSession::Join(*pool_->fabric, store::MakeEngine);
+    Result<PoolSession> session = PoolSession::Join(*pool_, store::MakeEngine);
     EXPECT_TRUE(session.ok()) << session.error().ToString();
     return std::move(*session);
   }
