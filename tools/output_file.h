@@ -17,7 +17,7 @@ class OutputFile {
   static Result<OutputFile> Open(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  // Without Finish or FinishAs, nothing stays of a regular file.
+  // Without Finish or FinishPartial, nothing stays of a regular file.
   ~OutputFile();
 
   Status Write(std::string_view text);

@@ -58,6 +58,9 @@ class Pool {
   //   embedded:?size=1GiB&nodes=3      three memory nodes of 1 GiB each
   //   file:pool.farside                a file that exists
   //   file:pool.farside?size=1GiB      the same; made if it does not exist
+  //   shm:NAME                         a memory node on this machine (farside serve --shm NAME)
+  //   tcp://HOST:PORT                  a memory node anywhere (farside serve --listen); several: HOST:PORT,HOST:PORT
+  //   tcp://HOST:PORT?ca=PATH&cert=PATH&key=PATH    with TLS, as every address but loopback needs
   //
   // A file is open in one process at a time; all of its threads share the Pool.
   static Result<Pool> Open(std::string_view url, const PoolOptions& options = {});

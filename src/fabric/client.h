@@ -72,7 +72,7 @@ class Client {
   // Whether nodes refuse what this client would change, but for its registration in the pool (pool/reader_guard.h).
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
-  virtual bool orders_reads() const { return true; }
+  virtual bool orders_reads() const = 0;
   // Whether nodes answer kWhoIsGone (service.h): they know for certain that somebody is dead, without waiting for it.
   virtual bool CanTellWhoIsGone() const { return false; }
 

@@ -75,8 +75,7 @@ class PoolClient {
   // Gives everything back and deregisters. No operation may be in flight.
   Task<Done> Leave(fabric::Op& op);
 
-  // Begins an operation.
-  // One pin may serve several operations.
+  // Begins an operation, or several that share one pin.
   Pin Begin(uint64_t operations = 1);
   uint64_t operations_in_flight() const { return in_flight_; }
 

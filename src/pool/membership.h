@@ -9,6 +9,7 @@
 //           a client suspect, never dead.
 //   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
 //           free, is gone and holds nothing that it could still use.
+//   pool/4  (sync_rider.h)
 //
 // The trip of a sync is [WRITE my pulse, CAS epoch, READ control], in this order: what is published was true
 // before the epoch that is read next.

@@ -1,6 +1,7 @@
 #include "pool/remote.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -24,6 +25,7 @@ Result<std::unique_ptr<fabric::Fabric>> Opened(Result<std::unique_ptr<OpenFabric
 }  // namespace
 
 Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, Nanos lease, const Clock* clock) {
+  assert(url.kind == PoolUrl::Kind::kShm || url.kind == PoolUrl::Kind::kTcp);
   if (url.kind == PoolUrl::Kind::kShm) {
     fabric::shm::Options options;
     options.nodes = url.names;

@@ -112,7 +112,7 @@ Status Format(std::span<std::byte> region, const Persist& persist, const Geometr
   std::memcpy(region.data(), &superblock, sizeof superblock);
   if (Status done = persist(0, sizeof superblock); !done.ok()) return done;
 
-  magic.store(kMagic);  // INVARIANT pool/4: last
+  magic.store(kMagic);  // INVARIANT superblock/1: last
   return persist(0, sizeof kMagic);
 }
 

@@ -10,7 +10,7 @@
 // Each step is persisted before the next begins. A power cut during step 1 leaves what was there before, or no
 // pool; during 2 and 3 no pool; during 4 no pool, or all of the new one.
 //
-// INVARIANT pool/4: where there is a magic in durable memory, everything it vouches for is durable too.
+// INVARIANT superblock/1: where there is a magic in durable memory, everything it vouches for is durable too.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // A table that goes along with every sync of its node: it adds to a counter in far memory, and learns what others have
 // changed in a line of its own, for no trip of its own.
 //
-// INVARIANT pool/4: the line is READ behind the epoch, in one trip. So an operation that knows epoch e knows the line as it
-// was at e, or newer: when every live client has published more than e, every operation in flight knows what was in the
+// INVARIANT pool/4: the line is READ behind the epoch, in the same trip or a later one. So an operation that knows epoch e
+// knows the line as it was at e, or newer: when every live client has published more than e, every operation in flight knows what was in the
 // line before somebody read e.
 #pragma once
 

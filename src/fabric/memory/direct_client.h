@@ -40,6 +40,7 @@ class DirectClient : public Client {
   void Abandon(Timer& timer) noexcept override { timers_.Remove(timer); }
 
   bool Poll() override;
+  bool orders_reads() const override { return true; }  // it executes verbs one by one
 
  protected:
   // How the client reaches one node. Several nodes may have the same gate.

@@ -53,7 +53,7 @@ class Guest {
 
 class ServedNode {
  public:
-  // All three must outlive this.
+  // The region and the stripes must outlive this.
   ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id);
   ServedNode(const ServedNode&) = delete;
   ServedNode& operator=(const ServedNode&) = delete;

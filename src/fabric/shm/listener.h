@@ -11,7 +11,7 @@
 
 namespace farside::fabric::shm {
 
-// Who may connect: the owner of the daemon, root, and the members of a group if one is given.
+// Who connects, as the kernel says.
 struct Peer {
   pid_t pid;
   uid_t uid;
@@ -35,6 +35,7 @@ class Listener {
   Descriptor Accept() const;
   // Who is at the other end. Nothing if the kernel does not say.
   static std::optional<Peer> PeerOf(const Descriptor& connection);
+  // The owner of the daemon, root, and the members of a group if one is given.
   bool Admits(const Descriptor& connection, const Peer& peer) const;
   // A descriptor of the process at the other end, which becomes readable when the process has ended; not open on kernels
   // that have no such thing.

@@ -43,11 +43,6 @@ class ByteQueue {
     std::memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     Commit(bytes.size());
   }
-  // Takes back the last bytes.
-  void Uncommit(size_t bytes) {
-    assert(bytes <= size());
-    tail_ -= bytes;
-  }
   void Consume(size_t bytes) {
     assert(bytes <= size());
     head_ += bytes;

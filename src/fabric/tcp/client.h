@@ -53,6 +53,9 @@ class TcpClient final : public Client {
   // What may still come of frames to a node that is out of reach concerns that node alone.
   bool HasUnawaited() const override { return unawaited_ != 0; }
   bool read_only() const override { return surroundings_.read_only; }
+  bool orders_reads() const override {
+    return true;
+  }  // a node executes frames, and verbs in them, one by one
   bool CanTellWhoIsGone() const override { return true; }
   // A system call and a frame of the network are shared by all that goes at once.
   size_t worthwhile_concurrency() const override { return 128; }
@@ -90,7 +93,7 @@ class TcpClient final : public Client {
   bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
 
   void FlushAll();
-  // The next three say whether something was resumed, or ended that nobody waited for.
+  // The next three say whether something happened: bytes came, a connection ended, or a timer was due.
   bool ReceiveAll();
   bool Receive(uint16_t node);
   bool ResumeDueTimers();

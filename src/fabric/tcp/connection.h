@@ -35,7 +35,7 @@ class Connection final : public memory::Guest, public std::enable_shared_from_th
  public:
   enum class State : uint8_t { kSecuring, kGreeting, kServing, kParked, kLeaving, kClosed };
 
-  // `state` outlives what the thread does with it; `peer` is for people.
+  // `server` outlives what the thread does with it; `peer` is for people.
   Connection(Transport transport, std::string peer, ServerState& server, std::shared_ptr<Mailbox> mailbox);
 
   // ---- of the guest, from any thread

@@ -85,8 +85,6 @@ class Entry {
   constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
   constexpr uint64_t bytes() const { return Lines::Get(word_) * pool::kLine; }  // 0: see the block
   constexpr uint64_t tag() const { return Tag::Get(word_); }
-  // The same comparison without a shift, for loops: `bits` is Tag::Set(0, tag).
-  constexpr bool HasTagBits(uint64_t bits) const { return (word_ & Tag::kMask) == bits; }
 
   constexpr Entry WithTag(uint64_t tag) const { return Entry(Tag::Set(word_, tag)); }
   constexpr Entry WithFlag(bool flag) const { return Entry(Flag::Set(word_, flag ? 1 : 0)); }

@@ -18,6 +18,7 @@
 //   shard/8  A lock names the unit that its owner may be splitting. Whoever takes it over from a dead one finishes that
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
+//   shard/10 (patience.h)
 #pragma once
 
 #include <array>

@@ -47,6 +47,7 @@ class ScriptedClient final : public Client {
     ++abandoned_trips;
     std::erase(in_flight, &trip);
   }
+  bool orders_reads() const override { return true; }
   void Detach(Order, std::span<const Verb> verbs) override { detached.assign(verbs.begin(), verbs.end()); }
   void Start(Timer& timer) override { timers.push_back(&timer); }
   void Abandon(Timer& timer) noexcept override {

@@ -73,6 +73,7 @@ class TimedClient final : public Client {
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world
+  bool orders_reads() const override { return true; }
 
   uint32_t compute_node() const { return compute_node_; }
 
