@@ -68,8 +68,8 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     Neighbourhood hood(shape(), target.home);
     // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
     const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
-                              Read(At(leaf) + SlotOffset(target.home), hood.tail()),
-                              Read(At(leaf) + SlotOffset(0), hood.wrapped())};
+                              Read(At(leaf) + shape().SlotOffset(target.home), hood.tail()),
+                              Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
     const size_t count = hood.wrapped().empty() ? 2 : 3;
     co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
     const Result<Step> step =
@@ -170,12 +170,13 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
 // there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
 Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft) {
-  std::array<std::byte, kEntryBytes> bytes;
-  StoreEntry(bytes.data(), entry);
+  std::array<std::byte, kMostEntryBytes> room;
+  StoreEntry(shape(), room.data(), entry);
+  const std::span<const std::byte> bytes = std::span(room).first(shape().entry_bytes());
   fabric::SmallBatch<3> trip(op, Order::kInOrder);
   const bool with_block = entry.used && draft.owned();
   if (with_block) trip.Add(draft.Write());
-  trip.Add(Write(At(leaf) + SlotOffset(slot), bytes));
+  trip.Add(Write(At(leaf) + shape().SlotOffset(slot), bytes));
   const uint64_t mine = LockedBySelf(leaf);
   const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
   if (with_block) draft.Publish();
@@ -206,9 +207,9 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   moving.moves += Mutant(kMovesNotRaised) ? 0 : 1;
   Header moved = image.header;
   moved.moves += Mutant(kMovesNotRaised) ? 0 : 2;
-  std::vector<std::array<std::byte, kEntryBytes>> entries(path.size());
+  std::vector<std::array<std::byte, kMostEntryBytes>> entries(path.size());
   for (size_t i = 0; i < path.size(); ++i) {
-    StoreEntry(entries[i].data(), i == 0 ? entry : image.Get(path[i - 1]));
+    StoreEntry(shape(), entries[i].data(), i == 0 ? entry : image.Get(shape(), path[i - 1]));
   }
   const auto without_lock = [](const Header& header) {
     return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);
@@ -219,7 +220,8 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moving)));
   for (size_t i = path.size(); i-- > 0;) {
     const size_t step = Mutant(kSourceFirst) ? path.size() - 1 - i : i;
-    trip.Add(Write(At(leaf) + SlotOffset(path[step]), entries[step]));
+    const std::span<const std::byte> bytes = std::span(entries[step]).first(shape().entry_bytes());
+    trip.Add(Write(At(leaf) + shape().SlotOffset(path[step]), bytes));
   }
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moved)));
   const uint64_t mine = LockedBySelf(leaf);

@@ -91,8 +91,8 @@ Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood) {
     co_return Done{};
   }
   fabric::SmallBatch<2> trip(op, Order::kInOrder);
-  trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
-  if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+  trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
+  if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
   co_await trip;
   co_return Done{};
 }
@@ -106,8 +106,8 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   if (op.client().orders_reads()) {
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(header_before);
-    trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
-    if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+    trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
+    if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
     trip.Add(header_after);
     co_await trip;
   } else {

@@ -65,7 +65,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
       reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
     }
     for (size_t slot = 0; slot < shape().span && !shape().inline_keys; ++slot) {
-      const Entry entry = leaf.Get(slot);
+      const Entry entry = leaf.Get(shape(), slot);
       if (!entry.used) continue;
       const uint64_t bytes = co_await BytesOf(op, BlockRef(entry.value));
       reach.MarkBlock(AddressOf(entry.value, nodes_), bytes);
@@ -122,7 +122,7 @@ Task<TableStats> Table::Stats(Op& op) {
       stats.index_bytes += bytes;
     }
     for (size_t slot = 0; slot < shape().span; ++slot) {
-      const Entry entry = leaf.Get(slot);
+      const Entry entry = leaf.Get(shape(), slot);
       if (!entry.used) continue;
       ++stats.records;
       if (shape().inline_keys) continue;
@@ -199,7 +199,7 @@ Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& 
   if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");
   std::vector<Item> items;
   for (size_t slot = 0; slot < shape().span; ++slot) {
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape(), slot);
     if (!entry.used) continue;
     items.push_back({.prefix = entry.key, .value = entry.value});
     const size_t home = HomeOf(shape(), entry);
