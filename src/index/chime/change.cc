@@ -47,7 +47,10 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), change.key);
-  const std::optional<Place> known = Known(target.key, 0);
+  std::optional<Spot> spot;
+  if (change.kind != ChangeKind::kInsert) spot = hotspots_.Find(target.hash);
+  const std::optional<Place> known =
+      spot.has_value() ? Place{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
   Place place;
   if (known.has_value()) {
     place = *known;
@@ -65,12 +68,14 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
     }
     Header header;
-    Neighbourhood hood(shape(), target.home);
-    // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
-    const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
-                              Read(At(leaf) + shape().SlotOffset(target.home), hood.tail()),
+    // The whole neighbourhood: behind the first free slot there may be a copy of the key. But where the key was found last,
+    // it is enough to look there: under the lock it stands at one place only (chime/3).
+    Neighbourhood hood =
+        spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot) : Neighbourhood(shape(), target.home);
+    const std::array reads = {Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail()),
+                              Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
                               Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
-    const size_t count = hood.wrapped().empty() ? 2 : 3;
+    const size_t count = hood.is_guess() ? 1 : hood.wrapped().empty() ? 2 : 3;
     co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
     const Result<Step> step =
         co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
@@ -81,12 +86,16 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_return step.error();
     }
     if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
-    if (*step == Step::kUnchanged || *step == Step::kBeyond) Unlock(op, leaf);
+    if (*step == Step::kUnchanged || *step == Step::kBeyond || *step == Step::kElsewhere) Unlock(op, leaf);
     if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
     op.CountRetry();
     if (*step == Step::kBeyond) {
       place = co_await GoRight(op, target.key, place, header);
       continue;
+    }
+    if (*step == Step::kElsewhere) {
+      hotspots_.Forget(target.hash);
+      spot.reset();
     }
     co_await errands.Run(op);
     const std::optional<Place> now = Known(target.key, 0);
@@ -99,13 +108,16 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   co_return Contended("the leaf of the key is split again and again");
 }
 
-// The lock is held, and `header` and `hood` are as they are under it. If it returns an error, it is still held.
+// The lock is held, and `header` and `hood` are as they are under it; of a guess, there is no header. If it returns an error, it
+// is still held.
 Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target& target, NodePtr leaf,
                                       const Header& header, const Neighbourhood& hood, Draft& draft,
                                       Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
-  if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
-  const bool below = co_await IsBelowFence(op, target.key, header);
-  if (!below) co_return Step::kBeyond;
+  if (!hood.is_guess()) {
+    if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+    const bool below = co_await IsBelowFence(op, target.key, header);
+    if (!below) co_return Step::kBeyond;
+  }
 
   std::optional<size_t> slot;
   std::optional<size_t> free;
@@ -113,12 +125,12 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   BlockBuffer buffer;
   std::array<std::byte, 8> inline_value;
   std::optional<std::string_view> value;
-  for (size_t i = 0; i < shape().neighbourhood && !value.has_value(); ++i) {
+  for (size_t i = 0; i < hood.size() && !value.has_value(); ++i) {
     const Entry entry = hood.Get(i);
     const bool is_free = !entry.used || (Mutant(kZeroKeyIsFree) && entry.key == 0);
-    if (is_free && !free.has_value()) free = shape().SlotAt(target.home, i);
+    if (is_free && !free.has_value()) free = hood.SlotAt(i);
     if (is_free && Mutant(kStopsAtVacancy)) break;
-    if (!MayBe(target, entry)) continue;
+    if (!MayBe(target, hood, entry)) continue;
     if (shape().inline_keys) {
       StoreU64(inline_value.data(), entry.value);
       value = AsText(inline_value);
@@ -129,9 +141,11 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
       value = view->value;
     }
-    slot = shape().SlotAt(target.home, i);
+    slot = hood.SlotAt(i);
     found = entry;
   }
+
+  if (hood.is_guess() && !slot.has_value()) co_return Step::kElsewhere;
 
   const Result<Decision> decision = Decide(change, value);
   if (!decision.ok()) co_return decision.error();
@@ -154,6 +168,9 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   }
   const size_t where = slot.has_value() ? *slot : *free;
   const Step committed = co_await Commit(op, leaf, where, entry, draft);
+  // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
+  if (decision->removes) hotspots_.Forget(target.hash);
+  if (!decision->removes && slot.has_value()) hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where});
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);

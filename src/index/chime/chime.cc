@@ -13,7 +13,12 @@ using fabric::Write;
 using fabric::WriteObject;
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : options_(options), pool_(pool), root_block_(roots.front()), cache_(options.cache_bytes) {
+    : options_(options),
+      pool_(pool),
+      root_block_(roots.front()),
+      cache_(options.cache_bytes),
+      // Who reads whole leaves, for comparison, reads them for every key.
+      hotspots_(options.leaf_read == LeafRead::kWhole ? 0 : options.hotspot_bytes) {
   for (const FarAddr& root : roots) nodes_.push_back(root.node);
 }
 

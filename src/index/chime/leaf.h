@@ -19,16 +19,22 @@ namespace farside::index::chime {
 // their blocks.
 size_t HomeOf(const Shape& shape, const Entry& entry);
 
-// The entries among which a key of some home may stand.
+// The entries among which a key of some home may stand; or one of them, which may be the key's.
 class Neighbourhood {
  public:
   Neighbourhood(const Shape& shape, size_t home)
       : shape_(shape),
         home_(home),
+        size_(shape.neighbourhood),
         until_(shape.span - home),
         tail_bytes_(shape.tail_bytes(home)),
         wrapped_bytes_(shape.wrapped_bytes(home)) {}
 
+  static Neighbourhood Guess(const Shape& shape, size_t slot) { return Neighbourhood(shape, OneSlot{slot}); }
+
+  // Whether the key may also stand elsewhere.
+  bool is_guess() const { return is_guess_; }
+  size_t size() const { return size_; }
   // What to READ, and where it goes: from the home on, at SlotOffset(home); and, if that is not all, from SlotOffset(0) on.
   size_t home() const { return home_; }
   std::span<std::byte> tail() { return std::span(room_).first(tail_bytes_); }
@@ -42,7 +48,8 @@ class Neighbourhood {
     copy(home_, tail());
     copy(0, wrapped());
   }
-  // The i-th from the home on.
+  // The i-th from the home on: which slot that is, and what is there.
+  size_t SlotAt(size_t i) const { return shape_.SlotAt(home_, i); }
   Entry Get(size_t i) const {
     const uint64_t offset = i < until_ ? shape_.SlotOffset(home_ + i) - shape_.SlotOffset(home_)
                                        : tail_bytes_ + shape_.SlotOffset(i - until_) - shape_.SlotOffset(0);
@@ -50,8 +57,22 @@ class Neighbourhood {
   }
 
  private:
+  struct OneSlot {
+    size_t slot;
+  };
+  Neighbourhood(const Shape& shape, OneSlot only)
+      : shape_(shape),
+        home_(only.slot),
+        size_(1),
+        is_guess_(true),
+        until_(1),
+        tail_bytes_(shape.entry_bytes()),
+        wrapped_bytes_(0) {}
+
   const Shape& shape_;
   size_t home_;
+  size_t size_;
+  bool is_guess_ = false;
   size_t until_;  // so many slots from the home on, the leaf ends
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;

@@ -22,6 +22,7 @@ struct Options {
 
   // ---- of one client
   uint64_t cache_bytes = uint64_t{64} << 20;  // of inner nodes
+  uint64_t hotspot_bytes = 0;                 // of what it remembers of keys; 0: nothing
   LeafRead leaf_read = LeafRead::kNeighbourhood;
   Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; later ones are longer
 

@@ -133,7 +133,7 @@ Task<TableStats> Table::Stats(Op& op) {
   }
   stats.slots = leaves * shape().span;
   stats.index_bytes += inner_nodes * shape().inner_bytes() + leaves * shape().leaf_bytes();
-  stats.client_bytes = cache_.bytes() + long_bound_bytes_;
+  stats.client_bytes = cache_.bytes() + hotspots_.bytes() + long_bound_bytes_;
   stats.details = {
       {"leaves", static_cast<double>(leaves)},
       {"inner nodes", static_cast<double>(inner_nodes)},
@@ -142,6 +142,15 @@ Task<TableStats> Table::Stats(Op& op) {
       {"cached nodes", static_cast<double>(cache_.size())},
       {"cache bytes", static_cast<double>(cache_.bytes())},
   };
+  if (hotspots_.enabled()) {
+    const auto share = [](uint64_t part, uint64_t whole) {
+      return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
+    };
+    stats.details.emplace_back("hotspots", static_cast<double>(hotspots_.size()));
+    stats.details.emplace_back("hotspot bytes", static_cast<double>(hotspots_.bytes()));
+    stats.details.emplace_back("hotspot hit ratio", share(speculations_, searches_));
+    stats.details.emplace_back("right speculations", share(hits_, speculations_));
+  }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
 }
