@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 
 #include "index/chime/mutants.h"
 
@@ -11,6 +12,13 @@ namespace {
 constexpr size_t kFewestSets = 16;  // 1 KiB
 constexpr int kGrowthShift = 2;     // to four times the size
 constexpr uint8_t kMostUses = 255;
+// So many keys come to a full set until its counts are halved. With fewer, keys that are hot are displaced by chance; with
+// more, those that were hot stay for long.
+constexpr uint8_t kDisplacedUntilHalved = 64;
+
+void Halve(std::span<uint8_t> uses) {
+  for (uint8_t& count : uses) count -= count / 2;
+}
 
 }  // namespace
 
@@ -29,10 +37,20 @@ size_t Hotspots::WayOf(const Set& set, uint64_t hash) {
 }
 
 void Hotspots::CountUse(Set& set, size_t way) {
-  if (set.uses[way] == kMostUses) {
-    for (uint8_t& uses : set.uses) uses /= 2;
-  }
+  if (set.uses[way] == kMostUses) Halve(set.uses);
   ++set.uses[way];
+}
+
+// Of several that were used equally often, one after the other: or the same way would be displaced again and again, and no new
+// key would stay long enough to be used twice.
+size_t Hotspots::Displace(Set& set) {
+  size_t least = set.displaced % kWays;
+  for (size_t i = 1; i < kWays && set.uses[least] > 0; ++i) {
+    const size_t way = (set.displaced + i) % kWays;
+    if (set.uses[way] < set.uses[least]) least = way;
+  }
+  if (set.spots[least] != 0 && ++set.displaced % kDisplacedUntilHalved == 0) Halve(set.uses);
+  return least;
 }
 
 std::optional<Spot> Hotspots::Find(uint64_t hash) {
@@ -50,22 +68,17 @@ void Hotspots::Remember(uint64_t hash, const Spot& spot) {
   assert(spot.leaf.is_leaf() && !spot.leaf.null());
   if (sets_.empty()) sets_.resize(first_sets_);
   const uint64_t word = Fingerprint::Set(Slot::Set(spot.leaf.word(), spot.slot), FingerprintOf(hash));
-  Set* set = &SetOf(hash);
-  size_t way = WayOf(*set, hash);
-  if (way < kWays) {
-    if (set->spots[way] != word) set->uses[way] = 1;
-    set->spots[way] = word;
-    return;
+  size_t way = WayOf(SetOf(hash), hash);
+  if (way == kWays) {
+    way = Displace(SetOf(hash));
+    // A set may be full by chance: so not before all of them are, nearly.
+    const bool crowded = size_ >= sets_.size() * kWays * 3 / 4;
+    if (SetOf(hash).spots[way] != 0 && crowded) Grow();
   }
-  way = static_cast<size_t>(std::min_element(set->uses.begin(), set->uses.end()) - set->uses.begin());
-  // A set may be full by chance: so not before all of them are, nearly.
-  if (set->spots[way] != 0 && size_ >= sets_.size() * kWays * 3 / 4 && Grow()) {
-    set = &SetOf(hash);
-    way = 0;
-  }
-  if (set->spots[way] == 0) ++size_;
-  set->spots[way] = word;
-  set->uses[way] = 1;
+  Set& set = SetOf(hash);
+  if (set.spots[way] == 0) ++size_;
+  if (set.spots[way] != word) set.uses[way] = 1;
+  set.spots[way] = word;
 }
 
 void Hotspots::Forget(uint64_t hash) {
@@ -83,13 +96,12 @@ void Hotspots::Clear() {
   size_ = 0;
 }
 
-bool Hotspots::Grow() {
+void Hotspots::Grow() {
   const size_t sets = sets_.size() << kGrowthShift;
-  if (sets > most_sets_ && !Mutant(kHotspotsUnbounded)) return false;
+  if (sets > most_sets_ && !Mutant(kHotspotsUnbounded)) return;
   sets_ = {};  // or both would be there for a moment
   sets_.resize(sets);
   size_ = 0;
-  return true;
 }
 
 }  // namespace farside::index::chime

@@ -25,8 +25,7 @@ struct Spot {
 };
 
 // Spots stand in sets of 7, a set to a cache line of the client, each with a count of its uses. A key that comes to a set that
-// is full displaces the one that was used least. When a count is at its end, all of its set are halved: what was hot once does
-// not stay for ever.
+// is full displaces the one that was used least. Counts are halved now and then: what was hot once does not stay for ever.
 //
 // It grows up to its bound, as keys are found that it has no room for, to four times its size; what it knew is forgotten then,
 // and comes back with the next search. So clients that find few keys need little memory.
@@ -58,6 +57,7 @@ class Hotspots {
   struct alignas(pool::kLine) Set {
     std::array<uint64_t, kWays> spots{};
     std::array<uint8_t, kWays> uses{};
+    uint8_t displaced = 0;  // spots, so far; comes round
   };
   static_assert(sizeof(Set) == pool::kLine, "one cache miss");
 
@@ -67,7 +67,9 @@ class Hotspots {
   // Which way of the set has it; kWays if none.
   static size_t WayOf(const Set& set, uint64_t hash);
   static void CountUse(Set& set, size_t way);
-  bool Grow();
+  // The way that a key may have which the set does not know: a free one, or that of the spot that was used least.
+  static size_t Displace(Set& set);
+  void Grow();
 
   size_t first_sets_ = 0;
   size_t most_sets_ = 0;

@@ -37,6 +37,7 @@ TEST(ChimeOptions, Nonsense_IsRefusedByName) {
                                             {"span", "65"},
                                             {"fanout", "1"},
                                             {"cache", "-1"},
+                                            {"hotspot", "1MB"},
                                             {"neighbourhood", "17"},
                                             {"leaf_read", "some"},
                                             {"backoff_us", "0"},
