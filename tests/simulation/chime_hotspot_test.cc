@@ -75,7 +75,8 @@ TEST_P(ChimeHotspots, KeyThatIsRemembered_CostsOneEntry) {
   };
   const double entry = GetParam() ? 17 : 16;
   EXPECT_EQ(each(after.index_trips, before.index_trips), 1.0);
-  EXPECT_NEAR(each(after.by_purpose[0].bytes_read, before.by_purpose[0].bytes_read), entry, 1.0);
+  EXPECT_NEAR(each(after.by_purpose[0].bytes_read, before.by_purpose[0].bytes_read), entry,
+              2.0);  // but for sets that are full
   for (uint64_t i = 0; i < kKeys; ++i)
     ASSERT_TRUE(member.Now(member.Update(EightBytes(i * 7919 % 10007), "new valu")));
   const OpTally& updates = member.tally(OpKind::kUpdate);

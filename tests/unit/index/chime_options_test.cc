@@ -17,6 +17,7 @@ TEST(ChimeOptions, Defaults) {
   EXPECT_EQ(options.shape.span, 64u);
   EXPECT_EQ(options.shape.neighbourhood, 8u);
   EXPECT_FALSE(options.shape.inline_keys);
+  EXPECT_EQ(options.hotspot_bytes, 524'288u);
   EXPECT_EQ(options.Recorded(),
             (OptionMap{{"keys", "bytes"}, {"span", "64"}, {"neighbourhood", "8"}, {"fanout", "64"}}));
   // What is recorded can be parsed.
