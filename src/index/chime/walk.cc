@@ -142,7 +142,7 @@ Task<TableStats> Table::Stats(Op& op) {
       {"cached nodes", static_cast<double>(cache_.size())},
       {"cache bytes", static_cast<double>(cache_.bytes())},
   };
-  if (hotspots_.enabled()) {
+  if (hotspots_.bytes() > 0) {
     const auto share = [](uint64_t part, uint64_t whole) {
       return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
     };
