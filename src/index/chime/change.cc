@@ -25,6 +25,9 @@ constexpr int kMostAttempts = 1000;
 // Of one trip: two headers, an entry for each step, a block and the unlock stay below the verbs that a trip may have.
 constexpr size_t kMostMoves = 48;
 
+// Whether to look for the key where it was found last, and nowhere else at first: a key that is inserted is nowhere, and whoever
+// deletes one sees whether it has neighbours.
+bool Speculates(ChangeKind kind) { return kind != ChangeKind::kInsert && kind != ChangeKind::kDelete; }
 bool StoresItsValue(ChangeKind kind) { return kind != ChangeKind::kDelete && kind != ChangeKind::kIncrement; }
 
 Error LockLost() {
@@ -48,7 +51,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), change.key);
   std::optional<Spot> spot;
-  if (change.kind != ChangeKind::kInsert) spot = hotspots_.Find(target.hash);
+  if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
   const std::optional<Place> known =
       spot.has_value() ? Place{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
   Place place;
