@@ -38,21 +38,47 @@ TEST(ChimeLayout, BlockAndBoundReferences) {
 
 TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
   // Expect exactly what docs/engines/chime.md says of the usual shape.
-  Shape shape;
-  EXPECT_EQ(shape.leaf_bytes(), 1472u);
-  EXPECT_EQ(shape.inner_bytes(), 2112u);
-  shape.inline_keys = true;
-  EXPECT_EQ(shape.leaf_bytes(), 1472u);
-  EXPECT_EQ(shape.inner_bytes(), 1088u);
-  uint64_t bytes = 0;
-  for (size_t home = 0; home < shape.span; ++home)
-    bytes += shape.tail_bytes(home) + shape.wrapped_bytes(home);
-  EXPECT_EQ(bytes, 10'615u);  // 165.9 of each
+  const Shape of_bytes;
+  const Shape of_inline{.inline_keys = true};
+  EXPECT_EQ(of_bytes.leaf_bytes(), 1088u);
+  EXPECT_EQ(of_bytes.inner_bytes(), 2112u);
+  EXPECT_EQ(of_inline.leaf_bytes(), 1472u);
+  EXPECT_EQ(of_inline.inner_bytes(), 1088u);
+  const auto neighbourhoods = [](const Shape& shape) {
+    uint64_t bytes = 0;
+    for (size_t home = 0; home < shape.span; ++home)
+      bytes += shape.tail_bytes(home) + shape.wrapped_bytes(home);
+    return bytes;
+  };
+  EXPECT_EQ(neighbourhoods(of_bytes), 64u * 128);
+  EXPECT_EQ(neighbourhoods(of_inline), 10'615u);  // 165.9 of each
   // No entry lies in two lines, nor does a pivot.
-  for (size_t slot = 0; slot < shape.span; ++slot) {
-    EXPECT_EQ(SlotOffset(slot) / pool::kLine, (SlotOffset(slot) + kEntryBytes - 1) / pool::kLine);
-    EXPECT_EQ(shape.PivotOffset(slot) / pool::kLine,
-              (shape.PivotOffset(slot) + shape.pivot_bytes() - 1) / pool::kLine);
+  for (const Shape& shape : {of_bytes, of_inline}) {
+    for (size_t slot = 0; slot < shape.span; ++slot) {
+      EXPECT_EQ(shape.SlotOffset(slot) / pool::kLine,
+                (shape.SlotOffset(slot) + shape.entry_bytes() - 1) / pool::kLine);
+      EXPECT_EQ(shape.PivotOffset(slot) / pool::kLine,
+                (shape.PivotOffset(slot) + shape.pivot_bytes() - 1) / pool::kLine);
+    }
+  }
+}
+
+TEST(ChimeLayout, EntriesOfBothFormats_ComeBackAsTheyWere) {
+  // Given entries of extreme keys and values. When they are stored and loaded. Expect the same entries, and that one which is
+  // not used leaves no reference behind.
+  for (const bool inline_keys : {false, true}) {
+    const Shape shape{.inline_keys = inline_keys};
+    std::array<std::byte, kMostEntryBytes> bytes;
+    for (const uint64_t key : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+      // With keys=bytes no value is 0: the first line of a memory node is the pool's.
+      for (const uint64_t value : {inline_keys ? uint64_t{0} : uint64_t{1}, ~uint64_t{0}}) {
+        const Entry entry{.used = true, .key = key, .value = value};
+        StoreEntry(shape, bytes.data(), entry);
+        EXPECT_EQ(LoadEntry(shape, bytes.data()), entry);
+      }
+      StoreEntry(shape, bytes.data(), {.used = false, .key = key, .value = ~uint64_t{0}});
+      EXPECT_FALSE(LoadEntry(shape, bytes.data()).used);
+    }
   }
 }
 
@@ -144,9 +170,9 @@ TEST(ChimeLayout, GoldenBytesOfATableWithKeysOfAnySize) {
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
-            "00000040  01 72 65 62 77 61 72 74  73 43 04 00 00 00 04 52  |.rebwartsC.....R|\n"
-            "00000050  f2 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
-  EXPECT_EQ(example.Dump(example.Follow(right + 64 + 9), 64),
+            "00000040  72 65 62 77 61 72 74 73  43 04 00 00 00 04 52 f2  |rebwartsC.....R.|\n"
+            "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  EXPECT_EQ(example.Dump(example.Follow(right + 64 + 8), 64),
             "00000000  0e 00 00 00 05 00 00 00  7a eb 9d 6d d1 16 52 f2  |........z..m..R.|\n"
             "00000010  6d 87 63 91 38 c8 af 58  73 74 72 61 77 62 65 72  |m.c.8..Xstrawber|\n"
             "00000020  72 79 20 6a 61 6d 73 77  65 65 74 00 00 00 00 00  |ry jamsweet.....|\n"

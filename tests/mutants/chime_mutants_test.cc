@@ -10,6 +10,7 @@
 #include "index/chime/mutants.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_disguise.h"
+#include "tests/simulation/chime_hotspot_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -46,6 +47,12 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"no key is reserved", KeysOfZerosAndOnes},
       {"two keys with one tag", TwoKeysWithOneTag},
       {"cache with a bound", CacheWithABound},
+      {"hotspots with a bound", HotspotsWithABound},
+      {"another key stands there",
+       [] { return AnotherKeyStandsThere(/*inline_keys=*/true, /*again=*/false); }},
+      {"a key comes back elsewhere",
+       [] { return AnotherKeyStandsThere(/*inline_keys=*/true, /*again=*/true); }},
+      {"remembered keys are split away", [] { return RememberedKeysGoElsewhere(/*inline_keys=*/true, 0); }},
       {"scan with old nodes", ScanWithOldNodes},
       {"nobody tells the parent", NobodyTellsTheParent},
       {"readers meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/false); }},

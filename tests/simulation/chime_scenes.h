@@ -242,6 +242,7 @@ inline std::string CacheWithABound() {
                         {"span", "4"},
                         {"neighbourhood", "4"},
                         {"fanout", "8"},
+                        {"hotspot", "0"},
                         {"cache", std::to_string(kBytes)}});
   for (uint64_t i = 0; i < 600; ++i) member.Now(member.Put(EightBytes(i * 7919 % 10007), "value of"));
   for (uint64_t i = 0; i < 600; ++i) {

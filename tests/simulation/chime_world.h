@@ -301,8 +301,8 @@ inline Crowd CrowdFor(const Shape& shape, size_t moves, size_t fewest = 2) {
       }
       if (full) break;
       for (size_t step = path->size() - 1; step > 0; --step)
-        leaf.Set((*path)[step], leaf.Get((*path)[step - 1]));
-      leaf.Set((*path)[0], entry);
+        leaf.Set(shape, (*path)[step], leaf.Get(shape, (*path)[step - 1]));
+      leaf.Set(shape, (*path)[0], entry);
       crowd.keys.push_back(key);
     }
   }

@@ -25,6 +25,9 @@ constexpr int kMostAttempts = 1000;
 // Of one trip: two headers, an entry for each step, a block and the unlock stay below the verbs that a trip may have.
 constexpr size_t kMostMoves = 48;
 
+// Whether to look for the key where it was found last, and nowhere else at first: a key that is inserted is nowhere, and whoever
+// deletes one sees whether it has neighbours.
+bool Speculates(ChangeKind kind) { return kind != ChangeKind::kInsert && kind != ChangeKind::kDelete; }
 bool StoresItsValue(ChangeKind kind) { return kind != ChangeKind::kDelete && kind != ChangeKind::kIncrement; }
 
 Error LockLost() {
@@ -47,7 +50,10 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), change.key);
-  const std::optional<Place> known = Known(target.key, 0);
+  std::optional<Spot> spot;
+  if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
+  const std::optional<Place> known =
+      spot.has_value() ? Place{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
   Place place;
   if (known.has_value()) {
     place = *known;
@@ -65,12 +71,14 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
     }
     Header header;
-    Neighbourhood hood(shape(), target.home);
-    // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
-    const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
-                              Read(At(leaf) + SlotOffset(target.home), hood.tail()),
-                              Read(At(leaf) + SlotOffset(0), hood.wrapped())};
-    const size_t count = hood.wrapped().empty() ? 2 : 3;
+    // The whole neighbourhood: behind the first free slot there may be a copy of the key. But where the key was found last,
+    // it is enough to look there: under the lock it stands at one place only (chime/3).
+    Neighbourhood hood =
+        spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot) : Neighbourhood(shape(), target.home);
+    const std::array reads = {Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail()),
+                              Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
+                              Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
+    const size_t count = hood.is_guess() ? 1 : hood.wrapped().empty() ? 2 : 3;
     co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
     const Result<Step> step =
         co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
@@ -81,12 +89,16 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_return step.error();
     }
     if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
-    if (*step == Step::kUnchanged || *step == Step::kBeyond) Unlock(op, leaf);
+    if (*step == Step::kUnchanged || *step == Step::kBeyond || *step == Step::kElsewhere) Unlock(op, leaf);
     if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
     op.CountRetry();
     if (*step == Step::kBeyond) {
       place = co_await GoRight(op, target.key, place, header);
       continue;
+    }
+    if (*step == Step::kElsewhere) {
+      hotspots_.Forget(target.hash);
+      spot.reset();
     }
     co_await errands.Run(op);
     const std::optional<Place> now = Known(target.key, 0);
@@ -99,13 +111,16 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   co_return Contended("the leaf of the key is split again and again");
 }
 
-// The lock is held, and `header` and `hood` are as they are under it. If it returns an error, it is still held.
+// The lock is held, and `header` and `hood` are as they are under it; of a guess, there is no header. If it returns an error, it
+// is still held.
 Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target& target, NodePtr leaf,
                                       const Header& header, const Neighbourhood& hood, Draft& draft,
                                       Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
-  if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
-  const bool below = co_await IsBelowFence(op, target.key, header);
-  if (!below) co_return Step::kBeyond;
+  if (!hood.is_guess()) {
+    if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+    const bool below = co_await IsBelowFence(op, target.key, header);
+    if (!below) co_return Step::kBeyond;
+  }
 
   std::optional<size_t> slot;
   std::optional<size_t> free;
@@ -113,12 +128,12 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   BlockBuffer buffer;
   std::array<std::byte, 8> inline_value;
   std::optional<std::string_view> value;
-  for (size_t i = 0; i < shape().neighbourhood && !value.has_value(); ++i) {
+  for (size_t i = 0; i < hood.size() && !value.has_value(); ++i) {
     const Entry entry = hood.Get(i);
     const bool is_free = !entry.used || (Mutant(kZeroKeyIsFree) && entry.key == 0);
-    if (is_free && !free.has_value()) free = shape().SlotAt(target.home, i);
+    if (is_free && !free.has_value()) free = hood.SlotAt(i);
     if (is_free && Mutant(kStopsAtVacancy)) break;
-    if (!MayBe(target, entry)) continue;
+    if (!MayBe(target, hood, entry)) continue;
     if (shape().inline_keys) {
       StoreU64(inline_value.data(), entry.value);
       value = AsText(inline_value);
@@ -129,9 +144,11 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
       value = view->value;
     }
-    slot = shape().SlotAt(target.home, i);
+    slot = hood.SlotAt(i);
     found = entry;
   }
+
+  if (hood.is_guess() && !slot.has_value()) co_return Step::kElsewhere;
 
   const Result<Decision> decision = Decide(change, value);
   if (!decision.ok()) co_return decision.error();
@@ -154,6 +171,9 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   }
   const size_t where = slot.has_value() ? *slot : *free;
   const Step committed = co_await Commit(op, leaf, where, entry, draft);
+  // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
+  if (decision->removes) hotspots_.Forget(target.hash);
+  if (!decision->removes && slot.has_value()) hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where});
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);
@@ -170,12 +190,13 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
 // there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
 Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft) {
-  std::array<std::byte, kEntryBytes> bytes;
-  StoreEntry(bytes.data(), entry);
+  std::array<std::byte, kMostEntryBytes> room;
+  StoreEntry(shape(), room.data(), entry);
+  const std::span<const std::byte> bytes = std::span(room).first(shape().entry_bytes());
   fabric::SmallBatch<3> trip(op, Order::kInOrder);
   const bool with_block = entry.used && draft.owned();
   if (with_block) trip.Add(draft.Write());
-  trip.Add(Write(At(leaf) + SlotOffset(slot), bytes));
+  trip.Add(Write(At(leaf) + shape().SlotOffset(slot), bytes));
   const uint64_t mine = LockedBySelf(leaf);
   const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
   if (with_block) draft.Publish();
@@ -206,9 +227,9 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   moving.moves += Mutant(kMovesNotRaised) ? 0 : 1;
   Header moved = image.header;
   moved.moves += Mutant(kMovesNotRaised) ? 0 : 2;
-  std::vector<std::array<std::byte, kEntryBytes>> entries(path.size());
+  std::vector<std::array<std::byte, kMostEntryBytes>> entries(path.size());
   for (size_t i = 0; i < path.size(); ++i) {
-    StoreEntry(entries[i].data(), i == 0 ? entry : image.Get(path[i - 1]));
+    StoreEntry(shape(), entries[i].data(), i == 0 ? entry : image.Get(shape(), path[i - 1]));
   }
   const auto without_lock = [](const Header& header) {
     return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);
@@ -219,7 +240,8 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moving)));
   for (size_t i = path.size(); i-- > 0;) {
     const size_t step = Mutant(kSourceFirst) ? path.size() - 1 - i : i;
-    trip.Add(Write(At(leaf) + SlotOffset(path[step]), entries[step]));
+    const std::span<const std::byte> bytes = std::span(entries[step]).first(shape().entry_bytes());
+    trip.Add(Write(At(leaf) + shape().SlotOffset(path[step]), bytes));
   }
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moved)));
   const uint64_t mine = LockedBySelf(leaf);

@@ -13,7 +13,12 @@ using fabric::Write;
 using fabric::WriteObject;
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : options_(options), pool_(pool), root_block_(roots.front()), cache_(options.cache_bytes) {
+    : options_(options),
+      pool_(pool),
+      root_block_(roots.front()),
+      cache_(options.cache_bytes),
+      // Who reads whole leaves, for comparison, reads them for every key.
+      hotspots_(options.leaf_read == LeafRead::kWhole ? 0 : options.hotspot_bytes) {
   for (const FarAddr& root : roots) nodes_.push_back(root.node);
 }
 
@@ -87,11 +92,11 @@ std::string ChimeEngine::Describe(FarAddr at, std::span<const FarAddr> roots) co
 std::vector<OptionMap> ChimeEngine::stress_options() const {
   return {
       // A leaf for each key: splits, and a tree that grows with every one of them.
-      {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}},
+      {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}, {"hotspot", "4096"}},
       // Moves inside of a leaf.
-      {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}},
+      {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
       // Some of both, and a client that remembers nothing.
-      {{"span", "2"}, {"neighbourhood", "2"}, {"fanout", "3"}, {"cache", "0"}},
+      {{"span", "2"}, {"neighbourhood", "2"}, {"fanout", "3"}, {"cache", "0"}, {"hotspot", "0"}},
       // As users have it.
       {{"span", "8"}, {"neighbourhood", "4"}},
   };

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "index/chime/cache.h"
+#include "index/chime/hotspots.h"
 #include "index/chime/inner.h"
 #include "index/chime/key.h"
 #include "index/chime/layout.h"
@@ -91,6 +92,7 @@ class Table final : public Index {
     kCommitted,  // it is done, and the lock is released
     kUnchanged,  // there was nothing to do; the lock is held
     kBeyond,     // the key is not below the leaf's fence; the lock is held
+    kElsewhere,  // the key is not where it was found last; the lock is held
     kAgain,      // the leaf was split, or there was no memory at hand; the lock is released
   };
 
@@ -103,9 +105,13 @@ class Table final : public Index {
   // One or two READs of the neighbourhood between two of the header: what is not found then is not there (chime/4).
   Task<Looked> LookAgain(fabric::Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
                          Header& header, std::string& value);
-  // True, and the value, if the key is in what was read.
-  Task<bool> FindValue(fabric::Op& op, const Target& target, const Neighbourhood& hood, std::string& value);
-  bool MayBe(const Target& target, const Entry& entry) const;
+  // READs the entry in which the key was found last. False: it is not there any more, and says nothing else.
+  Task<bool> Speculate(fabric::Op& op, const Target& target, Spot spot, std::string& value);
+  // True, and the value, if the key is in what was read of the leaf; then its place is remembered.
+  Task<bool> FindValue(fabric::Op& op, const Target& target, NodePtr leaf, const Neighbourhood& hood,
+                       std::string& value);
+  // Whether an entry of what was read may be the key's: with keys=bytes, its block has to tell.
+  bool MayBe(const Target& target, const Neighbourhood& hood, const Entry& entry) const;
   Task<Done> ReadBlock(fabric::Op& op, BlockRef block, BlockBuffer& buffer);
   // Whether the key is below a node's fence; reads the fence if its first bytes do not decide.
   Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header);
@@ -203,6 +209,10 @@ class Table final : public Index {
   std::vector<fabric::NodeId> nodes_;
   NodePtr root_;  // as last read
   NodeCache cache_;
+  Hotspots hotspots_;
+  uint64_t searches_ = 0;
+  uint64_t speculations_ = 0;  // of searches,
+  uint64_t hits_ = 0;          // and those that were right
   // Separators that are longer than 8 bytes, by what names them (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;

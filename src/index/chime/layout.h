@@ -2,7 +2,7 @@
 //
 //   root block      one line, on the first node: the pointer to the root, changed by CAS
 //   inner node      a header line, then lines of pivots, in no order
-//   leaf            a header line, then lines of 3 entries
+//   leaf            a header line, then lines of 3 entries (keys=inline) or 4 (keys=bytes)
 //   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
 //
 // Numbers are little-endian. Lock words and the root are changed by CAS only; everything else by WRITEs that stay inside of
@@ -21,7 +21,7 @@
 
 namespace farside::index::chime {
 
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
@@ -181,37 +181,60 @@ inline constexpr uint64_t kLockOffset = 0;
 // What a WRITE of the header begins with: the lock is changed by CAS only.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
 
-// An entry of a leaf: 17 bytes, 3 to a line, so none lies in two lines.
-//   offset   0      1           9
-//            used   key         value
-// keys=inline: the key as a big-endian number, and the value's 8 bytes. keys=bytes: the first 8 bytes of the key as such a
-// number (zeros behind a shorter one), and a BlockRef.
+// An entry of a leaf, decoded. Two formats have it: a key of 8 bytes with a value of 8 bytes needs a byte to say whether it is
+// there; a BlockRef is never 0. `key` is a big-endian number: the key, or its first 8 bytes, zeros behind a shorter one.
 struct Entry {
   bool used = false;
   uint64_t key = 0;
-  uint64_t value = 0;
+  uint64_t value = 0;  // of an unused one it does not matter
   friend bool operator==(const Entry&, const Entry&) = default;
 };
-inline constexpr size_t kEntryBytes = 17;
-inline constexpr size_t kEntriesPerLine = 3;
-static_assert(kEntriesPerLine * kEntryBytes <= pool::kLine);
 
-inline Entry LoadEntry(const std::byte* from) {
-  return {.used = from[0] != std::byte{0}, .key = LoadU64(from + 1), .value = LoadU64(from + 9)};
-}
-inline void StoreEntry(std::byte* to, const Entry& entry) {
-  to[0] = std::byte{entry.used};
-  StoreU64(to + 1, entry.key);
-  StoreU64(to + 9, entry.value);
-}
-
-// Where the entry of a slot begins, from the beginning of its leaf.
-constexpr uint64_t SlotOffset(size_t slot) {
-  return (1 + slot / kEntriesPerLine) * pool::kLine + slot % kEntriesPerLine * kEntryBytes;
-}
 // How many lines this many slots take.
 constexpr size_t LinesOf(size_t slots, size_t per_line) { return (slots + per_line - 1) / per_line; }
-inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kEntriesPerLine);
+
+// Entries of one size, as many to a line as fit, so that none lies in two lines. The sizes are constants: nobody divides by
+// what is known at run time only.
+template <size_t kBytesEach>
+struct EntryGrid {
+  static constexpr size_t kBytes = kBytesEach;
+  static constexpr size_t kPerLine = pool::kLine / kBytes;
+  // Where the entry of a slot begins, from the beginning of its leaf.
+  static constexpr uint64_t SlotOffset(size_t slot) {
+    return (1 + slot / kPerLine) * pool::kLine + slot % kPerLine * kBytes;
+  }
+};
+
+// keys=inline
+//   offset   0      1     9       17
+//            used   key   value
+struct InlineEntries : EntryGrid<17> {
+  static Entry Load(const std::byte* from) {
+    return {.used = from[0] != std::byte{0}, .key = LoadU64(from + 1), .value = LoadU64(from + 9)};
+  }
+  static void Store(std::byte* to, const Entry& entry) {
+    to[0] = std::byte{entry.used};
+    StoreU64(to + 1, entry.key);
+    StoreU64(to + 9, entry.value);
+  }
+};
+// keys=bytes
+//   offset   0        8          16
+//            prefix   BlockRef
+struct BlockEntries : EntryGrid<16> {
+  static Entry Load(const std::byte* from) {
+    const uint64_t ref = LoadU64(from + 8);
+    return {.used = ref != 0, .key = LoadU64(from), .value = ref};
+  }
+  static void Store(std::byte* to, const Entry& entry) {
+    StoreU64(to, entry.key);
+    StoreU64(to + 8, entry.used ? entry.value : 0);
+  }
+};
+inline constexpr size_t kMostEntryBytes = InlineEntries::kBytes;
+inline constexpr size_t kFewestEntriesPerLine = InlineEntries::kPerLine;
+static_assert(BlockEntries::kBytes <= kMostEntryBytes && BlockEntries::kPerLine >= kFewestEntriesPerLine);
+inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kFewestEntriesPerLine);
 
 // A pivot of an inner node: {prefix, child} with keys=inline, 4 to a line; {prefix, ref, child} with keys=bytes, 2 to a
 // line. It is there if its child is not 0, and counts if it is below the node's fence.
@@ -229,7 +252,14 @@ struct Shape {
   size_t fanout = 64;        // pivots of an inner node
   bool inline_keys = false;  // keys=inline
 
-  constexpr size_t leaf_lines() const { return LinesOf(span, kEntriesPerLine); }
+  constexpr size_t entry_bytes() const { return inline_keys ? InlineEntries::kBytes : BlockEntries::kBytes; }
+  constexpr size_t entries_per_line() const {
+    return inline_keys ? InlineEntries::kPerLine : BlockEntries::kPerLine;
+  }
+  constexpr uint64_t SlotOffset(size_t slot) const {
+    return inline_keys ? InlineEntries::SlotOffset(slot) : BlockEntries::SlotOffset(slot);
+  }
+  constexpr size_t leaf_lines() const { return LinesOf(span, entries_per_line()); }
   constexpr uint64_t leaf_bytes() const { return (1 + leaf_lines()) * pool::kLine; }
   constexpr size_t pivots_per_line() const { return inline_keys ? 4 : 2; }
   constexpr uint64_t pivot_bytes() const { return inline_keys ? 16 : 24; }
@@ -242,17 +272,28 @@ struct Shape {
   // What a search READs: from the home on, and what is left at the beginning.
   constexpr uint64_t tail_bytes(size_t home) const {
     const size_t last = home + neighbourhood < span ? home + neighbourhood - 1 : span - 1;
-    return SlotOffset(last) + kEntryBytes - SlotOffset(home);
+    return SlotOffset(last) + entry_bytes() - SlotOffset(home);
   }
   constexpr uint64_t wrapped_bytes(size_t home) const {
     const size_t left = home + neighbourhood <= span ? 0 : home + neighbourhood - span;
-    return left == 0 ? 0 : SlotOffset(left - 1) + kEntryBytes - SlotOffset(0);
+    return left == 0 ? 0 : SlotOffset(left - 1) + entry_bytes() - SlotOffset(0);
   }
   constexpr uint64_t PivotOffset(size_t slot) const {
     return (1 + slot / pivots_per_line()) * pool::kLine + slot % pivots_per_line() * pivot_bytes();
   }
   constexpr size_t HomeOf(uint64_t tag) const { return tag * span >> 16; }
 };
+
+inline Entry LoadEntry(const Shape& shape, const std::byte* from) {
+  return shape.inline_keys ? InlineEntries::Load(from) : BlockEntries::Load(from);
+}
+inline void StoreEntry(const Shape& shape, std::byte* to, const Entry& entry) {
+  if (shape.inline_keys) {
+    InlineEntries::Store(to, entry);
+  } else {
+    BlockEntries::Store(to, entry);
+  }
+}
 
 inline RawPivot LoadPivot(const Shape& shape, const std::byte* from) {
   if (shape.inline_keys)

@@ -15,7 +15,7 @@ size_t HomeOf(const Shape& shape, const Entry& entry) {
 
 size_t Leaf::Count(const Shape& shape) const {
   size_t count = 0;
-  for (size_t slot = 0; slot < shape.span; ++slot) count += Get(slot).used ? 1 : 0;
+  for (size_t slot = 0; slot < shape.span; ++slot) count += Get(shape, slot).used ? 1 : 0;
   return count;
 }
 
@@ -36,7 +36,7 @@ std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf
   }
   while (head < tail) {
     const size_t slot = queue[head++];
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape, slot);
     if (!entry.used) {
       std::vector<size_t> path;
       for (size_t at = slot; at != kStart; at = from[at]) path.push_back(at);
@@ -57,13 +57,13 @@ std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf
 bool Normalize(const Shape& shape, Leaf& leaf) {
   bool changed = false;
   for (size_t slot = 0; slot < shape.span; ++slot) {
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape, slot);
     if (!entry.used) continue;
     bool drop = (leaf.header.leaving >> slot & 1) != 0;
     // A key stands twice only because it was being moved, and then with the same value.
-    for (size_t before = 0; before < slot && !drop; ++before) drop = leaf.Get(before) == entry;
+    for (size_t before = 0; before < slot && !drop; ++before) drop = leaf.Get(shape, before) == entry;
     if (!drop) continue;
-    leaf.Set(slot, Entry());
+    leaf.Set(shape, slot, Entry());
     changed = true;
   }
   leaf.header.leaving = 0;
@@ -74,7 +74,7 @@ bool Normalize(const Shape& shape, Leaf& leaf) {
 std::optional<Division> DivideByPrefix(const Shape& shape, const Leaf& leaf, uint64_t added) {
   std::vector<uint64_t> prefixes = {added};
   for (size_t slot = 0; slot < shape.span; ++slot) {
-    if (leaf.Get(slot).used) prefixes.push_back(leaf.Get(slot).key);
+    if (leaf.Get(shape, slot).used) prefixes.push_back(leaf.Get(shape, slot).key);
   }
   std::sort(prefixes.begin(), prefixes.end());
   // The border between two prefixes that is nearest to the middle.
@@ -93,7 +93,7 @@ std::optional<Division> DivideByPrefix(const Shape& shape, const Leaf& leaf, uin
       shape.inline_keys ? TextOf(border, kPrefixBytes)
                         : Separator(TextOf(prefixes[*best - 1], kPrefixBytes), TextOf(border, kPrefixBytes));
   for (size_t slot = 0; slot < shape.span; ++slot) {
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape, slot);
     if (entry.used && entry.key >= border) division.leaving |= uint64_t{1} << slot;
   }
   return division;
@@ -103,14 +103,15 @@ Division DivideByKey(const Shape& shape, const Leaf& leaf, std::span<const std::
                      std::string_view added) {
   std::vector<std::string_view> sorted = {added};
   for (size_t slot = 0; slot < shape.span; ++slot) {
-    if (leaf.Get(slot).used) sorted.push_back(keys[slot]);
+    if (leaf.Get(shape, slot).used) sorted.push_back(keys[slot]);
   }
   std::sort(sorted.begin(), sorted.end());
   const size_t middle = sorted.size() / 2;
   Division division;
   division.separator = Separator(sorted[middle - 1], sorted[middle]);
   for (size_t slot = 0; slot < shape.span; ++slot) {
-    if (leaf.Get(slot).used && keys[slot] >= division.separator) division.leaving |= uint64_t{1} << slot;
+    if (leaf.Get(shape, slot).used && keys[slot] >= division.separator)
+      division.leaving |= uint64_t{1} << slot;
   }
   return division;
 }

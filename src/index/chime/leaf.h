@@ -19,15 +19,22 @@ namespace farside::index::chime {
 // their blocks.
 size_t HomeOf(const Shape& shape, const Entry& entry);
 
-// The entries among which a key of some home may stand.
+// The entries among which a key of some home may stand; or one of them, which may be the key's.
 class Neighbourhood {
  public:
   Neighbourhood(const Shape& shape, size_t home)
-      : home_(home),
+      : shape_(shape),
+        home_(home),
+        size_(shape.neighbourhood),
         until_(shape.span - home),
         tail_bytes_(shape.tail_bytes(home)),
         wrapped_bytes_(shape.wrapped_bytes(home)) {}
 
+  static Neighbourhood Guess(const Shape& shape, size_t slot) { return Neighbourhood(shape, OneSlot{slot}); }
+
+  // Whether the key may also stand elsewhere.
+  bool is_guess() const { return is_guess_; }
+  size_t size() const { return size_; }
   // What to READ, and where it goes: from the home on, at SlotOffset(home); and, if that is not all, from SlotOffset(0) on.
   size_t home() const { return home_; }
   std::span<std::byte> tail() { return std::span(room_).first(tail_bytes_); }
@@ -35,25 +42,41 @@ class Neighbourhood {
   // From all lines of the leaf.
   void CopyFrom(std::span<const std::byte> lines) {
     const auto copy = [&](size_t slot, std::span<std::byte> to) {
-      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(SlotOffset(slot) - pool::kLine), to.size(),
-                  to.begin());
+      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(shape_.SlotOffset(slot) - pool::kLine),
+                  to.size(), to.begin());
     };
     copy(home_, tail());
     copy(0, wrapped());
   }
-  // The i-th from the home on.
+  // The i-th from the home on: which slot that is, and what is there.
+  size_t SlotAt(size_t i) const { return shape_.SlotAt(home_, i); }
   Entry Get(size_t i) const {
-    const uint64_t offset = i < until_ ? SlotOffset(home_ + i) - SlotOffset(home_)
-                                       : tail_bytes_ + SlotOffset(i - until_) - SlotOffset(0);
-    return LoadEntry(room_.data() + offset);
+    const uint64_t offset = i < until_ ? shape_.SlotOffset(home_ + i) - shape_.SlotOffset(home_)
+                                       : tail_bytes_ + shape_.SlotOffset(i - until_) - shape_.SlotOffset(0);
+    return LoadEntry(shape_, room_.data() + offset);
   }
 
  private:
+  struct OneSlot {
+    size_t slot;
+  };
+  Neighbourhood(const Shape& shape, OneSlot only)
+      : shape_(shape),
+        home_(only.slot),
+        size_(1),
+        is_guess_(true),
+        until_(1),
+        tail_bytes_(shape.entry_bytes()),
+        wrapped_bytes_(0) {}
+
+  const Shape& shape_;
   size_t home_;
+  size_t size_;
+  bool is_guess_ = false;
   size_t until_;  // so many slots from the home on, the leaf ends
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;
-  std::array<std::byte, (kMostNeighbourhood / kEntriesPerLine + 3) * pool::kLine> room_;
+  std::array<std::byte, (kMostNeighbourhood / kFewestEntriesPerLine + 3) * pool::kLine> room_;
 };
 
 // A whole leaf.
@@ -61,9 +84,11 @@ class Leaf {
  public:
   Header header{};
 
-  Entry Get(size_t slot) const { return LoadEntry(lines_.data() + SlotOffset(slot) - pool::kLine); }
-  void Set(size_t slot, const Entry& entry) {
-    StoreEntry(lines_.data() + SlotOffset(slot) - pool::kLine, entry);
+  Entry Get(const Shape& shape, size_t slot) const {
+    return LoadEntry(shape, lines_.data() + shape.SlotOffset(slot) - pool::kLine);
+  }
+  void Set(const Shape& shape, size_t slot, const Entry& entry) {
+    StoreEntry(shape, lines_.data() + shape.SlotOffset(slot) - pool::kLine, entry);
   }
   // All that is behind the header.
   std::span<std::byte> lines(const Shape& shape) {

@@ -48,11 +48,19 @@ inline constexpr MutantName kScanTrustsCache{"chime/scan-trusts-cache"};
 // The cache of inner nodes grows without a bound.
 inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
 
+// What stands where a key was found last is the key (chime/1).
+inline constexpr MutantName kGuessNotCompared{"chime/speculation-not-compared"};
+// A key that does not stand where it was found last is absent (chime/4).
+inline constexpr MutantName kGuessIsFinal{"chime/speculation-final"};
+// What is remembered of keys grows without a bound.
+inline constexpr MutantName kHotspotsUnbounded{"chime/hotspots-unbounded"};
+
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy, kMissNotConfirmed, kMovesNotRaised, kFenceIgnored,    kSourceFirst,
-    kNotNormalized,  kOddIgnored,       kClearedFirst,   kLockBroken,      kNoTakeover,
-    kUnlockByWrite,  kRefusedKeepsLock, kNotRepaired,    kRootOverwritten, kPrefixIsKey,
-    kZeroKeyIsFree,  kReuseAtOnce,      kScanReadsOnce,  kScanTrustsCache, kCacheUnbounded,
+    kStopsAtVacancy,   kMissNotConfirmed, kMovesNotRaised,    kFenceIgnored,    kSourceFirst,
+    kNotNormalized,    kOddIgnored,       kClearedFirst,      kLockBroken,      kNoTakeover,
+    kUnlockByWrite,    kRefusedKeepsLock, kNotRepaired,       kRootOverwritten, kPrefixIsKey,
+    kZeroKeyIsFree,    kReuseAtOnce,      kScanReadsOnce,     kScanTrustsCache, kCacheUnbounded,
+    kGuessNotCompared, kGuessIsFinal,     kHotspotsUnbounded,
 };
 
 }  // namespace farside::index::chime

@@ -36,6 +36,7 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   if (key == "neighbourhood") return Set(key, text, 1, kMostNeighbourhood, shape.neighbourhood);
   if (key == "fanout") return Set(key, text, 2, kMostFanout, shape.fanout);
   if (key == "cache") return Set(key, text, 0, uint64_t{1} << 44, options.cache_bytes);
+  if (key == "hotspot") return Set(key, text, 0, uint64_t{1} << 38, options.hotspot_bytes);
   if (key == "leaf_read") {
     if (text != "neighbourhood" && text != "whole") return Bad(key, text, "neighbourhood or whole");
     options.leaf_read = text == "whole" ? LeafRead::kWhole : LeafRead::kNeighbourhood;
@@ -49,7 +50,7 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("the chime table has no option '{}'; it has keys, span, neighbourhood, fanout, "
-                           "cache, leaf_read, backoff_us",
+                           "cache, hotspot, leaf_read, backoff_us",
                            Escape(key)));
 }
 

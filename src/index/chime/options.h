@@ -21,7 +21,8 @@ struct Options {
   Shape shape;  // keys=bytes span=64 neighbourhood=8 fanout=64
 
   // ---- of one client
-  uint64_t cache_bytes = uint64_t{64} << 20;  // of inner nodes
+  uint64_t cache_bytes = uint64_t{64} << 20;     // of inner nodes
+  uint64_t hotspot_bytes = uint64_t{512} << 10;  // of where it found keys; 0: none
   LeafRead leaf_read = LeafRead::kNeighbourhood;
   Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; later ones are longer
 

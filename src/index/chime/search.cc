@@ -40,6 +40,15 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   if (refused.has_value()) co_return *refused;
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), key);
+  ++searches_;
+  const std::optional<Spot> spot = hotspots_.Find(target.hash);
+  if (spot.has_value()) {
+    const bool found = co_await Speculate(op, target, *spot, value);  // trip 1
+    if (found || Mutant(kGuessIsFinal)) {
+      op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
+      co_return found;
+    }
+  }
   const std::optional<Place> known = Known(target.key, 0);
   Place place;
   if (known.has_value()) {
@@ -51,8 +60,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     if (torn == 0) {
-      co_await ReadNeighbourhood(op, place.node, hood);                // trip 1
-      const bool found = co_await FindValue(op, target, hood, value);  // trip 2, with keys=bytes
+      co_await ReadNeighbourhood(op, place.node, hood);                            // trip 1
+      const bool found = co_await FindValue(op, target, place.node, hood, value);  // trip 2, with keys=bytes
       if (found || Mutant(kMissNotConfirmed)) {
         op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
         co_return found;
@@ -82,6 +91,22 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   co_return Contended("a leaf of the tree was never at rest");
 }
 
+// INVARIANT chime/1: whichever entries of a leaf are read, one that is the key's has its value. The leaf may have been split
+// since it was remembered; that does not matter either (chime/5).
+Task<bool> Table::Speculate(Op& op, const Target& target, Spot spot, std::string& value) {
+  ++speculations_;
+  Neighbourhood guess = Neighbourhood::Guess(shape(), spot.slot);
+  co_await op.InOrder(Read(At(spot.leaf) + shape().SlotOffset(spot.slot), guess.tail()));
+  const bool found = co_await FindValue(op, target, spot.leaf, guess, value);
+  if (found) {
+    ++hits_;
+  } else {
+    hotspots_.Forget(target.hash);
+    op.CountRetry();
+  }
+  co_return found;
+}
+
 Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood) {
   const FarAddr at = At(leaf);
   if (options_.leaf_read == LeafRead::kWhole) {
@@ -91,8 +116,8 @@ Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood) {
     co_return Done{};
   }
   fabric::SmallBatch<2> trip(op, Order::kInOrder);
-  trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
-  if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+  trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
+  if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
   co_await trip;
   co_return Done{};
 }
@@ -106,8 +131,8 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   if (op.client().orders_reads()) {
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(header_before);
-    trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
-    if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
+    trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
+    if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
     trip.Add(header_after);
     co_await trip;
   } else {
@@ -116,7 +141,7 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
     co_await op.InOrder(header_after);
   }
   if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
-  const bool found = co_await FindValue(op, target, hood, value);
+  const bool found = co_await FindValue(op, target, leaf, hood, value);
   if (found) co_return Looked::kFound;
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
@@ -125,17 +150,21 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
 
-bool Table::MayBe(const Target& target, const Entry& entry) const {
+bool Table::MayBe(const Target& target, const Neighbourhood& hood, const Entry& entry) const {
+  if (Mutant(kGuessNotCompared) && hood.is_guess()) return entry.used;
   if (!entry.used || entry.key != target.key.prefix) return false;
   if (Mutant(kZeroKeyIsFree) && entry.key == 0) return false;
   return shape().inline_keys || BlockRef(entry.value).tag() == TagOf(target.hash);
 }
 
-Task<bool> Table::FindValue(Op& op, const Target& target, const Neighbourhood& hood, std::string& value) {
-  for (size_t i = 0; i < shape().neighbourhood; ++i) {
+Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Neighbourhood& hood,
+                            std::string& value) {
+  for (size_t i = 0; i < hood.size(); ++i) {
     const Entry entry = hood.Get(i);
-    if (!MayBe(target, entry)) continue;
+    if (!MayBe(target, hood, entry)) continue;
+    const Spot spot{.leaf = leaf, .slot = hood.SlotAt(i)};
     if (shape().inline_keys) {
+      hotspots_.Remember(target.hash, spot);
       std::array<std::byte, 8> bytes;
       StoreU64(bytes.data(), entry.value);
       value.assign(AsText(bytes));
@@ -146,6 +175,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, const Neighbourhood& h
     const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
     if (!view.ok()) co_return view.error();
     if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
+    hotspots_.Remember(target.hash, spot);
     value.assign(view->value);
     co_return true;
   }

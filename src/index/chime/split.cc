@@ -33,7 +33,7 @@ Task<Division> Table::Divide(Op& op, const Target& target, const Leaf& leaf) {
   std::vector<Item> items;
   std::vector<size_t> slots;
   for (size_t slot = 0; slot < shape().span; ++slot) {
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape(), slot);
     if (!entry.used) continue;
     items.push_back({.prefix = entry.key, .value = entry.value});
     slots.push_back(slot);
@@ -77,8 +77,8 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   right.header.moves = 0;
   for (size_t slot = 0; slot < shape().span; ++slot) {
     if ((division.leaving >> slot & 1) == 0) continue;
-    right.Set(slot, leaf.Get(slot));
-    leaf.Set(slot, Entry());
+    right.Set(shape(), slot, leaf.Get(shape(), slot));
+    leaf.Set(shape(), slot, Entry());
   }
   leaf.header.fence_prefix = bound.prefix;
   leaf.header.fence_ref = ref.word();

@@ -65,7 +65,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
       reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
     }
     for (size_t slot = 0; slot < shape().span && !shape().inline_keys; ++slot) {
-      const Entry entry = leaf.Get(slot);
+      const Entry entry = leaf.Get(shape(), slot);
       if (!entry.used) continue;
       const uint64_t bytes = co_await BytesOf(op, BlockRef(entry.value));
       reach.MarkBlock(AddressOf(entry.value, nodes_), bytes);
@@ -122,7 +122,7 @@ Task<TableStats> Table::Stats(Op& op) {
       stats.index_bytes += bytes;
     }
     for (size_t slot = 0; slot < shape().span; ++slot) {
-      const Entry entry = leaf.Get(slot);
+      const Entry entry = leaf.Get(shape(), slot);
       if (!entry.used) continue;
       ++stats.records;
       if (shape().inline_keys) continue;
@@ -133,7 +133,7 @@ Task<TableStats> Table::Stats(Op& op) {
   }
   stats.slots = leaves * shape().span;
   stats.index_bytes += inner_nodes * shape().inner_bytes() + leaves * shape().leaf_bytes();
-  stats.client_bytes = cache_.bytes() + long_bound_bytes_;
+  stats.client_bytes = cache_.bytes() + hotspots_.bytes() + long_bound_bytes_;
   stats.details = {
       {"leaves", static_cast<double>(leaves)},
       {"inner nodes", static_cast<double>(inner_nodes)},
@@ -142,6 +142,15 @@ Task<TableStats> Table::Stats(Op& op) {
       {"cached nodes", static_cast<double>(cache_.size())},
       {"cache bytes", static_cast<double>(cache_.bytes())},
   };
+  if (hotspots_.bytes() > 0) {
+    const auto share = [](uint64_t part, uint64_t whole) {
+      return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
+    };
+    stats.details.emplace_back("hotspots", static_cast<double>(hotspots_.size()));
+    stats.details.emplace_back("hotspot bytes", static_cast<double>(hotspots_.bytes()));
+    stats.details.emplace_back("hotspot hit ratio", share(speculations_, searches_));
+    stats.details.emplace_back("right speculations", share(hits_, speculations_));
+  }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
 }
@@ -199,7 +208,7 @@ Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& 
   if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");
   std::vector<Item> items;
   for (size_t slot = 0; slot < shape().span; ++slot) {
-    const Entry entry = leaf.Get(slot);
+    const Entry entry = leaf.Get(shape(), slot);
     if (!entry.used) continue;
     items.push_back({.prefix = entry.key, .value = entry.value});
     const size_t home = HomeOf(shape(), entry);

@@ -19,9 +19,9 @@ Entry Inline(uint64_t key) { return {.used = true, .key = key, .value = ~key}; }
 bool Insert(const Shape& shape, Leaf& leaf, const Entry& entry) {
   const auto path = FindRoom(shape, leaf, HomeOf(shape, entry));
   if (!path.has_value()) return false;
-  EXPECT_FALSE(leaf.Get(path->back()).used);
-  for (size_t i = path->size() - 1; i > 0; --i) leaf.Set((*path)[i], leaf.Get((*path)[i - 1]));
-  leaf.Set((*path)[0], entry);
+  EXPECT_FALSE(leaf.Get(shape, path->back()).used);
+  for (size_t i = path->size() - 1; i > 0; --i) leaf.Set(shape, (*path)[i], leaf.Get(shape, (*path)[i - 1]));
+  leaf.Set(shape, (*path)[0], entry);
   return true;
 }
 
@@ -48,7 +48,7 @@ TEST(ChimeLeaf, InsertUntilThereIsNoRoom_EveryEntryStaysInItsNeighbourhood) {
       }
       std::set<uint64_t> found;
       for (size_t slot = 0; slot < span; ++slot) {
-        const Entry entry = leaf.Get(slot);
+        const Entry entry = leaf.Get(shape, slot);
         if (!entry.used) continue;
         EXPECT_TRUE(IsInItsNeighbourhood(shape, slot, entry));
         EXPECT_EQ(entry.value, ~entry.key);
@@ -85,16 +85,16 @@ TEST(ChimeLeaf, BroughtToRest_WhatLeavesIsClearedAndWhatMovedStandsOnce) {
   // Expect that neither is there any more, that the other copy is, and that `moves` is even
   const Shape shape{.span = 8, .neighbourhood = 8, .fanout = 4, .inline_keys = true};
   Leaf leaf;
-  leaf.Set(0, Inline(10));
-  leaf.Set(1, Inline(20));
-  leaf.Set(3, Inline(30));
-  leaf.Set(5, Inline(10));
+  leaf.Set(shape, 0, Inline(10));
+  leaf.Set(shape, 1, Inline(20));
+  leaf.Set(shape, 3, Inline(30));
+  leaf.Set(shape, 5, Inline(10));
   leaf.header.leaving = 1 << 3;
   leaf.header.moves = 7;
   EXPECT_TRUE(Normalize(shape, leaf));
   EXPECT_EQ(leaf.Count(shape), 2u);
-  EXPECT_EQ(leaf.Get(0), Inline(10));
-  EXPECT_EQ(leaf.Get(1), Inline(20));
+  EXPECT_EQ(leaf.Get(shape, 0), Inline(10));
+  EXPECT_EQ(leaf.Get(shape, 1), Inline(20));
   EXPECT_EQ(leaf.header.leaving, 0u);
   EXPECT_EQ(leaf.header.moves, 8u);
   // Once more: there is nothing left to do.
@@ -109,7 +109,8 @@ TEST(ChimeLeaf, DividedByPrefix_InTheMiddle_WithTheShortestSeparator) {
   const Shape shape{.span = 8, .neighbourhood = 8};
   Leaf leaf;
   const std::vector<std::string> keys = {"apple", "apricot", "banana", "blueberry", "cherry", "cranberry"};
-  for (size_t i = 0; i < keys.size(); ++i) leaf.Set(i, {.used = true, .key = PrefixOf(keys[i]), .value = i});
+  for (size_t i = 0; i < keys.size(); ++i)
+    leaf.Set(shape, i, {.used = true, .key = PrefixOf(keys[i]), .value = i + 1});
   const std::optional<Division> division = DivideByPrefix(shape, leaf, PrefixOf("date"));
   ASSERT_TRUE(division.has_value());
   EXPECT_EQ(division->separator, "bl");
@@ -122,7 +123,7 @@ TEST(ChimeLeaf, KeysThatShareTheirPrefix_AreDividedByTheWholeKey) {
   const Shape shape{.span = 4, .neighbourhood = 4};
   Leaf leaf;
   const std::vector<std::string> keys = {"the same prefix 1", "the same prefix 3", "the same prefix 2", ""};
-  for (size_t i = 0; i < 3; ++i) leaf.Set(i, {.used = true, .key = PrefixOf(keys[i]), .value = i});
+  for (size_t i = 0; i < 3; ++i) leaf.Set(shape, i, {.used = true, .key = PrefixOf(keys[i]), .value = i + 1});
   EXPECT_FALSE(DivideByPrefix(shape, leaf, PrefixOf("the same prefix 4")).has_value());
   const Division division = DivideByKey(shape, leaf, keys, "the same prefix 4");
   EXPECT_EQ(division.separator, "the same prefix 3");

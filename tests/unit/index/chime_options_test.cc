@@ -17,6 +17,7 @@ TEST(ChimeOptions, Defaults) {
   EXPECT_EQ(options.shape.span, 64u);
   EXPECT_EQ(options.shape.neighbourhood, 8u);
   EXPECT_FALSE(options.shape.inline_keys);
+  EXPECT_EQ(options.hotspot_bytes, 524'288u);
   EXPECT_EQ(options.Recorded(),
             (OptionMap{{"keys", "bytes"}, {"span", "64"}, {"neighbourhood", "8"}, {"fanout", "64"}}));
   // What is recorded can be parsed.
@@ -37,6 +38,7 @@ TEST(ChimeOptions, Nonsense_IsRefusedByName) {
                                             {"span", "65"},
                                             {"fanout", "1"},
                                             {"cache", "-1"},
+                                            {"hotspot", "1MB"},
                                             {"neighbourhood", "17"},
                                             {"leaf_read", "some"},
                                             {"backoff_us", "0"},

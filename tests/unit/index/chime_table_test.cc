@@ -169,11 +169,11 @@ TEST(ChimeTable, EverythingIsDeleted_EveryBlockIsFree_AndEmptyLeavesArePassedOve
 }
 
 TEST(ChimeTable, WholeLeavesAndNothingRemembered_GiveTheSameAnswers) {
-  // Given clients that read whole leaves, or remember no inner node. Expect what the others find.
+  // Given clients that read whole leaves, or remember neither inner nodes nor keys. Expect what the others find.
   World world({.region_bytes = 16 << 20});
   Member writer(world, {{"span", "16"}, {"fanout", "4"}});
   Member whole(world, {{"span", "16"}, {"fanout", "4"}, {"leaf_read", "whole"}});
-  Member forgetful(world, {{"span", "16"}, {"fanout", "4"}, {"cache", "0"}});
+  Member forgetful(world, {{"span", "16"}, {"fanout", "4"}, {"cache", "0"}, {"hotspot", "0"}});
   for (int i = 0; i < 300; ++i) writer.Now(writer.Put(fmt::format("k{}", i), std::to_string(i)));
   for (int i = 0; i < 300; ++i) {
     EXPECT_EQ(whole.Now(whole.Get(fmt::format("k{}", i))), std::to_string(i));
@@ -181,6 +181,7 @@ TEST(ChimeTable, WholeLeavesAndNothingRemembered_GiveTheSameAnswers) {
   }
   EXPECT_EQ(forgetful.Now(forgetful.Scan(KeyRange::All(), 1000)).size(), 300u);
   EXPECT_EQ(forgetful.Now(forgetful.Stats()).client_bytes, 0u);
+  EXPECT_EQ(DetailOf(whole.Now(whole.Stats()), "hotspots"), -1);
   EXPECT_EQ(world.problem, "");
 }
 

@@ -1,0 +1,107 @@
+#include "index/chime/hotspots.h"
+
+#include <algorithm>
+#include <cassert>
+#include <span>
+
+#include "index/chime/mutants.h"
+
+namespace farside::index::chime {
+namespace {
+
+constexpr size_t kFewestSets = 16;  // 1 KiB
+constexpr int kGrowthShift = 2;     // to four times the size
+constexpr uint8_t kMostUses = 255;
+// So many keys come to a full set until its counts are halved. With fewer, keys that are hot are displaced by chance; with
+// more, those that were hot stay for long.
+constexpr uint8_t kDisplacedUntilHalved = 64;
+
+void Halve(std::span<uint8_t> uses) {
+  for (uint8_t& count : uses) count -= count / 2;
+}
+
+}  // namespace
+
+// The first size is such that growing comes close to the bound.
+Hotspots::Hotspots(uint64_t most_bytes)
+    : first_sets_(most_bytes / sizeof(Set)), most_sets_(most_bytes / sizeof(Set)) {
+  while (first_sets_ >> kGrowthShift >= kFewestSets) first_sets_ >>= kGrowthShift;
+}
+
+size_t Hotspots::WayOf(const Set& set, uint64_t hash) {
+  const uint64_t fingerprint = FingerprintOf(hash);
+  for (size_t way = 0; way < kWays; ++way) {
+    if (Fingerprint::Get(set.spots[way]) == fingerprint && set.spots[way] != 0) return way;
+  }
+  return kWays;
+}
+
+void Hotspots::CountUse(Set& set, size_t way) {
+  if (set.uses[way] == kMostUses) Halve(set.uses);
+  ++set.uses[way];
+}
+
+// Of several that were used equally often, one after the other: or the same way would be displaced again and again, and no new
+// key would stay long enough to be used twice.
+size_t Hotspots::Displace(Set& set) {
+  size_t least = set.displaced % kWays;
+  for (size_t i = 1; i < kWays && set.uses[least] > 0; ++i) {
+    const size_t way = (set.displaced + i) % kWays;
+    if (set.uses[way] < set.uses[least]) least = way;
+  }
+  if (set.spots[least] != 0 && ++set.displaced % kDisplacedUntilHalved == 0) Halve(set.uses);
+  return least;
+}
+
+std::optional<Spot> Hotspots::Find(uint64_t hash) {
+  if (sets_.empty()) return std::nullopt;
+  Set& set = SetOf(hash);
+  const size_t way = WayOf(set, hash);
+  if (way == kWays) return std::nullopt;
+  CountUse(set, way);
+  const uint64_t word = set.spots[way];
+  return Spot{.leaf = NodePtr(word & (LineBits::kMask | NodeBits::kMask)), .slot = Slot::Get(word)};
+}
+
+void Hotspots::Remember(uint64_t hash, const Spot& spot) {
+  if (!enabled()) return;
+  assert(spot.leaf.is_leaf() && !spot.leaf.null());
+  if (sets_.empty()) sets_.resize(first_sets_);
+  const uint64_t word = Fingerprint::Set(Slot::Set(spot.leaf.word(), spot.slot), FingerprintOf(hash));
+  size_t way = WayOf(SetOf(hash), hash);
+  if (way == kWays) {
+    way = Displace(SetOf(hash));
+    // A set may be full by chance: so not before all of them are, nearly.
+    const bool crowded = size_ >= sets_.size() * kWays * 3 / 4;
+    if (SetOf(hash).spots[way] != 0 && crowded) Grow();
+  }
+  Set& set = SetOf(hash);
+  if (set.spots[way] == 0) ++size_;
+  if (set.spots[way] != word) set.uses[way] = 1;
+  set.spots[way] = word;
+}
+
+void Hotspots::Forget(uint64_t hash) {
+  if (sets_.empty()) return;
+  Set& set = SetOf(hash);
+  const size_t way = WayOf(set, hash);
+  if (way == kWays) return;
+  set.spots[way] = 0;
+  set.uses[way] = 0;
+  --size_;
+}
+
+void Hotspots::Clear() {
+  std::fill(sets_.begin(), sets_.end(), Set{});
+  size_ = 0;
+}
+
+void Hotspots::Grow() {
+  const size_t sets = sets_.size() << kGrowthShift;
+  if (sets > most_sets_ && !Mutant(kHotspotsUnbounded)) return;
+  sets_ = {};  // or both would be there for a moment
+  sets_.resize(sets);
+  size_ = 0;
+}
+
+}  // namespace farside::index::chime
