@@ -41,6 +41,9 @@ class Neighbourhood {
     copy(home_, tail());
     copy(0, wrapped());
   }
+  // All lines of the leaf, if they were read with it; they are somebody else's.
+  void set_leaf_lines(std::span<const std::byte> lines) { leaf_lines_ = lines; }
+  std::span<const std::byte> leaf_lines() const { return leaf_lines_; }
   // The i-th from the home on.
   Entry Get(size_t i) const {
     const uint64_t offset = i < until_ ? SlotOffset(home_ + i) - SlotOffset(home_)
@@ -53,6 +56,7 @@ class Neighbourhood {
   size_t until_;  // so many slots from the home on, the leaf ends
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;
+  std::span<const std::byte> leaf_lines_;
   std::array<std::byte, (kMostNeighbourhood / kEntriesPerLine + 3) * pool::kLine> room_;
 };
 

@@ -66,9 +66,11 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
     // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(Cas(lock, 0, mine));
-    for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+    const bool apart = options_.lock_read == LockRead::kApart;
+    for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
     co_await trip;
     const uint64_t held = trip.Old(0);
+    if (held == 0 && apart) co_await ReadAll(op, reads);
     if (held == 0) co_return Done{};
     op.CountRetry();
 
@@ -83,6 +85,14 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
     co_await op.Pause(PauseAfter(waited, lease, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
+}
+
+Task<Done> Table::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> reads) {
+  if (reads.empty()) co_return Done{};
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+  co_await trip;
+  co_return Done{};
 }
 
 // Nobody waits for it: the client's epoch does (pool/1).
