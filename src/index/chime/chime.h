@@ -172,7 +172,8 @@ class Table final : public Index {
   // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
   // that is at rest.
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
-  Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
+  // Once. 0: it is taken, and `reads` are done; otherwise who has it.
+  Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);

@@ -24,6 +24,9 @@ namespace {
 
 // A holder lets go after a trip or two. Only if it does not is it worth a trip to ask whether it lives.
 constexpr int kAttemptsUntilAsking = 3;
+// Who has tried so often looks before it tries again: a CAS that fails keeps others from the word, and first of all the
+// holder, who wants to let go; and there may be hundreds who wait.
+constexpr int kAttemptsUntilLooking = 2;
 // A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
 constexpr int kMostLeases = 16;
 constexpr int kMostAttempts = 100'000;
@@ -58,19 +61,13 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   if (at.null() || !IsOnNodes(at.word(), nodes_)) co_return Damaged(at, "is on no node of the table");
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
-  const uint64_t mine = LockedBySelf(at);
   const Nanos lease = member.options().lease;
   const Nanos began = op.client().Now();
   Nanos waited{0};
   for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
-    // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
-    fabric::SmallBatch<4> trip(op, Order::kInOrder);
-    trip.Add(Cas(lock, 0, mine));
-    const bool apart = options_.lock_read == LockRead::kApart;
-    for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
-    co_await trip;
-    const uint64_t held = trip.Old(0);
-    if (held == 0 && apart) co_await ReadAll(op, reads);
+    uint64_t held = 0;
+    if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
+    if (held == 0) held = co_await TryLock(op, at, reads);
     if (held == 0) co_return Done{};
     op.CountRetry();
 
@@ -87,12 +84,18 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   co_return Contended("a node of the tree is locked by others");
 }
 
-Task<Done> Table::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> reads) {
-  if (reads.empty()) co_return Done{};
-  fabric::SmallBatch<3> trip(op, Order::kInOrder);
-  for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+// CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
+Task<uint64_t> Table::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+  const bool apart = options_.lock_read == LockRead::kApart;
+  fabric::SmallBatch<4> trip(op, Order::kInOrder);
+  trip.Add(Cas(At(at) + kLockOffset, 0, LockedBySelf(at)));
+  for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
   co_await trip;
-  co_return Done{};
+  if (trip.Old(0) != 0 || !apart || reads.empty()) co_return trip.Old(0);
+  fabric::SmallBatch<3> later(op, Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) later.Add(read);
+  co_await later;
+  co_return uint64_t{0};
 }
 
 // Nobody waits for it: the client's epoch does (pool/1).
