@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
@@ -64,6 +65,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const Nanos lease = member.options().lease;
   const Nanos began = op.client().Now();
   Nanos waited{0};
+  uint64_t last = 0;  // who had it the last time
   for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
     uint64_t held = 0;
     if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
@@ -71,7 +73,9 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
     if (held == 0) co_return Done{};
     op.CountRetry();
 
-    if (attempt >= kAttemptsUntilAsking) {
+    // A lock that has changed hands is in living ones.
+    const bool is_same = held == std::exchange(last, held);
+    if (attempt >= kAttemptsUntilAsking && is_same) {
       const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await TakeOver(op, at, held);
