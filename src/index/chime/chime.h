@@ -201,6 +201,8 @@ class Table final : public Index {
   // Appends those of the items that are in the range, up to the limit. True if there were more.
   Task<bool> AppendItems(fabric::Op& op, const KeyRange& range, std::vector<Item> items, size_t limit,
                          std::vector<Record>& page);
+  bool AppendInline(const KeyRange& range, std::span<const Item> items, size_t limit,
+                    std::vector<Record>& page) const;
   Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
