@@ -39,6 +39,9 @@ TEST(ChimeOptions, Nonsense_IsRefusedByName) {
                                             {"cache", "-1"},
                                             {"neighbourhood", "17"},
                                             {"leaf_read", "some"},
+                                            {"insert_read", "some"},
+                                            {"fence_read", "never"},
+                                            {"lock_read", "whole"},
                                             {"backoff_us", "0"},
                                             {"color", "red"}}) {
     const Result<Options> parsed = Options::Parse({{key, value}});
