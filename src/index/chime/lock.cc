@@ -27,7 +27,7 @@ namespace {
 constexpr int kAttemptsUntilAsking = 3;
 // Who has tried so often looks before it tries again: a CAS that fails keeps others from the word, and first of all the
 // holder, who wants to let go; and there may be hundreds who wait.
-constexpr int kAttemptsUntilLooking = 2;
+constexpr int kAttemptsUntilLooking = 8;
 // A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
 constexpr int kMostLeases = 16;
 constexpr int kMostAttempts = 100'000;
