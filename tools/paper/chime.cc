@@ -115,7 +115,7 @@ Result<Report> RunFigure14(const Settings& settings) {
     const uint64_t records = most * step / kSteps;
     const Result<BenchRun> run = Measure(LoadOf(records), settings);
     if (!run.ok()) return run.error();
-    const auto bytes = static_cast<double>(run->stats.client_bytes);
+    const auto bytes = Detail(run->stats, "cache bytes");
     report.rows.push_back(
         {fmt::format("{} records", Grouped(records)), kNotGiven, bytes, Rule::Reported(), Unit::kBytes});
     plot.columns.insert(plot.columns.end(), kPlotWidth / kSteps, bytes / 1e3);
@@ -236,7 +236,7 @@ Result<Report> RunFigure19(const Settings& settings) {
     command.options["neighbourhood"] = std::to_string(filling.neighbourhood);
     const Result<BenchRun> run = Measure(command, settings);
     if (!run.ok()) return run.error();
-    const auto bytes = static_cast<double>(run->stats.client_bytes);
+    const auto bytes = Detail(run->stats, "cache bytes");
     report.rows.push_back({fmt::format("span {}, neighbourhood {}, client memory of 1000 records",
                                        filling.span, filling.neighbourhood),
                            kNotGiven, 1000 * bytes / static_cast<double>(run->records), Rule::Reported(),

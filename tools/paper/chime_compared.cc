@@ -28,23 +28,30 @@ constexpr uint32_t kInFlight = 64;
 // the wire adds to an answer, in the model.
 constexpr double kShermanLeafBytes = 1132;
 constexpr double kHeaderBytes = 64;
-constexpr std::string_view kHotspotBytes = "31457280";
+// The paper's 30 MB for 60 million records, in proportion.
+constexpr uint64_t kRecordsPerHotspotByte = 2;
 
-const index::OptionMap& AsSherman() {
-  static const index::OptionMap options = {{"keys", "inline"},
-                                           {"leaf_read", "whole"},
-                                           {"insert_read", "whole"},
-                                           {"fence_read", "always"},
-                                           {"lock_read", "apart"}};
+// Speculative reads are an option of some builds of the engine.
+bool KnowsHotspots() { return store::MakeEngine("chime", {{"hotspot", "0"}}).ok(); }
+
+index::OptionMap AsSherman() {
+  index::OptionMap options = {{"keys", "inline"},
+                              {"leaf_read", "whole"},
+                              {"insert_read", "whole"},
+                              {"fence_read", "always"},
+                              {"lock_read", "apart"}};
+  if (KnowsHotspots()) options["hotspot"] = "0";
   return options;
 }
 
-// With everything that this build of the engine has: speculative reads are an option of some of them.
-index::OptionMap AsOurs() {
-  index::OptionMap options = {{"keys", "inline"}, {"hotspot", std::string(kHotspotBytes)}};
-  if (!store::MakeEngine("chime", options).ok()) options.erase("hotspot");
+// With everything that this build of the engine has.
+index::OptionMap AsOurs(uint64_t records) {
+  index::OptionMap options = {{"keys", "inline"}};
+  if (KnowsHotspots()) options["hotspot"] = std::to_string(records / kRecordsPerHotspotByte);
   return options;
 }
+
+uint64_t RecordsOf(const Settings& settings) { return settings.Scaled(100'000, 3'000'000, 2000); }
 
 BenchCommand OnCluster(std::string_view workload, const index::OptionMap& options, const Settings& settings) {
   BenchCommand command;
@@ -52,7 +59,7 @@ BenchCommand OnCluster(std::string_view workload, const index::OptionMap& option
   command.options = options;
   command.workload = workload;
   command.fabric = "sim";
-  command.records = settings.Scaled(100'000, 3'000'000, 2000);
+  command.records = RecordsOf(settings);
   if (workload != "load") {
     const bool scans = workload == "e";
     command.ops = settings.Scaled(scans ? 100'000 : 300'000, 3'000'000, 5000);
@@ -71,12 +78,11 @@ std::string BusiestOf(const BenchRun& run) {
 }
 
 std::string SetUpOf(const Settings& settings) {
-  const BenchCommand command = OnCluster("c", AsSherman(), settings);
   return fmt::format(
       "{} machines with {} operations in flight each, which share what they remember; one memory node, 100 "
       "Gb/s;\n"
       "{} records, keys=inline; simulated. Keys are drawn as YCSB does.",
-      kMachines, kInFlight, Grouped(command.records));
+      kMachines, kInFlight, Grouped(RecordsOf(settings)));
 }
 
 // ---- figure 12 -----------------------------------------------------------------------------------------
@@ -95,8 +101,8 @@ Status AddCompared(const Compared& compared, const Settings& settings, Report& r
   std::array<double, 2> rates{};
   std::array<std::string, 2> busiest;
   for (size_t i = 0; i < rates.size(); ++i) {
-    const Result<BenchRun> run =
-        Measure(OnCluster(compared.workload, i == 0 ? AsOurs() : AsSherman(), settings), settings);
+    const Result<BenchRun> run = Measure(
+        OnCluster(compared.workload, i == 0 ? AsOurs(RecordsOf(settings)) : AsSherman(), settings), settings);
     if (!run.ok()) return run.error();
     rates[i] = OpsPerSecond(*run->run);
     busiest[i] = BusiestOf(*run);
@@ -182,7 +188,7 @@ Result<Report> RunChimeFigure15(const Settings& settings) {
   index::OptionMap options = AsSherman();
   if (Status added = AddStep("B+ tree", options, settings, before, report); !added.ok()) return added.error();
   std::vector<Technique> techniques(kTechniques.begin(), kTechniques.end());
-  const index::OptionMap ours = AsOurs();
+  const index::OptionMap ours = AsOurs(RecordsOf(settings));
   if (ours.contains("hotspot")) techniques.push_back({"speculative reads", "hotspot", "c", 1.2});
   for (const Technique& technique : techniques) {
     options.erase(std::string(technique.option));
