@@ -22,6 +22,11 @@ index::OptionMap OptionsForScans(std::string_view engine) {
   return {};
 }
 
+// Reading as trees do that the chime table is compared with.
+const index::OptionMap kAsOthersRead = {
+    {"leaf_read", "whole"}, {"insert_read", "whole"}, {"fence_read", "always"}, {"lock_read", "apart"},
+    {"span", "4"},          {"neighbourhood", "2"},   {"fanout", "3"}};
+
 std::optional<size_t> FixedSize(const store::EngineEntry& entry, const index::OptionMap& options) {
   return Must(entry.make(options))->fixed_size();
 }
@@ -50,6 +55,9 @@ std::vector<EngineUnderTest> StressedEngines() {
       const std::string name(entry.name);
       engines.push_back({name + "_stress_" + std::to_string(i), name, all[i]});
     }
+    if (entry.make(kAsOthersRead).ok())
+      engines.push_back(
+          {std::string(entry.name) + "_stress_as_others", std::string(entry.name), kAsOthersRead});
   }
   return engines;
 }
@@ -75,6 +83,7 @@ std::vector<EngineUnderTest> OrderedEngines() {
     add("", OptionsForScans(entry.name));
     // Where keys can be made to stand in the index itself, they have one size.
     if (const index::OptionMap inside = {{"keys", "inline"}}; entry.make(inside).ok()) add("_inline", inside);
+    if (entry.make(kAsOthersRead).ok()) add("_stress_as_others", kAsOthersRead);
     const std::vector<index::OptionMap> stress = usual->stress_options();
     for (size_t i = 0; i < stress.size(); ++i) {
       if (!stress[i].empty()) add("_stress_" + std::to_string(i), stress[i]);

@@ -11,7 +11,8 @@ expect_out "shard-table3"
 run paper list --json
 expect_status 0
 expect_json "set(o) == {'names'}" \
-  "{'shard-table3', 'shard-table4', 'shard-levels', 'shard-figure13', 'shard-figure16', 'shard-figure18'} <= set(o['names'])"
+  "{'shard-table3', 'shard-table4', 'shard-levels', 'shard-figure13', 'shard-figure16', 'shard-figure18'} <= set(o['names'])" \
+  "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-sherman'} <= set(o['names'])"
 mapfile -t names < <(json_field '"\n".join(o["names"])')
 
 # ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but never in
@@ -38,7 +39,17 @@ cp "$out" "$scratch/once"
 run paper shard-figure18 --scale 2 --json
 cmp -s "$out" "$scratch/once" || fail "two runs differ"
 
+# ---- a rule that is broken is said aloud
+run paper chime-sherman --scale 5
+expect_status 1
+expect_no_err
+for words in 'c, times the B+ tree' '>= 4.30 x' 'DOES NOT HOLD' 'What was used most'; do expect_out "$words"; done
+
 # ---- the text
+run paper chime-table1 --scale 5
+expect_status 0
+expect_no_err
+expect_out "scan of 100"
 run paper shard-levels --scale 10
 expect_status 0
 expect_no_err

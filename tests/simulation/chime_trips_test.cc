@@ -107,6 +107,41 @@ TEST_P(ChimeTrips, ScanOf100_OneTripForTheLeaves) {
   RecordProperty("trips", std::to_string(trips));
 }
 
+TEST_P(ChimeTrips, ReadAsOthersRead_WholeLeavesAndATripForTheLock) {
+  // Given a client that reads leaves whole and with their fence, and locks them apart, and remembers the inner nodes. When it
+  // looks for keys, updates and inserts. Expect a trip of 1472 bytes for each search, and three for changes, but where leaves
+  // are split.
+  Member other(world_, {{"keys", GetParam() ? "inline" : "bytes"},
+                        {"leaf_read", "whole"},
+                        {"insert_read", "whole"},
+                        {"fence_read", "always"},
+                        {"lock_read", "apart"}});
+  for (const std::string& key : keys_) ASSERT_EQ(other.Now(other.Get(key)), "value of");
+  const OpTally before = other.tally(OpKind::kSearch);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(other.Now(other.Get(keys_[i])), "value of");
+  const OpTally searches = Difference(other.tally(OpKind::kSearch), before);
+  EXPECT_EQ(Trips(searches), 1.0);
+  EXPECT_EQ(PerOperation(searches.by_purpose[0].bytes_read, searches), 1472);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other.Now(other.Update(keys_[i], "new valu")));
+  EXPECT_EQ(Trips(other.tally(OpKind::kUpdate)), 3.0);
+  Random random(11);
+  for (int i = 0; i < 1000; ++i) other.Now(other.Put(RandomKey(random), "value of"));
+  EXPECT_GE(Trips(other.tally(OpKind::kInsert)), 3.0);
+  EXPECT_LE(Trips(other.tally(OpKind::kInsert)), 3.6);
+}
+
+TEST_P(ChimeTrips, FenceWithEveryNeighbourhood_OneTripOfTwoReads) {
+  // Given a client that reads the header of a leaf with every neighbourhood. When it looks for keys. Expect one trip, and a
+  // line more than a neighbourhood.
+  Member other(world_, {{"keys", GetParam() ? "inline" : "bytes"}, {"fence_read", "always"}});
+  for (const std::string& key : keys_) ASSERT_EQ(other.Now(other.Get(key)), "value of");
+  const OpTally before = other.tally(OpKind::kSearch);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(other.Now(other.Get(keys_[i])), "value of");
+  const OpTally searches = Difference(other.tally(OpKind::kSearch), before);
+  EXPECT_EQ(Trips(searches), 1.0);
+  EXPECT_NEAR(PerOperation(searches.by_purpose[0].bytes_read, searches), 230, 5);
+}
+
 TEST_P(ChimeTrips, WhatAClientRemembers_FollowsTheLaw) {
   // Given a client that remembers all inner nodes. Expect, with keys=inline, what 51 bytes a node and 17 bytes a pivot would
   // take, up to 3 %: that is 27.6 MiB for 60 million keys, as in the paper. With keys=bytes it keeps whole pivots.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tools/paper/chime.h"
 #include "tools/paper/shard.h"
 
 namespace farside::tools::paper {
@@ -11,7 +12,15 @@ uint64_t Settings::Scaled(uint64_t usual, uint64_t at_full, uint64_t least) cons
 }
 
 // An engine with a paper is one more list here.
-std::span<const Experiment> Experiments() { return ShardExperiments(); }
+std::span<const Experiment> Experiments() {
+  static const std::vector<Experiment> all = [] {
+    std::vector<Experiment> joined;
+    for (const std::span<const Experiment> some : {ShardExperiments(), ChimeExperiments()})
+      joined.insert(joined.end(), some.begin(), some.end());
+    return joined;
+  }();
+  return all;
+}
 
 const Experiment* FindExperiment(std::string_view name) {
   const std::span<const Experiment> all = Experiments();

@@ -15,6 +15,7 @@ std::string_view Name(Unit unit) {
     case Unit::kShare: return "share";
     case Unit::kBytes: return "bytes";
     case Unit::kOpsPerSecond: return "ops/s";
+    case Unit::kTimes: return "times";
     case Unit::kNumber: break;
   }
   return "";
@@ -31,6 +32,7 @@ std::string Format(Unit unit, double figure) {
                                                            : fmt::format("{:.0f} B", figure);
     case Unit::kOpsPerSecond:
       return fmt::format("{}/s", Grouped(static_cast<uint64_t>(std::llround(std::max(figure, 0.0)))));
+    case Unit::kTimes: return fmt::format("{:.2f} x", figure);
     case Unit::kNumber: break;
   }
   return fmt::format("{:g}", figure);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@ using fabric::OpTally;
 
 constexpr uint64_t kSeed = 1;
 constexpr uint64_t kOperationsPerLook = 32;
+constexpr uint64_t kScanned = 100;
 
 double Per(uint64_t sum, uint64_t count) {
   return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
@@ -42,6 +44,7 @@ class Meter {
     sizes.records = plan_.records;
     const Result<BenchPlan> room = PlanBench(sizes);
     if (!room.ok()) return room.error();
+    ordered_ = room->engine->ordered();
     pool::OpenOptions options;
     options.random = &random_;
     Result<std::unique_ptr<pool::OpenedPool>> pool =
@@ -70,6 +73,7 @@ class Meter {
     figures.repeated_search =
         Phase("repeated searches", &Meter::SearchAgain, OpKind::kSearch, OpOutcome::kDone, 1);
     figures.update = Phase("updates", &Meter::Update, OpKind::kUpdate, OpOutcome::kDone, 1);
+    if (ordered_) figures.scan = Phase("scans", &Meter::Scan, OpKind::kScan, OpOutcome::kDone, kScanned);
     figures.erase = Phase("deletes", &Meter::Delete, OpKind::kDelete, OpOutcome::kDone, 2);
     if (!failed_.ok()) return failed_.error();
     return figures;
@@ -153,6 +157,14 @@ class Meter {
     const bool updated = co_await table_->index->Update(op, key_, value_);
     co_return updated;
   }
+  // Behind the last key there are fewer; such scans are as right as others.
+  Task<bool> Scan(uint64_t record) {
+    FillKey(record);
+    Op op(*client_, OpKind::kScan);
+    page_.clear();
+    co_await table_->index->Scan(op, KeyRange::From(key_), kScanned, page_);
+    co_return !page_.empty() && page_.front().key == key_ && page_.size() <= kScanned;
+  }
   Task<bool> Delete(uint64_t record) {
     FillKey(record);
     Op op(*client_, OpKind::kDelete);
@@ -170,6 +182,8 @@ class Meter {
   std::string key_ = std::string(8, '\0');
   std::string value_ = std::string(8, '\0');
   std::string read_;
+  std::vector<Record> page_;
+  bool ordered_ = false;
   uint32_t version_ = 0;
   fabric::Counters counted_;
   uint64_t beside_ = 0;  // maintenance trips of the phase

@@ -28,12 +28,13 @@ struct KindTrips {
 };
 
 struct TripFigures {
-  KindTrips insert;                       // every record, from an empty table on
-  KindTrips search;                       // every record
-  KindTrips absent;                       // as many keys that are not there
-  KindTrips repeated_search;              // every record, right after another search of it
-  KindTrips update;                       // every record
-  KindTrips erase;                        // every second record
+  KindTrips insert;           // every record, from an empty table on
+  KindTrips search;           // every record
+  KindTrips absent;           // as many keys that are not there
+  KindTrips repeated_search;  // every record, right after another search of it
+  KindTrips update;           // every record
+  KindTrips scan;             // of 100 records, from every 100th record on; of engines that have an order
+  KindTrips erase;            // every second record
   double maintenance_beside_inserts = 0;  // trips per insert: syncs, grace, memory
   index::TableStats loaded;               // when everything was inserted
 };

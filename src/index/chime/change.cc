@@ -1,6 +1,8 @@
 // Changing a key: one trip to lock its leaf and read where it may stand, one to write the entry and unlock.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "index/chime/block.h"
 #include "index/chime/chime.h"
@@ -37,6 +39,26 @@ Error LockLost() {
 
 }  // namespace
 
+// For a task that is destroyed on the way, with others whose puts it carries: what came of them is unknown.
+class Table::GivenUp {
+ public:
+  explicit GivenUp(KeyTurn<Changed>& turn) : turn_(turn) {}
+  GivenUp(const GivenUp&) = delete;
+  GivenUp& operator=(const GivenUp&) = delete;
+  ~GivenUp() {
+    if (!turn_.carries()) return;
+    turn_.Settle(
+        Error(ErrorCode::kOutcomeUnknown,
+              "the operation was joined to another one on the same key, which was given up on the way"));
+  }
+
+ private:
+  KeyTurn<Changed>& turn_;
+};
+
+// Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
+// with another value (index/common/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
+// or dropped meanwhile, as far as this client knows (catalog/5).
 Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);
   if (refused.has_value()) co_return *refused;
@@ -48,8 +70,39 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   }
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
-  const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), change.key);
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  KeyTurn<Changed> turn(key_turns_, op.client(), target.hash, change);
+  const std::string_view own_value = change.value;
+  std::string last_value;  // of those that it carries
+  if (!turn.is_first()) {
+    {
+      const pool::PoolClient::Stay stay(pool_);
+      co_await turn;
+    }
+    if (turn.outcome().has_value()) co_return *turn.outcome();
+    if (pool_.known_catalog_changes() != catalogs)
+      co_return Contended("a table was made or dropped while the operation waited");
+    if (turn.Carry(last_value)) change.value = last_value;
+  }
+  const GivenUp given_up(turn);
+  Result<Changed> changed = co_await ModifyInTurn(op, change, target).Outcome();
+  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && turn.carries()) {
+    // There may be room for its own value.
+    turn.Release();
+    change.value = own_value;
+    changed = co_await ModifyInTurn(op, change, target).Outcome();
+  }
+  if (!turn.carries()) co_return changed;
+  // They came at the same moment, one behind the other: behind a put, the key is there.
+  Result<Changed> of_the_others = changed;
+  if (changed.ok()) of_the_others->was_present |= change.kind == ChangeKind::kPut;
+  turn.Settle(of_the_others);
+  co_return changed;
+}
+
+Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
   std::optional<Spot> spot;
   if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
   const std::optional<Place> known =
@@ -71,18 +124,19 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
     }
     Header header;
-    // The whole neighbourhood: behind the first free slot there may be a copy of the key. But where the key was found last,
-    // it is enough to look there: under the lock it stands at one place only (chime/3).
-    Neighbourhood hood =
-        spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot) : Neighbourhood(shape(), target.home);
-    const std::array reads = {Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail()),
-                              Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
-                              Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
-    const size_t count = hood.is_guess() ? 1 : hood.wrapped().empty() ? 2 : 3;
-    co_await Lock(op, leaf, std::span(reads).first(count));  // trip 1
-    const Result<Step> step =
-        co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
-            .Outcome();  // trip 2
+    Result<Step> step = Step::kAgain;
+    {
+      // At once, those of one client would only wait for each other's lock, trip by trip.
+      KeyTurn<Changed> turn(leaf_turns_, op.client(), leaf.word(), change);
+      if (!turn.is_first()) co_await turn;
+      // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
+      Neighbourhood hood =
+          spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot) : Neighbourhood(shape(), target.home);
+      std::vector<std::byte> whole;                                      // for comparison
+      co_await LockAndRead(op, change.kind, leaf, header, hood, whole);  // trip 1
+      step = co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
+                 .Outcome();  // trip 2
+    }
     if (!step.ok()) {
       // Without effect if the client is broken; but it may be another node that is out of reach.
       Unlock(op, leaf);
@@ -109,6 +163,32 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     }
   }
   co_return Contended("the leaf of the key is split again and again");
+}
+
+Task<Done> Table::LockAndRead(Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
+                              std::vector<std::byte>& whole) {
+  if (hood.is_guess()) {
+    const auto read = Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail());
+    co_await Lock(op, leaf, std::span(&read, 1));
+    co_return Done{};
+  }
+  const bool may_insert =
+      kind == ChangeKind::kPut || kind == ChangeKind::kInsert || kind == ChangeKind::kIncrement;
+  if ((may_insert ? options_.insert_read : options_.leaf_read) == LeafRead::kWhole) {
+    whole.resize(shape().leaf_bytes());
+    const auto read = Read(At(leaf), whole);
+    co_await Lock(op, leaf, std::span(&read, 1));
+    header = HeaderOf(whole);
+    hood.set_leaf_lines(std::span(whole).subspan(pool::kLine));
+    hood.CopyFrom(hood.leaf_lines());
+    co_return Done{};
+  }
+  // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
+  const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
+                            Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail()),
+                            Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
+  co_await Lock(op, leaf, std::span(reads).first(hood.wrapped().empty() ? 2 : 3));
+  co_return Done{};
 }
 
 // The lock is held, and `header` and `hood` are as they are under it; of a guess, there is no header. If it returns an error, it
@@ -166,7 +246,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
     }
   }
   if (!slot.has_value() && !free.has_value()) {
-    const Step made = co_await MakeRoom(op, target, leaf, header, entry, draft, errands);
+    const Step made = co_await MakeRoom(op, target, leaf, header, hood, entry, draft, errands);
     co_return made;
   }
   const size_t where = slot.has_value() ? *slot : *free;
@@ -206,10 +286,14 @@ Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, 
 }
 
 Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, const Header& header,
-                                  Entry entry, Draft& draft, Errands& errands) {
+                                  const Neighbourhood& hood, Entry entry, Draft& draft, Errands& errands) {
   Leaf image;
   image.header = header;
-  co_await op.InOrder(Read(At(leaf) + pool::kLine, image.lines(shape())));
+  if (hood.leaf_lines().empty()) {
+    co_await op.InOrder(Read(At(leaf) + pool::kLine, image.lines(shape())));
+  } else {
+    std::ranges::copy(hood.leaf_lines(), image.lines(shape()).begin());
+  }
   std::optional<std::vector<size_t>> path = FindRoom(shape(), image, target.home);
   if (path.has_value() && path->size() <= kMostMoves) {
     const Step moved = co_await MoveAndCommit(op, leaf, image, std::move(*path), entry, draft);

@@ -39,6 +39,7 @@
 #include "index/chime/leaf.h"
 #include "index/chime/options.h"
 #include "index/common/change.h"
+#include "index/common/key_turns.h"
 #include "index/index.h"
 #include "pool/client.h"
 
@@ -67,6 +68,7 @@ class Table final : public Index {
   class BlockBuffer;  // block.h
   class Draft;
   class Errands;
+  class GivenUp;
   // A node of the tree, and the one above that led to it (null if that is not known).
   struct Place {
     NodePtr node;
@@ -101,7 +103,10 @@ class Table final : public Index {
 
   // ---- search (search.cc)
   enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kTorn };
-  Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood);
+  // The header too, if the options say so; otherwise it is left as it is.
+  Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood, Header& header);
+  // Whether a header, if it was read, says that the key has left the leaf.
+  Task<bool> IsBeyond(fabric::Op& op, Key key, Header header);
   // One or two READs of the neighbourhood between two of the header: what is not found then is not there (chime/4).
   Task<Looked> LookAgain(fabric::Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
                          Header& header, std::string& value);
@@ -149,13 +154,17 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Changed> ModifyInTurn(fabric::Op& op, const Change& change, const Target& target);
+  // Takes the lock of a leaf, and reads its header and a neighbourhood; or all of it, into `whole`.
+  Task<Done> LockAndRead(fabric::Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
+                         std::vector<std::byte>& whole);
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
                           const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
                           const pool::PoolClient::Pin& pin, Changed& changed);
   Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
-  Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header, Entry entry,
-                      Draft& draft, Errands& errands);
+  Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header,
+                      const Neighbourhood& hood, Entry entry, Draft& draft, Errands& errands);
   Task<Step> MoveAndCommit(fabric::Op& op, NodePtr leaf, const Leaf& image, std::vector<size_t> path,
                            Entry entry, Draft& draft);
 
@@ -169,6 +178,8 @@ class Table final : public Index {
   // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
   // that is at rest.
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
+  // Once. 0: it is taken, and `reads` are done; otherwise who has it.
+  Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
@@ -196,6 +207,8 @@ class Table final : public Index {
   // Appends those of the items that are in the range, up to the limit. True if there were more.
   Task<bool> AppendItems(fabric::Op& op, const KeyRange& range, std::vector<Item> items, size_t limit,
                          std::vector<Record>& page);
+  bool AppendInline(const KeyRange& range, std::span<const Item> items, size_t limit,
+                    std::vector<Record>& page) const;
   Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
@@ -216,6 +229,9 @@ class Table final : public Index {
   // Separators that are longer than 8 bytes, by what names them (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
+  // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
+  KeyTurns<Changed> key_turns_;
+  KeyTurns<Changed> leaf_turns_;
 };
 
 class ChimeEngine final : public Engine {

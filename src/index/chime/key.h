@@ -17,6 +17,7 @@ inline constexpr size_t kPrefixBytes = 8;
 // The first 8 bytes as a big-endian number, zeros behind a shorter key. If the prefixes of two keys differ, so do the keys,
 // in the same order.
 inline uint64_t PrefixOf(std::string_view key) {
+  if (key.size() >= kPrefixBytes) return __builtin_bswap64(LoadU64(AsBytes(key).data()));
   uint64_t prefix = 0;
   for (size_t i = 0; i < kPrefixBytes; ++i)
     prefix = prefix << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0);

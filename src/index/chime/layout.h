@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/bits.h"
@@ -177,6 +178,11 @@ struct Header {
   uint64_t leaving;       // entries of a leaf that the sibling has already: they are about to be cleared
 };
 static_assert(sizeof(Header) == pool::kLine);
+inline Header HeaderOf(std::span<const std::byte> node) {
+  Header header;
+  std::memcpy(&header, node.data(), sizeof(header));
+  return header;
+}
 inline constexpr uint64_t kLockOffset = 0;
 // What a WRITE of the header begins with: the lock is changed by CAS only.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);

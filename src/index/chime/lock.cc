@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
@@ -24,6 +25,9 @@ namespace {
 
 // A holder lets go after a trip or two. Only if it does not is it worth a trip to ask whether it lives.
 constexpr int kAttemptsUntilAsking = 3;
+// Who has tried so often looks before it tries again: a CAS that fails keeps others from the word, and first of all the
+// holder, who wants to let go; and there may be hundreds who wait.
+constexpr int kAttemptsUntilLooking = 8;
 // A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
 constexpr int kMostLeases = 16;
 constexpr int kMostAttempts = 100'000;
@@ -58,21 +62,20 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   if (at.null() || !IsOnNodes(at.word(), nodes_)) co_return Damaged(at, "is on no node of the table");
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
-  const uint64_t mine = LockedBySelf(at);
   const Nanos lease = member.options().lease;
   const Nanos began = op.client().Now();
   Nanos waited{0};
+  uint64_t last = 0;  // who had it the last time
   for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
-    // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
-    fabric::SmallBatch<4> trip(op, Order::kInOrder);
-    trip.Add(Cas(lock, 0, mine));
-    for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
-    co_await trip;
-    const uint64_t held = trip.Old(0);
+    uint64_t held = 0;
+    if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
+    if (held == 0) held = co_await TryLock(op, at, reads);
     if (held == 0) co_return Done{};
     op.CountRetry();
 
-    if (attempt >= kAttemptsUntilAsking) {
+    // A lock that has changed hands is in living ones.
+    const bool is_same = held == std::exchange(last, held);
+    if (attempt >= kAttemptsUntilAsking && is_same) {
       const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await TakeOver(op, at, held);
@@ -83,6 +86,20 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
     co_await op.Pause(PauseAfter(waited, lease, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
+}
+
+// CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
+Task<uint64_t> Table::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+  const bool apart = options_.lock_read == LockRead::kApart;
+  fabric::SmallBatch<4> trip(op, Order::kInOrder);
+  trip.Add(Cas(At(at) + kLockOffset, 0, LockedBySelf(at)));
+  for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
+  co_await trip;
+  if (trip.Old(0) != 0 || !apart || reads.empty()) co_return trip.Old(0);
+  fabric::SmallBatch<3> later(op, Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) later.Add(read);
+  co_await later;
+  co_return uint64_t{0};
 }
 
 // Nobody waits for it: the client's epoch does (pool/1).

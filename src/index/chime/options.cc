@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -25,6 +26,16 @@ Status Set(std::string_view key, std::string_view text, uint64_t low, uint64_t h
   return OkStatus();
 }
 
+// Sets `target` to the one of two that the text names.
+template <class Target>
+Status Choose(std::string_view key, std::string_view text, std::pair<std::string_view, Target> one,
+              std::pair<std::string_view, Target> other, Target& target) {
+  if (text != one.first && text != other.first)
+    return Bad(key, text, fmt::format("{} or {}", one.first, other.first));
+  target = text == one.first ? one.second : other.second;
+  return OkStatus();
+}
+
 Status SetOne(Options& options, std::string_view key, std::string_view text) {
   Shape& shape = options.shape;
   if (key == "keys") {
@@ -37,10 +48,18 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   if (key == "fanout") return Set(key, text, 2, kMostFanout, shape.fanout);
   if (key == "cache") return Set(key, text, 0, uint64_t{1} << 44, options.cache_bytes);
   if (key == "hotspot") return Set(key, text, 0, uint64_t{1} << 38, options.hotspot_bytes);
-  if (key == "leaf_read") {
-    if (text != "neighbourhood" && text != "whole") return Bad(key, text, "neighbourhood or whole");
-    options.leaf_read = text == "whole" ? LeafRead::kWhole : LeafRead::kNeighbourhood;
-    return OkStatus();
+  if (key == "leaf_read" || key == "insert_read") {
+    return Choose<LeafRead>(key, text, {"neighbourhood", LeafRead::kNeighbourhood},
+                            {"whole", LeafRead::kWhole},
+                            key == "leaf_read" ? options.leaf_read : options.insert_read);
+  }
+  if (key == "fence_read") {
+    return Choose<FenceRead>(key, text, {"absent", FenceRead::kAbsent}, {"always", FenceRead::kAlways},
+                             options.fence_read);
+  }
+  if (key == "lock_read") {
+    return Choose<LockRead>(key, text, {"together", LockRead::kTogether}, {"apart", LockRead::kApart},
+                            options.lock_read);
   }
   if (key == "backoff_us") {
     uint64_t micros = 0;
@@ -50,7 +69,7 @@ Status SetOne(Options& options, std::string_view key, std::string_view text) {
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("the chime table has no option '{}'; it has keys, span, neighbourhood, fanout, "
-                           "cache, hotspot, leaf_read, backoff_us",
+                           "cache, hotspot, leaf_read, insert_read, fence_read, lock_read, backoff_us",
                            Escape(key)));
 }
 

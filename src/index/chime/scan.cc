@@ -175,8 +175,25 @@ Task<std::vector<Record>> Table::ReadItems(Op& op, std::span<const Item> items) 
   co_return std::move(records);
 }
 
+// Of inline keys the prefix is all, so the items are in order already.
+bool Table::AppendInline(const KeyRange& range, std::span<const Item> items, size_t limit,
+                         std::vector<Record>& page) const {
+  size_t appended = 0;
+  page.reserve(page.size() + std::min(limit, items.size()));
+  for (const Item& item : items) {
+    std::string key = TextOf(item.prefix, kPrefixBytes);
+    if (!range.Has(key)) continue;
+    if (appended++ == limit) return true;
+    std::array<std::byte, 8> value;
+    StoreU64(value.data(), item.value);
+    page.push_back({std::move(key), std::string(AsText(value))});
+  }
+  return false;
+}
+
 Task<bool> Table::AppendItems(Op& op, const KeyRange& range, std::vector<Item> items, size_t limit,
                               std::vector<Record>& page) {
+  if (shape().inline_keys) co_return AppendInline(range, items, limit, page);
   size_t appended = 0;
   for (size_t begin = 0; begin < items.size();) {
     if (appended == limit) co_return true;
@@ -221,6 +238,7 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       continue;
     }
     std::vector<Item> items;
+    items.reserve(ahead.size() * shape().span);
     NodePtr next = ahead[0];
     for (size_t i = 0; i < ahead.size() && !done && items.size() <= wanted; ++i) {
       const bool follows = ahead[i] == next || Mutant(kScanTrustsCache);

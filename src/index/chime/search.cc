@@ -59,15 +59,21 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   Neighbourhood hood(shape(), target.home);
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    Header header{};
     if (torn == 0) {
-      co_await ReadNeighbourhood(op, place.node, hood);                            // trip 1
+      co_await ReadNeighbourhood(op, place.node, hood, header);                    // trip 1
       const bool found = co_await FindValue(op, target, place.node, hood, value);  // trip 2, with keys=bytes
       if (found || Mutant(kMissNotConfirmed)) {
         op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
         co_return found;
       }
+      const bool beyond = co_await IsBeyond(op, target.key, header);
+      if (beyond) {
+        op.CountRetry();
+        place = co_await GoRight(op, target.key, place, header);
+        continue;
+      }
     }
-    Header header;
     const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
     if (looked == Looked::kFound || looked == Looked::kAbsent) {
       op.End(OpKind::kSearch, looked == Looked::kFound ? OpOutcome::kDone : OpOutcome::kRefused);
@@ -107,19 +113,30 @@ Task<bool> Table::Speculate(Op& op, const Target& target, Spot spot, std::string
   co_return found;
 }
 
-Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood) {
+Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood, Header& header) {
   const FarAddr at = At(leaf);
+  const bool with_fence = options_.fence_read == FenceRead::kAlways;
   if (options_.leaf_read == LeafRead::kWhole) {
-    Leaf whole;
-    co_await op.InOrder(Read(at + pool::kLine, whole.lines(shape())));
-    hood.CopyFrom(whole.lines(shape()));
+    std::vector<std::byte> whole(shape().leaf_bytes());
+    const size_t skipped = with_fence ? 0 : pool::kLine;
+    co_await op.InOrder(Read(at + skipped, std::span(whole).subspan(skipped)));
+    if (with_fence) header = HeaderOf(whole);
+    hood.CopyFrom(std::span(whole).subspan(pool::kLine));
     co_return Done{};
   }
-  fabric::SmallBatch<2> trip(op, Order::kInOrder);
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  if (with_fence) trip.Add(Read(at, std::as_writable_bytes(std::span(&header, 1))));
   trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
   if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
   co_await trip;
   co_return Done{};
+}
+
+// INVARIANT chime/5: nobody goes on before the leaf is at rest.
+Task<bool> Table::IsBeyond(Op& op, Key key, Header header) {
+  if (NodeInfo(header.info) != NodeInfo::Of(0) || header.moves % 2 != 0) co_return false;
+  const bool below = co_await IsBelowFence(op, key, header);
+  co_return !below;
 }
 
 Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
@@ -137,7 +154,8 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
     co_await trip;
   } else {
     co_await op.InOrder(header_before);
-    co_await ReadNeighbourhood(op, leaf, hood);
+    Header between;
+    co_await ReadNeighbourhood(op, leaf, hood, between);
     co_await op.InOrder(header_after);
   }
   if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");

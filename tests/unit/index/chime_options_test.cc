@@ -41,6 +41,9 @@ TEST(ChimeOptions, Nonsense_IsRefusedByName) {
                                             {"hotspot", "1MB"},
                                             {"neighbourhood", "17"},
                                             {"leaf_read", "some"},
+                                            {"insert_read", "some"},
+                                            {"fence_read", "never"},
+                                            {"lock_read", "whole"},
                                             {"backoff_us", "0"},
                                             {"color", "red"}}) {
     const Result<Options> parsed = Options::Parse({{key, value}});
