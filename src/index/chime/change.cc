@@ -6,6 +6,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -45,6 +46,18 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   }
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<Changed> changed = co_await ModifyPinned(op, change).Outcome();
+  if (!changed.ok()) {
+    const auto again = [&] { return ModifyPinned(op, change); };
+    changed = co_await Patiently<Changed>(op, catalogs, changed.error(), again).Outcome();
+  }
+  if (!changed.ok()) co_return changed.error();
+  co_return *changed;
+}
+
+// If it fails with kContended, nothing has come of it.
+Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), change.key);
   const std::optional<Place> known = Known(target.key, 0);

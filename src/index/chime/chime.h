@@ -94,10 +94,18 @@ class Table final : public Index {
     kAgain,      // the leaf was split, or there was no memory at hand; the lock is released
   };
 
+  // For somebody who may be dead: as long as a pin may be held, or, for those who look through everything, as long as it takes.
+  enum class Waits : uint8_t { kBriefly, kLong };
+
   const Shape& shape() const { return options_.shape; }
   std::optional<Error> Refused(std::string_view key) const;
 
+  // Tries again, without a pin in between (patience.h).
+  template <class T, class Attempt>
+  Task<T> Patiently(fabric::Op& op, uint64_t catalogs, Error error, Attempt attempt);
+
   // ---- search (search.cc)
+  Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);
   enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kTorn };
   Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood);
   // One or two READs of the neighbourhood between two of the header: what is not found then is not there (chime/4).
@@ -143,6 +151,7 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
+  Task<Changed> ModifyPinned(fabric::Op& op, const Change& change);
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
                           const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
                           const pool::PoolClient::Pin& pin, Changed& changed);
@@ -161,13 +170,13 @@ class Table final : public Index {
 
   // ---- locks (lock.cc)
   // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
-  // that is at rest.
+  // that is at rest. kContended if it takes too long for somebody who holds a pin (chime/10).
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
   // Waits until nobody who is dead holds the lock.
-  Task<Done> Settle(fabric::Op& op, NodePtr at);
+  Task<Done> Settle(fabric::Op& op, NodePtr at, Waits waits = Waits::kBriefly);
   uint64_t LockedBySelf(NodePtr at) const;
 
   // ---- in order (scan.cc)
@@ -177,12 +186,14 @@ class Table final : public Index {
     uint64_t value = 0;
   };
   // A leaf as it was at some moment, entry by entry (chime/4).
-  Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf);
+  Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf, Waits waits = Waits::kBriefly);
   // The same for several at once; `ok[i]` says for which it worked.
   Task<Done> ReadLeaves(fabric::Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,
                         std::vector<bool>& ok);
   Task<Done> ReadLeavesOfNode(fabric::Op& op, std::span<const NodePtr> at, std::span<Leaf> leaves,
                               std::span<Header> again);
+  Task<bool> ScanPinned(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
+  Task<bool> LastPinned(fabric::Op& op, const KeyRange& range, Record& record);
   std::vector<NodePtr> LeavesAhead(const Place& place, size_t records);
   Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
   void Collect(const Leaf& leaf, const KeyRange& range, std::vector<Item>& items) const;
@@ -193,6 +204,8 @@ class Table final : public Index {
   Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
+  Task<bool> NextPinned(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
+  Task<TableStats> StatsPinned(fabric::Op& op);
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
   Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
   Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);

@@ -24,18 +24,20 @@ namespace {
 
 // A holder lets go after a trip or two. Only if it does not is it worth a trip to ask whether it lives.
 constexpr int kAttemptsUntilAsking = 3;
-// A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
-constexpr int kMostLeases = 16;
+// So long a part of a lease may others wait for the pin of somebody who waits for a lock (chime/10).
+constexpr int kPartOfLease = 16;
 constexpr int kMostAttempts = 100'000;
+// Of somebody who has to wait in any case. A dead holder costs a lease, and one that dies while it brings a leaf to rest
+// costs one more.
+constexpr int kMostLeases = 16;
 // The longer somebody has waited, the longer it pauses: a part of that. But not for long, if the holder is not dead: there
 // are others who want the lock, and who comes back late finds it taken again.
 constexpr int kPausesPerWait = 8;
 constexpr int kPausesPerLease = 64;
 constexpr Nanos kLongestPause = std::chrono::microseconds(50);
 
-Nanos PauseAfter(Nanos waited, Nanos lease, Nanos shortest) {
-  const Nanos longest = waited < lease / 8 ? kLongestPause : lease / kPausesPerLease;
-  return std::clamp(waited / kPausesPerWait, shortest, std::max(longest, shortest));
+Nanos PauseAfter(Nanos waited, Nanos shortest) {
+  return std::clamp(waited / kPausesPerWait, shortest, std::max(kLongestPause, shortest));
 }
 
 }  // namespace
@@ -60,9 +62,12 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   pool::Membership& member = pool_.member(lock.node);
   const uint64_t mine = LockedBySelf(at);
   const Nanos lease = member.options().lease;
+  const Nanos longest = Mutant(kWaitsWithPin) ? kMostLeases * lease : lease / kPartOfLease;
   const Nanos began = op.client().Now();
   Nanos waited{0};
-  for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
+  // It asks before it gives up, however short the lease is.
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (attempt > kAttemptsUntilAsking && waited >= longest) break;
     // CAS, READ keep their order: what is read is as it is under the lock, if the CAS took it.
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(Cas(lock, 0, mine));
@@ -80,7 +85,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
       }
     }
     waited = op.client().Now() - began;
-    co_await op.Pause(PauseAfter(waited, lease, options_.backoff));
+    co_await op.Pause(PauseAfter(waited, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -129,8 +134,16 @@ Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   co_return Done{};
 }
 
-Task<Done> Table::Settle(Op& op, NodePtr at) {
-  co_await Lock(op, at, {});
+Task<Done> Table::Settle(Op& op, NodePtr at, Waits waits) {
+  const Nanos lease = pool_.member(nodes_.front()).options().lease;
+  const Nanos began = op.client().Now();
+  Result<Done> locked = co_await Lock(op, at, {}).Outcome();
+  while (waits == Waits::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
+         op.client().Now() - began < kMostLeases * lease) {
+    co_await op.Pause(lease / kPausesPerLease);
+    locked = co_await Lock(op, at, {}).Outcome();
+  }
+  if (!locked.ok()) co_return locked.error();
   Unlock(op, at);
   co_return Done{};
 }

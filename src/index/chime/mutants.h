@@ -45,6 +45,10 @@ inline constexpr MutantName kReuseAtOnce{"chime/block-reused-at-once"};
 inline constexpr MutantName kScanReadsOnce{"chime/scan-reads-once"};
 // A scan goes to the leaf that the client remembers as the next, whatever the sibling is (chime/6).
 inline constexpr MutantName kScanTrustsCache{"chime/scan-trusts-cache"};
+// Who waits for a lock keeps its pin, and its memory of the tree, however long it takes (chime/10).
+inline constexpr MutantName kWaitsWithPin{"chime/waits-with-its-pin"};
+// An operation that has waited goes on, although its table may have been dropped meanwhile (chime/10).
+inline constexpr MutantName kPinsPastADrop{"chime/pins-past-a-drop"};
 // The cache of inner nodes grows without a bound.
 inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
 
@@ -53,6 +57,7 @@ inline constexpr std::array kAllMutants = {
     kNotNormalized,  kOddIgnored,       kClearedFirst,   kLockBroken,      kNoTakeover,
     kUnlockByWrite,  kRefusedKeepsLock, kNotRepaired,    kRootOverwritten, kPrefixIsKey,
     kZeroKeyIsFree,  kReuseAtOnce,      kScanReadsOnce,  kScanTrustsCache, kCacheUnbounded,
+    kWaitsWithPin,   kPinsPastADrop,
 };
 
 }  // namespace farside::index::chime

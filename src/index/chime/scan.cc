@@ -10,6 +10,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -76,7 +77,7 @@ Task<Done> Table::ReadLeaves(Op& op, std::span<const NodePtr> at, std::vector<Le
   co_return Done{};
 }
 
-Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf) {
+Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf, Waits waits) {
   if (at.null() || !at.is_leaf() || !IsOnNodes(at.word(), nodes_)) co_return Damaged(at, "should be a leaf");
   for (int attempt = 1; attempt < kMostAttempts; ++attempt) {
     Header again;
@@ -90,7 +91,7 @@ Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf) {
     if (pool_.read_only()) {
       co_await op.Pause(options_.backoff * attempt);
     } else {
-      co_await Settle(op, at);
+      co_await Settle(op, at, waits);
     }
   }
   co_return Contended("a leaf of the tree was never at rest");
@@ -196,7 +197,25 @@ Task<bool> Table::AppendItems(Op& op, const KeyRange& range, std::vector<Item> i
   co_return false;
 }
 
+// Who had to wait goes on behind the last record that it has.
 Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  const size_t before = page.size();
+  Result<bool> more = co_await ScanPinned(op, range, limit, page).Outcome();
+  if (!more.ok()) {
+    KeyRange rest = range;
+    const auto again = [&] {
+      if (page.size() > before) rest.from = page.back().key + '\0';
+      return ScanPinned(op, rest, limit - (page.size() - before), page);
+    };
+    more = co_await Patiently<bool>(op, catalogs, more.error(), again).Outcome();
+  }
+  if (!more.ok()) co_return more.error();
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return *more;
+}
+
+Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Key from(range.from);
   const size_t before = page.size();
@@ -244,7 +263,6 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       place.by_sibling = true;
     }
   }
-  op.End(OpKind::kScan, OpOutcome::kDone);
   co_return more;
 }
 
@@ -272,6 +290,18 @@ Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
 }
 
 Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> found = co_await LastPinned(op, range, record).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return LastPinned(op, range, record); };
+    found = co_await Patiently<bool>(op, catalogs, found.error(), again).Outcome();
+  }
+  if (!found.ok()) co_return found.error();
+  op.End(OpKind::kScan, *found ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return *found;
+}
+
+Task<bool> Table::LastPinned(Op& op, const KeyRange& range, Record& record) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   Bound upper = range.to.has_value() ? Bound::Of(*range.to) : Bound::Beyond();
   bool found = false;
@@ -300,7 +330,6 @@ Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
     if (!low.infinite && !upper.infinite && low.text >= upper.text) break;
     upper = low;
   }
-  op.End(OpKind::kScan, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
 }
 

@@ -6,6 +6,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -38,6 +39,18 @@ std::optional<Error> Table::Refused(std::string_view key) const {
 Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const std::optional<Error> refused = Refused(key);
   if (refused.has_value()) co_return *refused;
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> found = co_await GetPinned(op, key, value).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return GetPinned(op, key, value); };
+    found = co_await Patiently<bool>(op, catalogs, found.error(), again).Outcome();
+  }
+  if (!found.ok()) co_return found.error();
+  op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return *found;
+}
+
+Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   const Target target(shape(), key);
   const std::optional<Place> known = Known(target.key, 0);
@@ -53,17 +66,11 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     if (torn == 0) {
       co_await ReadNeighbourhood(op, place.node, hood);                // trip 1
       const bool found = co_await FindValue(op, target, hood, value);  // trip 2, with keys=bytes
-      if (found || Mutant(kMissNotConfirmed)) {
-        op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
-        co_return found;
-      }
+      if (found || Mutant(kMissNotConfirmed)) co_return found;
     }
     Header header;
     const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
-    if (looked == Looked::kFound || looked == Looked::kAbsent) {
-      op.End(OpKind::kSearch, looked == Looked::kFound ? OpOutcome::kDone : OpOutcome::kRefused);
-      co_return looked == Looked::kFound;
-    }
+    if (looked == Looked::kFound || looked == Looked::kAbsent) co_return looked == Looked::kFound;
     op.CountRetry();
     if (looked == Looked::kBeyond) {
       torn = 0;

@@ -11,6 +11,7 @@
 #include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -57,7 +58,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   NodePtr at = co_await Leftmost(op, 0);
   while (!at.null()) {
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, at, leaf, Waits::kLong);
     reach.Mark(At(at), shape().leaf_bytes());
     const BoundRef fence(leaf.header.fence_ref);
     if (fence.in_block()) {
@@ -78,6 +79,18 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
 
 // position: 0 at the beginning, 1 at a leaf, 2 at the end; the leaf, which stays where it is (chime/8).
 Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> more = co_await NextPinned(op, cursor, page).Outcome();
+  if (!more.ok()) {
+    const auto again = [&] { return NextPinned(op, cursor, page); };
+    more = co_await Patiently<bool>(op, catalogs, more.error(), again).Outcome();
+  }
+  if (!more.ok()) co_return more.error();
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return *more;
+}
+
+Task<bool> Table::NextPinned(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   auto& [phase, word, unused, unused_too] = cursor.position;
   const size_t before = page.size();
@@ -93,11 +106,22 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     word = leaf.header.sibling;
     phase = word == 0 ? 2 : 1;
   }
-  op.End(OpKind::kScan, OpOutcome::kDone);
   co_return page.size() > before;
 }
 
 Task<TableStats> Table::Stats(Op& op) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<TableStats> stats = co_await StatsPinned(op).Outcome();
+  if (!stats.ok()) {
+    const auto again = [&] { return StatsPinned(op); };
+    stats = co_await Patiently<TableStats>(op, catalogs, stats.error(), again).Outcome();
+  }
+  if (!stats.ok()) co_return stats.error();
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return std::move(*stats);
+}
+
+Task<TableStats> Table::StatsPinned(Op& op) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   TableStats stats;
   stats.index_bytes = sizeof(RootBlock);
@@ -142,7 +166,6 @@ Task<TableStats> Table::Stats(Op& op) {
       {"cached nodes", static_cast<double>(cache_.size())},
       {"cache bytes", static_cast<double>(cache_.bytes())},
   };
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
 }
 
@@ -156,11 +179,11 @@ Task<Done> Table::Verify(Op& op) {
   Bound low;
   for (NodePtr at = co_await Leftmost(op, 0); !at.null();) {
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, at, leaf, Waits::kLong);
     if (leaf.header.lock != 0) {
       // Of somebody who is dead: nobody else is there.
-      co_await Settle(op, at);
-      co_await ReadLeaf(op, at, leaf);
+      co_await Settle(op, at, Waits::kLong);
+      co_await ReadLeaf(op, at, leaf, Waits::kLong);
     }
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     co_await VerifyLeaf(op, at, leaf, low, fence);
