@@ -59,6 +59,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
 // If it fails with kContended, nothing has come of it.
 Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Target target(shape(), change.key);
   const std::optional<Place> known = Known(target.key, 0);
   Place place;
@@ -94,9 +95,15 @@ Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change) {
       co_return step.error();
     }
     if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
-    if (*step == Step::kUnchanged || *step == Step::kBeyond) Unlock(op, leaf);
+    if (*step == Step::kUnchanged || *step == Step::kBeyond || *step == Step::kDead) Unlock(op, leaf);
+    // The key is deleted, whatever becomes of its leaf.
+    if (*step == Step::kCommitted && changed.emptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
     if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
     op.CountRetry();
+    if (*step == Step::kDead) {
+      place = co_await GoToHeir(op, place, header);
+      continue;
+    }
     if (*step == Step::kBeyond) {
       place = co_await GoRight(op, target.key, place, header);
       continue;
@@ -117,6 +124,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
                                       const Header& header, const Neighbourhood& hood, Draft& draft,
                                       Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
   if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+  if (header.heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
   const bool below = co_await IsBelowFence(op, target.key, header);
   if (!below) co_return Step::kBeyond;
 
@@ -166,7 +174,14 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
     co_return made;
   }
   const size_t where = slot.has_value() ? *slot : *free;
-  const Step committed = co_await Commit(op, leaf, where, entry, draft);
+  // A leaf whose neighbourhood is empty without this key may be empty altogether: the commit looks, at no trip of its own.
+  bool lonely = decision->removes;
+  for (size_t i = 0; i < shape().neighbourhood && lonely; ++i)
+    lonely = !hood.Get(i).used || shape().SlotAt(target.home, i) == where;
+  std::optional<Leaf> look;
+  if (lonely && shape().neighbourhood < shape().span) look.emplace();
+  const Step committed = co_await Commit(op, leaf, where, entry, draft, look.has_value() ? &*look : nullptr);
+  changed.emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);
@@ -182,15 +197,16 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
 
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
 // there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
-Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft) {
+Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look) {
   std::array<std::byte, kEntryBytes> bytes;
   StoreEntry(bytes.data(), entry);
-  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  fabric::SmallBatch<4> trip(op, Order::kInOrder);
   const bool with_block = entry.used && draft.owned();
   if (with_block) trip.Add(draft.Write());
   trip.Add(Write(At(leaf) + SlotOffset(slot), bytes));
   const uint64_t mine = LockedBySelf(leaf);
   const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
+  if (look != nullptr) trip.Add(Read(At(leaf) + pool::kLine, look->lines(shape())));
   if (with_block) draft.Publish();
   co_await trip;
   if (trip.Old(unlock) != mine) co_return LockLost();

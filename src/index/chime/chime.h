@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,6 +76,7 @@ class Table final : public Index {
   struct Changed {
     bool was_present = false;
     bool applied = false;
+    bool emptied = false;  // the leaf, as far as could be seen
     uint64_t counter = 0;
   };
   // What a change needs to know about its key.
@@ -91,6 +93,7 @@ class Table final : public Index {
     kCommitted,  // it is done, and the lock is released
     kUnchanged,  // there was nothing to do; the lock is held
     kBeyond,     // the key is not below the leaf's fence; the lock is held
+    kDead,       // the leaf has an heir; the lock is held
     kAgain,      // the leaf was split, or there was no memory at hand; the lock is released
   };
 
@@ -106,7 +109,7 @@ class Table final : public Index {
 
   // ---- search (search.cc)
   Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);
-  enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kTorn };
+  enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kDead, kTorn };
   Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood);
   // One or two READs of the neighbourhood between two of the header: what is not found then is not there (chime/4).
   Task<Looked> LookAgain(fabric::Op& op, const Target& target, NodePtr leaf, Neighbourhood& hood,
@@ -128,6 +131,16 @@ class Table final : public Index {
   Task<std::shared_ptr<const Inner>> LoadInner(fabric::Op& op, NodePtr at);
   Task<std::shared_ptr<const Inner>> KnowInner(fabric::Op& op, NodePtr at);
   Task<Done> ReadRoot(fabric::Op& op);
+  // Whether what is remembered may be used under this pin; if not, it takes a Refresh (chime/8).
+  bool IsFresh(const pool::PoolClient::Pin& pin) const { return !root_.null() && EpochsOf(pin) <= checked_; }
+  Task<Done> Refresh(fabric::Op& op, const pool::PoolClient::Pin& pin);
+  void Forget();
+  // Of all nodes of the table, added up: they only grow.
+  uint64_t EpochsOf(const pool::PoolClient::Pin& pin) const {
+    uint64_t sum = 0;
+    for (const fabric::NodeId node : nodes_) sum += pin.epoch(node);
+    return sum;
+  }
   // The pivots of an image that count, in ascending order, and its fence.
   Task<std::vector<Pivot>> Decode(fabric::Op& op, NodePtr at, const InnerImage& image, Bound& fence);
   Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref);
@@ -141,7 +154,7 @@ class Table final : public Index {
   Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
   enum class Inserted : uint8_t { kDone, kRight, kAgain };
   Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
-                                   BoundRef ref, NodePtr child, Errands& errands);
+                                   BoundRef ref, NodePtr child, Header of_child, Errands& errands);
   Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
                             Errands& errands);
   Task<bool> GrowRoot(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr child);
@@ -155,7 +168,8 @@ class Table final : public Index {
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
                           const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
                           const pool::PoolClient::Pin& pin, Changed& changed);
-  Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft);
+  // `look`: all lines of the leaf are READ in the same trip, behind the unlock.
+  Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
   Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header, Entry entry,
                       Draft& draft, Errands& errands);
@@ -168,12 +182,37 @@ class Table final : public Index {
   Task<Done> WriteSplit(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                         std::vector<fabric::WriteVerb> first);
 
+  // ---- merging a leaf with the one before it (merge.cc)
+  enum class Absorbed : uint8_t {
+    kSettled,  // it is gone, or it stays
+    kAgain,    // somebody was in the way
+    kInDoubt,  // it may be half done, and the parent's lock must not be released as if it were not
+  };
+  // The leaf was seen to be empty. No lock is held.
+  Task<Done> Absorb(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
+  Task<Absorbed> AbsorbUnder(fabric::Op& op, Key key, NodePtr leaf, NodePtr parent, InnerImage& image,
+                             const pool::PoolClient::Pin& pin);
+  Task<bool> TryLockBoth(fabric::Op& op, NodePtr left, NodePtr leaf, Leaf& before, Leaf& empty);
+  Task<Done> WriteMerge(fabric::Op& op, NodePtr left, NodePtr leaf, Header before, Header empty,
+                        NodePtr parent, size_t slot);
+  Task<Done> RaiseMerges(fabric::Op& op);
+  void RetireLeaf(NodePtr leaf, BoundRef bound, uint64_t bound_bytes, const pool::PoolClient::Pin& pin);
+  // Where to go from a dead leaf.
+  Task<Place> GoToHeir(fabric::Op& op, Place place, Header header);
+  Task<Done> FinishForTheDead(fabric::Op& op, NodePtr at);
+  Task<Done> CompleteAbsorption(fabric::Op& op, NodePtr at, Header& header);
+  Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at);
+  Task<std::vector<Header>> ReadHeaders(fabric::Op& op, std::span<const Pivot> pivots);
+
   // ---- locks (lock.cc)
   // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
   // that is at rest. kContended if it takes too long for somebody who holds a pin (chime/10).
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
+  // As if this client had died with the lock: whoever comes takes it over.
+  void Abandon(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
+  Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
   // Waits until nobody who is dead holds the lock.
   Task<Done> Settle(fabric::Op& op, NodePtr at, Waits waits = Waits::kBriefly);
@@ -201,11 +240,15 @@ class Table final : public Index {
   // Appends those of the items that are in the range, up to the limit. True if there were more.
   Task<bool> AppendItems(fabric::Op& op, const KeyRange& range, std::vector<Item> items, size_t limit,
                          std::vector<Record>& page);
-  Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
+  Task<Place> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
   Task<bool> NextPinned(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
   Task<TableStats> StatsPinned(fabric::Op& op);
+  // Where a cursor goes on.
+  Task<NodePtr> LeafOf(fabric::Op& op, const Cursor& cursor);
+  // What an inner node names, and by which bounds.
+  Task<Done> NoteChildren(fabric::Op& op, NodePtr at, std::map<uint64_t, BoundRef>& children);
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
   Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
   Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);
@@ -214,7 +257,10 @@ class Table final : public Index {
   pool::PoolClient& pool_;
   fabric::FarAddr root_block_;
   std::vector<fabric::NodeId> nodes_;
-  NodePtr root_;  // as last read
+  NodePtr root_;          // as last read
+  uint64_t merges_ = 0;   // likewise
+  uint64_t checked_ = 0;  // EpochsOf the last pin for which the root block was looked at
+  uint64_t memory_ = 0;   // how often what was remembered was forgotten
   NodeCache cache_;
   // Separators that are longer than 8 bytes, by what names them (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;

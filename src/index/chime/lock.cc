@@ -97,28 +97,45 @@ void Table::Unlock(Op& op, NodePtr at) {
   op.Detach(Order::kInOrder, Cas(lock, LockedBySelf(at), 0));
 }
 
-// From an owner that is gone: nothing of it can land any more. An inner node is whole at any time (chime/7).
+// The name of whoever was registered before this client in its slot: that one is gone for certain (pool/3).
+void Table::Abandon(Op& op, NodePtr at) {
+  const pool::Owner self = pool_.member(nodes_[at.node()]).self();
+  const uint64_t before = self.generation() == 1 ? pool::Owner::Generation::kMax : self.generation() - 1;
+  const LockWord gone = LockWord::HeldBy(pool::Owner(self.slot(), static_cast<uint32_t>(before)));
+  op.Detach(Order::kInOrder, Cas(At(at) + kLockOffset, LockedBySelf(at), gone.word()));
+}
+
+// From an owner that is gone: nothing of it can land any more. An inner node above the parents of leaves is whole at any time
+// (chime/7).
 Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const FarAddr lock = At(at) + kLockOffset;
-  if (!at.is_leaf()) {
+  if (at.level() > 1 || (at.is_leaf() && Mutant(kNotNormalized))) {
     co_await op.InOrder(Cas(lock, held, 0));
     co_return Done{};
   }
   const uint64_t mine = LockedBySelf(at);
-  if (Mutant(kNotNormalized)) {
-    co_await op.InOrder(Cas(lock, held, 0));
-    co_return Done{};
-  }
-  Leaf leaf;
-  auto [old, header, lines] = co_await op.InOrder(Cas(lock, held, mine), Read<Header>(At(at)),
-                                                  Read(At(at) + pool::kLine, leaf.lines(shape())));
+  const auto old = co_await op.InOrder(Cas(lock, held, mine));
   if (old != held) co_return Done{};  // somebody else was faster
-  leaf.header = header;
-  const Result<Done> rested = co_await BringToRest(op, at, leaf).Outcome();
-  if (rested.ok()) co_return Done{};
+  Result<Done> finished = Done{};
+  if (at.is_leaf()) {
+    finished = co_await FinishLeaf(op, at).Outcome();
+  } else {
+    finished = co_await ClearDeadChildren(op, at).Outcome();
+    if (finished.ok()) Unlock(op, at);
+  }
+  if (finished.ok()) co_return Done{};
   // What could not be done waits for somebody else under the name of the dead.
   op.Detach(Order::kInOrder, Cas(lock, mine, held));
-  co_return rested.error();
+  co_return finished.error();
+}
+
+// The lock is held, taken over; it is released.
+Task<Done> Table::FinishLeaf(Op& op, NodePtr at) {
+  Leaf leaf;
+  co_await op.InOrder(Read(At(at), leaf.header_bytes()), Read(At(at) + pool::kLine, leaf.lines(shape())));
+  co_await CompleteAbsorption(op, at, leaf.header);
+  co_await BringToRest(op, at, leaf);
+  co_return Done{};
 }
 
 // INVARIANT chime/2. The lock is held, taken over from somebody who may have died at any point; it is released. If this client

@@ -217,6 +217,7 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
 
 Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Key from(range.from);
   const size_t before = page.size();
   bool more = !range.to.has_value() || *range.to > range.from;
@@ -224,6 +225,10 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
   Place place;
   if (!done) place = co_await Find(op, from, 0);
   int attempts = 0;
+  // Until it has come to the leaf that has `from`. From there on it goes along the siblings, and a dead one is as good as any
+  // other that is empty: when the one before it was read, nobody else had its keys (chime/9).
+  bool arrived = false;
+  NodePtr dead;  // that it was led to
   while (!done) {
     const size_t wanted = limit - (page.size() - before);
     const std::vector<NodePtr> ahead = LeavesAhead(place, wanted);
@@ -234,11 +239,22 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
       op.CountRetry();
       co_await ReadLeaf(op, ahead[0], leaves[0]);
     }
+    if (!arrived && leaves[0].dead() && attempts++ < kMostAttempts && !Mutant(kHeirIgnored)) {
+      dead = place.node;
+      place = co_await GoToHeir(op, place, leaves[0].header);
+      continue;
+    }
     const bool below = co_await IsBelowFence(op, from, leaves[0].header);
+    if (!below && !dead.null() && NodePtr(leaves[0].header.sibling) == dead) {
+      arrived = true;
+      place.node = dead;
+      continue;
+    }
     if (!below && attempts++ < kMostAttempts) {
       place = co_await GoRight(op, from, place, leaves[0].header);
       continue;
     }
+    arrived = true;
     std::vector<Item> items;
     NodePtr next = ahead[0];
     for (size_t i = 0; i < ahead.size() && !done && items.size() <= wanted; ++i) {
@@ -268,9 +284,10 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
 
 // The leaf that has the keys right below a bound, as far as this client remembers, or one to the left of it; and what its own
 // keys are not below.
-Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
+Task<Table::Place> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
   if (root_.null()) co_await ReadRoot(op);
   NodePtr at = root_;
+  NodePtr parent;
   low = Bound();
   const auto ends_below = [&](const Bound& fence) {
     return !fence.infinite && (upper.infinite || fence.text < upper.text);
@@ -283,10 +300,11 @@ Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
     }
     const size_t child = node->IndexBelow(upper);
     low = node->LowerBound(child);
+    parent = at;
     at = node->child(child);
   }
   if (!at.is_leaf()) co_return Contended("the inner nodes of the tree change all the time");
-  co_return at;
+  co_return Place{.node = at, .parent = parent};
 }
 
 Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
@@ -303,19 +321,25 @@ Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
 
 Task<bool> Table::LastPinned(Op& op, const KeyRange& range, Record& record) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   Bound upper = range.to.has_value() ? Bound::Of(*range.to) : Bound::Beyond();
   bool found = false;
   // From leaf to leaf, to the left: those that are empty, or have nothing in the range.
   while (!found && (upper.infinite || upper.text > range.from)) {
     Bound low;
-    NodePtr at = co_await FindBelow(op, upper, low);
+    Place place = co_await FindBelow(op, upper, low);
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, place.node, leaf);
+    // What the parent led to may be dead; what comes along the siblings is as good as empty if it is (chime/9).
+    for (int attempt = 0; leaf.dead() && attempt < kMostAttempts && !Mutant(kHeirIgnored); ++attempt) {
+      place = co_await GoToHeir(op, place, leaf.header);
+      co_await ReadLeaf(op, place.node, leaf);
+    }
     Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     while (!fence.infinite && (upper.infinite || fence.text < upper.text)) {
       low = fence;
-      at = NodePtr(leaf.header.sibling);
-      co_await ReadLeaf(op, at, leaf);
+      const NodePtr next(leaf.header.sibling);
+      co_await ReadLeaf(op, next, leaf);
       fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     }
     std::vector<Item> items;

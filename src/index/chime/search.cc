@@ -52,6 +52,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 
 Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Target target(shape(), key);
   const std::optional<Place> known = Known(target.key, 0);
   Place place;
@@ -61,6 +62,7 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
     place = co_await Find(op, target.key, 0);
   }
   Neighbourhood hood(shape(), target.home);
+  NodePtr dead;  // that this search was led to
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     if (torn == 0) {
@@ -72,8 +74,16 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
     const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
     if (looked == Looked::kFound || looked == Looked::kAbsent) co_return looked == Looked::kFound;
     op.CountRetry();
+    if (looked == Looked::kDead) {
+      torn = 0;
+      dead = place.node;
+      place = co_await GoToHeir(op, place, header);
+      continue;
+    }
     if (looked == Looked::kBeyond) {
       torn = 0;
+      // INVARIANT chime/9: the heir has not got the keys yet, and nobody else can have any of them.
+      if (!dead.null() && NodePtr(header.sibling) == dead) co_return false;
       place = co_await GoRight(op, target.key, place, header);
       continue;
     }
@@ -128,6 +138,7 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
+  if (header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   const bool below = co_await IsBelowFence(op, target.key, header);
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
