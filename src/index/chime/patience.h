@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "index/chime/chime.h"
-#include "index/chime/mutants.h"
 #include "index/common/patience.h"
 
 namespace farside::index::chime {
@@ -15,7 +14,7 @@ namespace farside::index::chime {
 class Patience : public index::Patience {
  public:
   using index::Patience::Patience;
-  bool MayPinAgain() const { return index::Patience::MayPinAgain() || Mutant(kPinsPastADrop); }
+  bool MayPinAgain() const;
 };
 
 // `attempt` pins, tries from the root, and lets go of the pin whatever comes of it; the last one has failed with `error`.

@@ -4,14 +4,13 @@
 #pragma once
 
 #include "index/common/patience.h"
-#include "index/shard/mutants.h"
 
 namespace farside::index::shard {
 
 class Patience : public index::Patience {
  public:
   using index::Patience::Patience;
-  bool MayPinAgain() const { return index::Patience::MayPinAgain() || Mutant(kPinsPastADrop); }
+  bool MayPinAgain() const;
 };
 
 }  // namespace farside::index::shard
