@@ -63,7 +63,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const uint64_t mine = LockedBySelf(at);
   const Nanos lease = member.options().lease;
   const Nanos longest = Mutant(kWaitsWithPin) ? kMostLeases * lease : lease / kPartOfLease;
-  const Nanos began = op.client().Now();
+  Nanos began = op.client().Now();
   Nanos waited{0};
   // It asks before it gives up, however short the lease is.
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -81,6 +81,9 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
       const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await TakeOver(op, at, held);
+        // Somebody else may have been faster; that is not what it has waited for.
+        began = op.client().Now();
+        waited = Nanos{0};
         continue;
       }
     }
