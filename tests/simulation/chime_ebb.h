@@ -30,9 +30,9 @@ inline check::Workload EbbWorkload(uint64_t seed, const Ebb& ebb, const Engine& 
   const bool long_keys = !size.has_value() && random.Chance(1, 2);
   for (int k = 0; k < ebb.keys; ++k)
     workload.keys.push_back(check::Fitted(fmt::format("{}k{}", long_keys ? "strawberry " : "", k), size));
-  constexpr Kind kMix[] = {Kind::kPut,    Kind::kPut,    Kind::kPut,    Kind::kDelete, Kind::kDelete,
-                           Kind::kDelete, Kind::kDelete, Kind::kGet,    Kind::kGet,    Kind::kScan,
-                           Kind::kLast,   Kind::kInsert};
+  constexpr Kind kMix[] = {Kind::kPut,    Kind::kPut,    Kind::kPut,    Kind::kDelete,
+                           Kind::kDelete, Kind::kDelete, Kind::kDelete, Kind::kGet,
+                           Kind::kGet,    Kind::kScan,   Kind::kLast,   Kind::kInsert};
   for (int client = 0; client < ebb.clients; ++client) {
     check::Script script;
     for (int i = 0; i < ebb.operations; ++i) {

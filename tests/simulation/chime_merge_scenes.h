@@ -41,18 +41,35 @@ struct Alphabet {
       for (Member* member : members) member->Now(member->Maintain());
     }
   }
-  // One of two survivors looks after what the dead have left, while the other moves on.
-  void BuryTheDead(Member& one, Member& other) {
-    for (int round = 0; round < 100 && one.Now(one.Others()) > 1; ++round) {
-      Task<Done> maintained = one.Maintain();
-      maintained.Start();
-      while (!maintained.done()) {
-        other.Now(other.Maintain());
-        other.Now(other.Pause(std::chrono::microseconds(300)));
+  // The survivors look after what the dead have left, all at the same time: whoever sweeps waits for the others to move on.
+  static Task<uint32_t> Tend(Member& member) {
+    co_await member.Pause(std::chrono::microseconds(300));
+    co_await member.Maintain();
+    const uint32_t others = co_await member.Others();
+    co_return others;
+  }
+  void BuryTheDead(const std::vector<Member*>& survivors) {
+    std::vector<std::optional<Task<uint32_t>>> tasks(survivors.size());
+    int rounds = 0;
+    bool buried = false;
+    world.Drive([&] {
+      bool all_done = true;
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].has_value() && tasks[i]->done()) {
+          const Result<uint32_t> others = tasks[i]->TakeResult();
+          buried |= others.ok() && *others < survivors.size();
+          tasks[i].reset();
+          ++rounds;
+        }
+        if (!tasks[i].has_value() && !buried && rounds < 1000) {
+          tasks[i].emplace(Tend(*survivors[i]));
+          tasks[i]->Start();
+        }
+        all_done &= !tasks[i].has_value();
       }
-      maintained.TakeResult();
-    }
-    if (one.Now(one.Others()) > 1) world.Complain("the dead were never buried");
+      return all_done;
+    });
+    if (!buried) world.Complain("the dead were never buried");
   }
   // Memory that is free is used: by leaves of keys behind all others.
   void Reuse(Member& member) {
@@ -153,13 +170,16 @@ inline std::string DeleterDies(bool inline_keys, size_t nodes = 1) {
       Alphabet scene(inline_keys, {.nodes = nodes});
       World& world = scene.world;
       const auto reader = scene.Enter();
+      auto silent = scene.Enter();  // remembers, and looks at nothing until the end
       auto survivor = scene.Enter();
       auto owner = scene.Enter();
       scene.Fill(*owner);
       std::map<char, std::string> expected = {{'a', "original"}, {'b', "original"}, {'c', "original"},
                                               {'d', "original"}, {'e', "original"}, {'f', "original"}};
       std::string problem = scene.Check(*reader, expected);
-      for (Member* member : {reader.get(), survivor.get()}) member->Now(member->Maintain());
+      if (problem.empty()) problem = scene.Check(*silent, expected);
+      const std::vector<Member*> survivors = {reader.get(), silent.get(), survivor.get()};
+      scene.LetGo(survivors);
       const uint64_t first = world.fabric.verbs_posted();
       world.beats = false;
       world.fabric.set_fault({first + verb, kind});
@@ -181,16 +201,18 @@ inline std::string DeleterDies(bool inline_keys, size_t nodes = 1) {
       // What it has left is swept, and used again.
       if (owner->crashed()) {
         owner.reset();
-        scene.BuryTheDead(*survivor, *reader);
+        scene.BuryTheDead(survivors);
       }
-      scene.LetGo({survivor.get(), reader.get()});
+      scene.LetGo(survivors);
       scene.Reuse(*survivor);
       survivor->Now(survivor->Put(scene.Key('c'), "returned"));
       expected['c'] = "returned";
+      if (problem.empty()) problem = scene.Check(*silent, expected);
       if (problem.empty()) problem = scene.Check(*reader, expected);
       // They are gone without a word, and the last one finds what they have left.
       owner.reset();
       survivor.reset();
+      silent.reset();
       reader->Audit();
       if (problem.empty()) problem = world.problem;
       if (!problem.empty()) return where + problem;
@@ -263,6 +285,58 @@ inline std::string SomebodyWaitsForALock() {
   if (!end.ok()) return end.error().ToString();
   if (other->Now(other->Get(scene.Key('c'))) != "of waiter") return "it is lost";
   return scene.world.problem;
+}
+
+// Somebody waits for a lock that another one keeps, and a third one drops the table.
+inline std::string TableIsDroppedUnderAWaiter() {
+  Alphabet scene(true);
+  World& world = scene.world;
+  const auto owner = scene.Enter();
+  const auto waiter = scene.Enter();
+  const auto dropper = scene.Enter();
+  scene.Fill(*owner);
+  scene.LetGo({owner.get(), waiter.get(), dropper.get()});
+  // All leaves are locked by the owner, who lives.
+  const fabric::FarAddr root_block = owner->roots().front();
+  const std::span<std::byte> memory = world.fabric.memory(root_block.node);
+  const auto set_locks = [&](uint64_t lock) {
+    const NodePtr root(LoadU64(memory.data() + root_block.offset));
+    const Shape shape{.span = 1, .neighbourhood = 1, .fanout = 16, .inline_keys = true};
+    const uint64_t inner = LineBits::Get(root.word()) * pool::kLine;
+    for (size_t slot = 0; slot < shape.fanout; ++slot) {
+      const RawPivot pivot = LoadPivot(shape, memory.data() + inner + shape.PivotOffset(slot));
+      if (!pivot.child.null())
+        StoreU64(memory.data() + LineBits::Get(pivot.child.word()) * pool::kLine, lock);
+    }
+  };
+  set_locks(pool::LockWord::HeldBy(owner->pool().member(root_block.node).self()).word());
+  Task<PutOutcome> put = waiter->Put(scene.Key('c'), "too late");
+  put.Start();
+  Task<Done> drop = dropper->Drop();
+  drop.Start();
+  // The others move on, as whoever drops a table has to wait for.
+  std::array<std::optional<Task<uint32_t>>, 2> tended;
+  world.Drive([&] {
+    bool all_done = drop.done();
+    for (size_t i = 0; i < tended.size(); ++i) {
+      if (tended[i].has_value() && tended[i]->done()) tended[i].reset();
+      if (!tended[i].has_value() && !drop.done()) {
+        tended[i].emplace(Alphabet::Tend(i == 0 ? *owner : *waiter));
+        tended[i]->Start();
+      }
+      all_done &= !tended[i].has_value();
+    }
+    return all_done;
+  });
+  const Result<Done> dropped = drop.TakeResult();
+  if (!dropped.ok()) return dropped.error().ToString();
+  // Whatever the memory is used for now, it is not a leaf that is locked.
+  set_locks(0);
+  world.Drive([&] { return put.done(); });
+  const Result<PutOutcome> end = put.TakeResult();
+  if (end.ok()) return "a key was put into a table that was dropped";
+  if (end.error().code() != ErrorCode::kContended) return end.error().ToString();
+  return world.problem;
 }
 
 }  // namespace farside::index::chime
