@@ -251,6 +251,58 @@ inline std::string TwoOperationsLearnOfAMerge(uint64_t seeds) {
   return "";
 }
 
+// Many keys come and go, again and again, each time others; several clients at once, from an empty table on. What is left does
+// not grow, and nothing is leaked.
+inline std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
+  constexpr int kRounds = 6;
+  constexpr int kKeys = 240;
+  World world({.region_bytes = 8 << 20, .nodes = nodes});
+  const OptionMap options = {
+      {"keys", inline_keys ? "inline" : "bytes"}, {"span", "8"}, {"neighbourhood", "4"}, {"fanout", "16"}};
+  std::vector<uint64_t> left;  // of index bytes after each round
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::unique_ptr<Member>> members;
+    for (int i = 0; i < 3; ++i) members.push_back(std::make_unique<Member>(world, options));
+    std::vector<std::string> keys = {std::string(8, '\0'), std::string(8, '\xff')};
+    for (int i = 0; i < kKeys; ++i) {
+      const int number = (i * 7919 + round * 1117) % 9973;
+      keys.push_back(inline_keys ? EightBytes(number)
+                                 : fmt::format("a key of many bytes, number {:06}", number));
+    }
+    const auto all_at_once = [&](auto start) {
+      for (size_t begin = 0; begin < keys.size(); begin += members.size()) {
+        std::vector<std::invoke_result_t<decltype(start), Member&, std::string>> tasks;
+        for (size_t i = 0; i < members.size() && begin + i < keys.size(); ++i)
+          tasks.push_back(start(*members[i], keys[begin + i]));
+        for (auto& task : tasks) task.Start();
+        world.Drive(
+            [&] { return std::all_of(tasks.begin(), tasks.end(), [](auto& t) { return t.done(); }); });
+        for (auto& task : tasks) {
+          const auto end = task.TakeResult();
+          if (!end.ok()) world.Complain(end.error().ToString());
+        }
+      }
+    };
+    all_at_once([](Member& member, std::string key) { return member.Put(std::move(key), "original"); });
+    const auto listed = members[0]->Now(members[0]->List());
+    if (listed.size() != keys.size()) return fmt::format("round {}: {} keys are there", round, listed.size());
+    all_at_once([](Member& member, std::string key) { return member.Delete(std::move(key)); });
+    if (!members[1]->Now(members[1]->Scan(KeyRange::All(), 10)).empty()) return "there is something left";
+    left.push_back(members[2]->Now(members[2]->Stats()).index_bytes);
+    // The last one that leaves accounts for every byte.
+    for (int turn = 0; turn < 8; ++turn) {
+      for (const auto& member : members) member->Now(member->Maintain());
+    }
+    while (members.size() > 1) members.pop_back();
+    members[0]->Audit();
+    if (!world.problem.empty()) return fmt::format("round {}: {}", round, world.problem);
+  }
+  // Parents keep their first child, and as keys are others each time, a second round may make a few more parents.
+  if (left.back() > left[1])
+    return fmt::format("{} bytes were left after the second round, {} after the last", left[1], left.back());
+  return "";
+}
+
 // Somebody waits for the lock of one that has fallen asleep with it. Meanwhile a third one waits for the others to move on.
 inline std::string SomebodyWaitsForALock() {
   Alphabet scene(false);

@@ -83,6 +83,16 @@ TEST(ChimeScenes, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
   EXPECT_EQ(TwoOperationsLearnOfAMerge(400 / kFewer), "");
 }
 
+TEST(ChimeScenes, ManyKeysComeAndGo_NothingIsLeftOfThem) {
+  // Given an empty table and three clients, and keys of all zeros and all ones among others
+  // When they insert many keys and delete all of them, again and again, each time others
+  // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of them
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 1), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 1), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 2), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 2), "");
+}
+
 TEST(ChimeScenes, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
   // Given a client that waits for the lock of one that has fallen asleep
   // When a third one waits for all to move on
