@@ -14,11 +14,17 @@
 //   chime/5  A new leaf is complete before the old one names it, and nobody goes from the old to the new one before the old
 //            one is at rest: has cleared what has left. So a copy that is left behind is never older than the key.
 //   chime/6  Keys move to the right only, and never below a pivot. So whoever comes to a node that has the key, or had it once,
-//            finds it by following siblings, as long as the key is not below the node's fence.
+//            finds it by following siblings, as long as the key is not below the node's fence; from a dead leaf, by way of
+//            its heir.
 //   chime/7  A pivot of an inner node counts if it is below the node's fence. What is missing in a parent is inserted by
 //            whoever had to go to a sibling although it had just read the parent.
-//   chime/8  Nodes and separators are freed with the table only. So what a client remembers of them can be out of date, but
-//            not somebody else's.
+//   chime/8  What a client remembers can be out of date, but not somebody else's. Inner nodes are freed with the table only; a
+//            leaf is retired when nothing names it and `merges` was raised since. An operation under a newer epoch than any
+//            before looks at `merges`, and if it has grown the client forgets what it remembers.
+//   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
+//            names it, the lock of that node is held, by whoever merges or has died over it.
+//   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
+//            has changed since it began (patience.h).
 #pragma once
 
 #include <cstdint>
@@ -262,7 +268,7 @@ class Table final : public Index {
   uint64_t checked_ = 0;  // EpochsOf the last pin for which the root block was looked at
   uint64_t memory_ = 0;   // how often what was remembered was forgotten
   NodeCache cache_;
-  // Separators that are longer than 8 bytes, by what names them (chime/8).
+  // Separators that are longer than 8 bytes, by what names them; forgotten with the nodes (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
 };
