@@ -4,6 +4,7 @@
 #include "check/campaign.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_disguise.h"
+#include "tests/simulation/chime_merge_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -31,6 +32,31 @@ TEST(ChimeCrash, OwnerDiesInASplitOverTwoMemoryNodes_OthersFinishIt) {
   // Expect the same
   EXPECT_EQ(InserterDies(/*inline_keys=*/true, 0, 2), "");
   EXPECT_EQ(InserterDies(/*inline_keys=*/false, 0, 2), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInAMerge_OthersFinishIt) {
+  // Given a leaf for each key, all remembered by others
+  // When the client that deletes a key, and so merges its leaf with the one before, dies at every verb and in every way
+  // Expect that nobody is misled, not even by memory that is swept and used again, and that nothing is leaked
+  EXPECT_EQ(DeleterDies(/*inline_keys=*/true), "");
+  EXPECT_EQ(DeleterDies(/*inline_keys=*/false), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInAMergeOverTwoMemoryNodes_OthersFinishIt) {
+  // Given the same on two memory nodes, so that leaves and their parent may be on different ones
+  // Expect the same
+  EXPECT_EQ(DeleterDies(/*inline_keys=*/true, 2), "");
+  EXPECT_EQ(DeleterDies(/*inline_keys=*/false, 2), "");
+}
+
+TEST(ChimeCrash, EveryVerbOfScriptsThatEmptyLeaves_SurvivorsGoOn) {
+  // Given scripts of two clients under which leaves come and go
+  // When each of their verbs in turn is the place of each kind of fault
+  // Expect every history to be linearizable, and every table to be whole at the end
+  uint64_t places = 0;
+  EXPECT_EQ(PlayEbbAtEveryVerb(1, kFewer == 1 ? 8 : 1, places), "");
+  EXPECT_GT(places, 500u);
+  RecordProperty("places", std::to_string(places));
 }
 
 TEST(ChimeCrash, EveryVerbOfEveryShortScript_SurvivorsGoOn) {

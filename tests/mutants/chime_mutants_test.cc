@@ -11,6 +11,7 @@
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_disguise.h"
 #include "tests/simulation/chime_hotspot_scenes.h"
+#include "tests/simulation/chime_merge_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -55,11 +56,19 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"remembered keys are split away", [] { return RememberedKeysGoElsewhere(/*inline_keys=*/true, 0); }},
       {"scan with old nodes", ScanWithOldNodes},
       {"nobody tells the parent", NobodyTellsTheParent},
+      {"a key comes back", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/false); }},
+      {"a leaf is used again", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/true); }},
+      {"cursor at a leaf that goes", [] { return CursorStandsAtALeafThatGoes(/*inline_keys=*/true); }},
+      {"somebody waits for a lock", SomebodyWaitsForALock},
+      {"table dropped under a waiter", TableIsDroppedUnderAWaiter},
       {"readers meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/false); }},
       {"readers meet a split", [=] { return ReadersMeetAMove(200 / fewer, 0, /*by_scan=*/false); }},
       {"scans meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/true); }},
       {"owner dies while entries move", [] { return InserterDies(/*inline_keys=*/true, 2); }},
       {"owner dies in a split", [] { return InserterDies(/*inline_keys=*/true, 0); }},
+      {"owner dies in a merge", [] { return DeleterDies(/*inline_keys=*/true); }},
+      {"two operations learn of a merge", [=] { return TwoOperationsLearnOfAMerge(400 / fewer); }},
+      {"ebb", [=] { return PlayEbb(1, 400 / fewer, /*faults=*/false); }},
       {"scripts", [=] { return Search(400 / fewer); }},
   };
 }

@@ -4,6 +4,7 @@
 #include "check/campaign.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_disguise.h"
+#include "tests/simulation/chime_merge_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -50,6 +51,69 @@ TEST(ChimeScenes, KeysWithOnePrefixAndOneTag_AreDifferentKeys) { EXPECT_EQ(TwoKe
 TEST(ChimeScenes, NoKeyAndNoValueIsReserved) { EXPECT_EQ(KeysOfZerosAndOnes(), ""); }
 TEST(ChimeScenes, UpdateOfAnAbsentKey_LeavesNoLock) { EXPECT_EQ(UpdateOfAnAbsentKey(), ""); }
 TEST(ChimeScenes, WhatAClientRemembers_StaysWithinItsBound) { EXPECT_EQ(CacheWithABound(), ""); }
+
+TEST(ChimeScenes, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
+  // Given a client that remembers the leaf of a key
+  // When another deletes the key, so that the leaf goes, and puts it back
+  // Expect that the first one finds it, by searches and scans
+  EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/false), "");
+  EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/false, /*reused=*/false), "");
+}
+
+TEST(ChimeScenes, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
+  // Given the same
+  // When the leaf has become the leaf of other keys before the key comes back
+  // Expect the same
+  EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/true), "");
+  EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/false, /*reused=*/true), "");
+}
+
+TEST(ChimeScenes, CursorStandsAtALeafThatGoes_NoKeyIsLeftOut) {
+  // Given a cursor in the middle of a table
+  // When the leaf that it stands at goes, and is used again
+  // Expect every key that was there throughout
+  EXPECT_EQ(CursorStandsAtALeafThatGoes(/*inline_keys=*/true), "");
+  EXPECT_EQ(CursorStandsAtALeafThatGoes(/*inline_keys=*/false), "");
+}
+
+TEST(ChimeScenes, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
+  // Given a client with several operations in flight, which knows nothing of the tree
+  // When a leaf goes while they read their way to the leaves, over many seeds
+  // Expect that none of them leaves something behind that leads others to the leaf
+  EXPECT_EQ(TwoOperationsLearnOfAMerge(400 / kFewer), "");
+}
+
+TEST(ChimeScenes, ManyKeysComeAndGo_NothingIsLeftOfThem) {
+  // Given an empty table and three clients, and keys of all zeros and all ones among others
+  // When they insert many keys and delete all of them, again and again, each time others
+  // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of them
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 1), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 1), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 2), "");
+  EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 2), "");
+}
+
+TEST(ChimeScenes, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
+  // Given a client that waits for the lock of one that has fallen asleep
+  // When a third one waits for all to move on
+  // Expect that the second one does, before it has the lock
+  EXPECT_EQ(SomebodyWaitsForALock(), "");
+}
+
+TEST(ChimeScenes, TableIsDroppedUnderAWaiter_ItGivesUp) {
+  // Given a client that waits for a lock
+  // When another drops the table
+  // Expect that the first one touches it no more
+  EXPECT_EQ(TableIsDroppedUnderAWaiter(), "");
+}
+
+TEST(ChimeScenes, KeysGoAsOftenAsTheyCome_HistoriesAreLinearizable) {
+  // Given scripts under which leaves come and go, in both key modes, with long separators too
+  // When several clients run them, over many seeds, with and without faults by chance
+  // Expect every history to be linearizable, and every byte to be free or reachable at the end
+  EXPECT_EQ(PlayEbb(1, 1600 / kFewer, /*faults=*/false), "");
+  EXPECT_EQ(PlayEbb(1, 1600 / kFewer, /*faults=*/true), "");
+}
 
 TEST(ChimeScenes, ScansAndInlineKeys_AreLinearizableKeyByKey) {
   // Given the table with keys=inline and keys=bytes, asked for keys by Get, by scans, and by Last

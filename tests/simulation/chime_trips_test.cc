@@ -79,6 +79,21 @@ TEST_P(ChimeTrips, UpdateAndDelete_LockAndWrite) {
             GetParam() ? 2.0 : 3.0);
 }
 
+TEST_P(ChimeTrips, DeleteThatLeavesALeafEmpty_ThreeMore) {
+  // Given a leaf for each key, all under one parent. When a key goes that is not in the first leaf.
+  // Expect two trips for the delete, and three for the merge: the parent's lock, the leaves' locks, and the changes.
+  World world;
+  Member member(world, {{"keys", GetParam() ? "inline" : "bytes"}, {"span", "1"}, {"fanout", "16"}});
+  for (uint64_t i = 0; i < 8; ++i) member.Now(member.Put(EightBytes(i), "value of"));
+  ASSERT_TRUE(member.Now(member.Delete(EightBytes(4))));
+  EXPECT_EQ(Trips(member.tally(OpKind::kDelete)), 5.0);
+  EXPECT_EQ(PerOperation(member.tally(OpKind::kDelete).end_to_end_trips, member.tally(OpKind::kDelete)),
+            GetParam() ? 5.0 : 6.0);
+  ASSERT_TRUE(member.Now(member.Delete(EightBytes(0))));
+  EXPECT_EQ(member.tally(OpKind::kDelete).index_trips, 7u) << "the first leaf stays";
+  EXPECT_EQ(world.problem, "");
+}
+
 TEST_P(ChimeTrips, Insert_SplitsCounted) {
   // Given a table that grows. When keys are inserted. Expect at most 2.6 trips, all splits counted.
   const OpTally before = member_.tally(OpKind::kInsert);

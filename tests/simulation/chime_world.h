@@ -85,6 +85,7 @@ class Member {
   Member& operator=(const Member&) = delete;
 
   Index& index() { return *table_->index; }
+  const std::vector<fabric::FarAddr>& roots() const { return table_->info.roots; }
   pool::PoolClient& pool() { return session_->pool(); }
   fabric::Client& client() { return *client_; }
   bool crashed() const { return static_cast<const fabric::sim::SimClient&>(*client_).crashed(); }
@@ -174,6 +175,11 @@ class Member {
   Task<Done> Maintain() {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     co_await pool().Maintain(op);
+    co_return Done{};
+  }
+  Task<Done> Drop() {
+    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
+    co_await session_->tables().Drop(op, "t");
     co_return Done{};
   }
   Task<Done> Pause(Nanos duration) {

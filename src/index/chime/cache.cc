@@ -27,6 +27,11 @@ void NodeCache::EvictOne() {
   }
 }
 
+void NodeCache::Clear() {
+  known_.clear();
+  bytes_ = 0;
+}
+
 void NodeCache::Drop(NodePtr at) {
   const auto known = known_.find(at.word());
   if (known == known_.end()) return;

@@ -30,6 +30,7 @@ class NodeCache {
   // Replaces what was known. What was not used for some time goes, until all that is left fits.
   void Put(std::shared_ptr<const Inner> node);
   void Drop(NodePtr at);
+  void Clear();
 
   // All of it: nodes, and the table that leads to them.
   uint64_t bytes() const { return bytes_; }

@@ -8,6 +8,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -86,12 +87,12 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     if (turn.Carry(last_value)) change.value = last_value;
   }
   const GivenUp given_up(turn);
-  Result<Changed> changed = co_await ModifyInTurn(op, change, target).Outcome();
+  Result<Changed> changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && turn.carries()) {
     // There may be room for its own value.
     turn.Release();
     change.value = own_value;
-    changed = co_await ModifyInTurn(op, change, target).Outcome();
+    changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   }
   if (!turn.carries()) co_return changed;
   // They came at the same moment, one behind the other: behind a put, the key is there.
@@ -101,8 +102,21 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   co_return changed;
 }
 
-Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target) {
+Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target,
+                                         uint64_t catalogs) {
+  Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
+  if (!changed.ok()) {
+    const auto again = [&] { return ModifyPinned(op, change, target); };
+    changed = co_await Patiently<Changed>(op, catalogs, changed.error(), again).Outcome();
+  }
+  if (!changed.ok()) co_return changed.error();
+  co_return *changed;
+}
+
+// If it fails with kContended, nothing has come of it.
+Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& target) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   std::optional<Spot> spot;
   if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
   const std::optional<Place> known =
@@ -143,9 +157,17 @@ Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Tar
       co_return step.error();
     }
     if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return changed;
-    if (*step == Step::kUnchanged || *step == Step::kBeyond || *step == Step::kElsewhere) Unlock(op, leaf);
+    if (*step == Step::kUnchanged || *step == Step::kBeyond || *step == Step::kDead ||
+        *step == Step::kElsewhere)
+      Unlock(op, leaf);
+    // The key is deleted, whatever becomes of its leaf.
+    if (*step == Step::kCommitted && changed.emptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
     if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
     op.CountRetry();
+    if (*step == Step::kDead) {
+      place = co_await GoToHeir(op, place, header);
+      continue;
+    }
     if (*step == Step::kBeyond) {
       place = co_await GoRight(op, target.key, place, header);
       continue;
@@ -198,6 +220,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
                                       Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
   if (!hood.is_guess()) {
     if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+    if (header.heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
     const bool below = co_await IsBelowFence(op, target.key, header);
     if (!below) co_return Step::kBeyond;
   }
@@ -250,7 +273,14 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
     co_return made;
   }
   const size_t where = slot.has_value() ? *slot : *free;
-  const Step committed = co_await Commit(op, leaf, where, entry, draft);
+  // A leaf whose neighbourhood is empty without this key may be empty altogether: the commit looks, at no trip of its own.
+  bool lonely = decision->removes;
+  for (size_t i = 0; i < shape().neighbourhood && lonely; ++i)
+    lonely = !hood.Get(i).used || shape().SlotAt(target.home, i) == where;
+  std::optional<Leaf> look;
+  if (lonely && shape().neighbourhood < shape().span) look.emplace();
+  const Step committed = co_await Commit(op, leaf, where, entry, draft, look.has_value() ? &*look : nullptr);
+  changed.emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
   if (decision->removes) hotspots_.Forget(target.hash);
   if (!decision->removes && slot.has_value()) hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where});
@@ -269,16 +299,17 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
 
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
 // there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
-Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft) {
+Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look) {
   std::array<std::byte, kMostEntryBytes> room;
   StoreEntry(shape(), room.data(), entry);
   const std::span<const std::byte> bytes = std::span(room).first(shape().entry_bytes());
-  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  fabric::SmallBatch<4> trip(op, Order::kInOrder);
   const bool with_block = entry.used && draft.owned();
   if (with_block) trip.Add(draft.Write());
   trip.Add(Write(At(leaf) + shape().SlotOffset(slot), bytes));
   const uint64_t mine = LockedBySelf(leaf);
   const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
+  if (look != nullptr) trip.Add(Read(At(leaf) + pool::kLine, look->lines(shape())));
   if (with_block) draft.Publish();
   co_await trip;
   if (trip.Old(unlock) != mine) co_return LockLost();

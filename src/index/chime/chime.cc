@@ -93,6 +93,9 @@ std::vector<OptionMap> ChimeEngine::stress_options() const {
   return {
       // A leaf for each key: splits, and a tree that grows with every one of them.
       {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}, {"hotspot", "4096"}},
+      // The same under one parent, so that leaves that become empty are merged.
+      {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "8"}, {"hotspot", "4096"}},
+      {{"span", "2"}, {"neighbourhood", "1"}, {"fanout", "8"}},
       // Moves inside of a leaf.
       {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
       // Some of both, and a client that remembers nothing.

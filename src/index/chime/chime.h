@@ -14,14 +14,21 @@
 //   chime/5  A new leaf is complete before the old one names it, and nobody goes from the old to the new one before the old
 //            one is at rest: has cleared what has left. So a copy that is left behind is never older than the key.
 //   chime/6  Keys move to the right only, and never below a pivot. So whoever comes to a node that has the key, or had it once,
-//            finds it by following siblings, as long as the key is not below the node's fence.
+//            finds it by following siblings, as long as the key is not below the node's fence; from a dead leaf, by way of
+//            its heir.
 //   chime/7  A pivot of an inner node counts if it is below the node's fence. What is missing in a parent is inserted by
 //            whoever had to go to a sibling although it had just read the parent.
-//   chime/8  Nodes and separators are freed with the table only. So what a client remembers of them can be out of date, but
-//            not somebody else's.
+//   chime/8  What a client remembers can be out of date, but not somebody else's. Inner nodes are freed with the table only; a
+//            leaf is retired when nothing names it and `merges` was raised since. An operation under a newer epoch than any
+//            before looks at `merges`, and if it has grown the client forgets what it remembers.
+//   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
+//            names it, the lock of that node is held, by whoever merges or has died over it.
+//   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
+//            has changed since it began (patience.h).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,6 +85,7 @@ class Table final : public Index {
   struct Changed {
     bool was_present = false;
     bool applied = false;
+    bool emptied = false;  // the leaf, as far as could be seen
     uint64_t counter = 0;
   };
   // What a change needs to know about its key.
@@ -95,14 +103,23 @@ class Table final : public Index {
     kUnchanged,  // there was nothing to do; the lock is held
     kBeyond,     // the key is not below the leaf's fence; the lock is held
     kElsewhere,  // the key is not where it was found last; the lock is held
+    kDead,       // the leaf has an heir; the lock is held
     kAgain,      // the leaf was split, or there was no memory at hand; the lock is released
   };
+
+  // For somebody who may be dead: as long as a pin may be held, or, for those who look through everything, as long as it takes.
+  enum class Waits : uint8_t { kBriefly, kLong };
 
   const Shape& shape() const { return options_.shape; }
   std::optional<Error> Refused(std::string_view key) const;
 
+  // Tries again, without a pin in between (patience.h).
+  template <class T, class Attempt>
+  Task<T> Patiently(fabric::Op& op, uint64_t catalogs, Error error, Attempt attempt);
+
   // ---- search (search.cc)
-  enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kTorn };
+  Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);
+  enum class Looked : uint8_t { kFound, kAbsent, kBeyond, kDead, kTorn };
   // The header too, if the options say so; otherwise it is left as it is.
   Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood, Header& header);
   // Whether a header, if it was read, says that the key has left the leaf.
@@ -131,6 +148,16 @@ class Table final : public Index {
   Task<std::shared_ptr<const Inner>> LoadInner(fabric::Op& op, NodePtr at);
   Task<std::shared_ptr<const Inner>> KnowInner(fabric::Op& op, NodePtr at);
   Task<Done> ReadRoot(fabric::Op& op);
+  // Whether what is remembered may be used under this pin; if not, it takes a Refresh (chime/8).
+  bool IsFresh(const pool::PoolClient::Pin& pin) const { return !root_.null() && EpochsOf(pin) <= checked_; }
+  Task<Done> Refresh(fabric::Op& op, const pool::PoolClient::Pin& pin);
+  void Forget();
+  // Of all nodes of the table, added up: they only grow.
+  uint64_t EpochsOf(const pool::PoolClient::Pin& pin) const {
+    uint64_t sum = 0;
+    for (const fabric::NodeId node : nodes_) sum += pin.epoch(node);
+    return sum;
+  }
   // The pivots of an image that count, in ascending order, and its fence.
   Task<std::vector<Pivot>> Decode(fabric::Op& op, NodePtr at, const InnerImage& image, Bound& fence);
   Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref);
@@ -144,7 +171,7 @@ class Table final : public Index {
   Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
   enum class Inserted : uint8_t { kDone, kRight, kAgain };
   Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
-                                   BoundRef ref, NodePtr child, Errands& errands);
+                                   BoundRef ref, NodePtr child, Header of_child, Errands& errands);
   Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
                             Errands& errands);
   Task<bool> GrowRoot(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr child);
@@ -154,14 +181,16 @@ class Table final : public Index {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyInTurn(fabric::Op& op, const Change& change, const Target& target);
+  Task<Changed> ModifyInTurn(fabric::Op& op, const Change& change, const Target& target, uint64_t catalogs);
+  Task<Changed> ModifyPinned(fabric::Op& op, const Change& change, const Target& target);
   // Takes the lock of a leaf, and reads its header and a neighbourhood; or all of it, into `whole`.
   Task<Done> LockAndRead(fabric::Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
                          std::vector<std::byte>& whole);
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
                           const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
                           const pool::PoolClient::Pin& pin, Changed& changed);
-  Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft);
+  // `look`: all lines of the leaf are READ in the same trip, behind the unlock.
+  Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
   Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header,
                       const Neighbourhood& hood, Entry entry, Draft& draft, Errands& errands);
@@ -174,17 +203,42 @@ class Table final : public Index {
   Task<Done> WriteSplit(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                         std::vector<fabric::WriteVerb> first);
 
+  // ---- merging a leaf with the one before it (merge.cc)
+  enum class Absorbed : uint8_t {
+    kSettled,  // it is gone, or it stays
+    kAgain,    // somebody was in the way
+    kInDoubt,  // it may be half done, and the parent's lock must not be released as if it were not
+  };
+  // The leaf was seen to be empty. No lock is held.
+  Task<Done> Absorb(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
+  Task<Absorbed> AbsorbUnder(fabric::Op& op, Key key, NodePtr leaf, NodePtr parent, InnerImage& image,
+                             const pool::PoolClient::Pin& pin);
+  Task<bool> TryLockBoth(fabric::Op& op, NodePtr left, NodePtr leaf, Leaf& before, Leaf& empty);
+  Task<Done> WriteMerge(fabric::Op& op, NodePtr left, NodePtr leaf, Header before, Header empty,
+                        NodePtr parent, size_t slot);
+  Task<Done> RaiseMerges(fabric::Op& op);
+  void RetireLeaf(NodePtr leaf, BoundRef bound, uint64_t bound_bytes, const pool::PoolClient::Pin& pin);
+  // Where to go from a dead leaf.
+  Task<Place> GoToHeir(fabric::Op& op, Place place, Header header);
+  Task<Done> FinishForTheDead(fabric::Op& op, NodePtr at);
+  Task<Done> CompleteAbsorption(fabric::Op& op, NodePtr at, Header& header);
+  Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at);
+  Task<std::vector<Header>> ReadHeaders(fabric::Op& op, std::span<const Pivot> pivots);
+
   // ---- locks (lock.cc)
   // Takes the lock of a node and READs behind it in the same trip. Of a leaf that a dead owner left half done, only when
-  // that is at rest.
+  // that is at rest. kContended if it takes too long for somebody who holds a pin (chime/10).
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   // Once. 0: it is taken, and `reads` are done; otherwise who has it.
   Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
+  // As if this client had died with the lock: whoever comes takes it over.
+  void Abandon(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
+  Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
   // Waits until nobody who is dead holds the lock.
-  Task<Done> Settle(fabric::Op& op, NodePtr at);
+  Task<Done> Settle(fabric::Op& op, NodePtr at, Waits waits = Waits::kBriefly);
   uint64_t LockedBySelf(NodePtr at) const;
 
   // ---- in order (scan.cc)
@@ -194,12 +248,14 @@ class Table final : public Index {
     uint64_t value = 0;
   };
   // A leaf as it was at some moment, entry by entry (chime/4).
-  Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf);
+  Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf, Waits waits = Waits::kBriefly);
   // The same for several at once; `ok[i]` says for which it worked.
   Task<Done> ReadLeaves(fabric::Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,
                         std::vector<bool>& ok);
   Task<Done> ReadLeavesOfNode(fabric::Op& op, std::span<const NodePtr> at, std::span<Leaf> leaves,
                               std::span<Header> again);
+  Task<bool> ScanPinned(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
+  Task<bool> LastPinned(fabric::Op& op, const KeyRange& range, Record& record);
   std::vector<NodePtr> LeavesAhead(const Place& place, size_t records);
   Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
   void Collect(const Leaf& leaf, const KeyRange& range, std::vector<Item>& items) const;
@@ -209,9 +265,15 @@ class Table final : public Index {
                          std::vector<Record>& page);
   bool AppendInline(const KeyRange& range, std::span<const Item> items, size_t limit,
                     std::vector<Record>& page) const;
-  Task<NodePtr> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
+  Task<Place> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
+  Task<bool> NextPinned(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
+  Task<TableStats> StatsPinned(fabric::Op& op);
+  // Where a cursor goes on.
+  Task<NodePtr> LeafOf(fabric::Op& op, const Cursor& cursor);
+  // What an inner node names, and by which bounds.
+  Task<Done> NoteChildren(fabric::Op& op, NodePtr at, std::map<uint64_t, BoundRef>& children);
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
   Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
   Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);
@@ -220,13 +282,16 @@ class Table final : public Index {
   pool::PoolClient& pool_;
   fabric::FarAddr root_block_;
   std::vector<fabric::NodeId> nodes_;
-  NodePtr root_;  // as last read
+  NodePtr root_;          // as last read
+  uint64_t merges_ = 0;   // likewise
+  uint64_t checked_ = 0;  // EpochsOf the last pin for which the root block was looked at
+  uint64_t memory_ = 0;   // how often what was remembered was forgotten
   NodeCache cache_;
   Hotspots hotspots_;
   uint64_t searches_ = 0;
   uint64_t speculations_ = 0;  // of searches,
   uint64_t hits_ = 0;          // and those that were right
-  // Separators that are longer than 8 bytes, by what names them (chime/8).
+  // Separators that are longer than 8 bytes, by what names them; forgotten with the nodes (chime/8).
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.

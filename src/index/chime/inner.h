@@ -18,6 +18,8 @@ namespace farside::index::chime {
 class InnerImage {
  public:
   Header header{};
+  // What Table::memory_ was before it was read: what is older than that is not to be remembered (chime/8).
+  uint64_t memory = 0;
 
   RawPivot Get(const Shape& shape, size_t slot) const {
     return LoadPivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine);

@@ -1,6 +1,6 @@
 // The bytes of a chime table: a B+ tree whose leaves are small hopscotch tables. See docs/layouts/chime.md.
 //
-//   root block      one line, on the first node: the pointer to the root, changed by CAS
+//   root block      one line, on the first node: the pointer to the root, changed by CAS, and a counter of merges
 //   inner node      a header line, then lines of pivots, in no order
 //   leaf            a header line, then lines of 3 entries (keys=inline) or 4 (keys=bytes)
 //   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
@@ -174,7 +174,7 @@ struct Header {
   uint64_t fence_prefix;  // the node has keys below this bound: its first 8 bytes,
   uint64_t fence_ref;     // and the rest, a BoundRef
   uint64_t sibling;       // NodePtr: what has the keys from the fence on; 0 if there are none
-  uint64_t unused;        // zero
+  uint64_t heir;          // NodePtr: of a leaf that is dead, who has its keys; 0 if it is not
   uint64_t leaving;       // entries of a leaf that the sibling has already: they are about to be cleared
 };
 static_assert(sizeof(Header) == pool::kLine);
@@ -314,9 +314,11 @@ inline void StorePivot(const Shape& shape, std::byte* to, const RawPivot& pivot)
 
 // The line that every client begins at.
 struct RootBlock {
-  uint64_t root;  // NodePtr; never a leaf
-  std::array<uint64_t, 7> zero;
+  uint64_t root;    // NodePtr; never a leaf
+  uint64_t merges;  // raised when a leaf was unlinked, before it is retired (chime/8); changed by FAA
+  std::array<uint64_t, 6> zero;
 };
+inline constexpr uint64_t kMergesOffset = offsetof(RootBlock, merges);
 static_assert(sizeof(RootBlock) == pool::kLine);
 
 }  // namespace farside::index::chime

@@ -103,6 +103,8 @@ class Leaf {
   }
   std::span<std::byte> header_bytes() { return std::as_writable_bytes(std::span(&header, 1)); }
   size_t Count(const Shape& shape) const;
+  // Its keys belong to another leaf (chime/9). It has no entries, and never will.
+  bool dead() const { return header.heir != 0; }
 
  private:
   std::array<std::byte, kMostLeafLines * pool::kLine> lines_{};

@@ -28,18 +28,20 @@ constexpr int kAttemptsUntilAsking = 3;
 // Who has tried so often looks before it tries again: a CAS that fails keeps others from the word, and first of all the
 // holder, who wants to let go; and there may be hundreds who wait.
 constexpr int kAttemptsUntilLooking = 8;
-// A dead holder costs a lease, and one that dies while it brings a leaf to rest costs one more.
-constexpr int kMostLeases = 16;
+// So long a part of a lease may others wait for the pin of somebody who waits for a lock (chime/10).
+constexpr int kPartOfLease = 16;
 constexpr int kMostAttempts = 100'000;
+// Of somebody who has to wait in any case. A dead holder costs a lease, and one that dies while it brings a leaf to rest
+// costs one more.
+constexpr int kMostLeases = 16;
 // The longer somebody has waited, the longer it pauses: a part of that. But not for long, if the holder is not dead: there
 // are others who want the lock, and who comes back late finds it taken again.
 constexpr int kPausesPerWait = 8;
 constexpr int kPausesPerLease = 64;
 constexpr Nanos kLongestPause = std::chrono::microseconds(50);
 
-Nanos PauseAfter(Nanos waited, Nanos lease, Nanos shortest) {
-  const Nanos longest = waited < lease / 8 ? kLongestPause : lease / kPausesPerLease;
-  return std::clamp(waited / kPausesPerWait, shortest, std::max(longest, shortest));
+Nanos PauseAfter(Nanos waited, Nanos shortest) {
+  return std::clamp(waited / kPausesPerWait, shortest, std::max(kLongestPause, shortest));
 }
 
 }  // namespace
@@ -63,10 +65,13 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
   const Nanos lease = member.options().lease;
-  const Nanos began = op.client().Now();
+  const Nanos longest = Mutant(kWaitsWithPin) ? kMostLeases * lease : lease / kPartOfLease;
+  Nanos began = op.client().Now();
   Nanos waited{0};
   uint64_t last = 0;  // who had it the last time
-  for (int attempt = 0; attempt < kMostAttempts && waited < kMostLeases * lease; ++attempt) {
+  // It asks before it gives up, however short the lease is.
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (attempt > kAttemptsUntilAsking && waited >= longest) break;
     uint64_t held = 0;
     if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
     if (held == 0) held = co_await TryLock(op, at, reads);
@@ -79,11 +84,14 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
       const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await TakeOver(op, at, held);
+        // Somebody else may have been faster; that is not what it has waited for.
+        began = op.client().Now();
+        waited = Nanos{0};
         continue;
       }
     }
     waited = op.client().Now() - began;
-    co_await op.Pause(PauseAfter(waited, lease, options_.backoff));
+    co_await op.Pause(PauseAfter(waited, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -109,28 +117,45 @@ void Table::Unlock(Op& op, NodePtr at) {
   op.Detach(Order::kInOrder, Cas(lock, LockedBySelf(at), 0));
 }
 
-// From an owner that is gone: nothing of it can land any more. An inner node is whole at any time (chime/7).
+// The name of whoever was registered before this client in its slot: that one is gone for certain (pool/3).
+void Table::Abandon(Op& op, NodePtr at) {
+  const pool::Owner self = pool_.member(nodes_[at.node()]).self();
+  const uint64_t before = self.generation() == 1 ? pool::Owner::Generation::kMax : self.generation() - 1;
+  const LockWord gone = LockWord::HeldBy(pool::Owner(self.slot(), static_cast<uint32_t>(before)));
+  op.Detach(Order::kInOrder, Cas(At(at) + kLockOffset, LockedBySelf(at), gone.word()));
+}
+
+// From an owner that is gone: nothing of it can land any more. An inner node above the parents of leaves is whole at any time
+// (chime/7).
 Task<Done> Table::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const FarAddr lock = At(at) + kLockOffset;
-  if (!at.is_leaf()) {
+  if (at.level() > 1 || (at.is_leaf() && Mutant(kNotNormalized))) {
     co_await op.InOrder(Cas(lock, held, 0));
     co_return Done{};
   }
   const uint64_t mine = LockedBySelf(at);
-  if (Mutant(kNotNormalized)) {
-    co_await op.InOrder(Cas(lock, held, 0));
-    co_return Done{};
-  }
-  Leaf leaf;
-  auto [old, header, lines] = co_await op.InOrder(Cas(lock, held, mine), Read<Header>(At(at)),
-                                                  Read(At(at) + pool::kLine, leaf.lines(shape())));
+  const auto old = co_await op.InOrder(Cas(lock, held, mine));
   if (old != held) co_return Done{};  // somebody else was faster
-  leaf.header = header;
-  const Result<Done> rested = co_await BringToRest(op, at, leaf).Outcome();
-  if (rested.ok()) co_return Done{};
+  Result<Done> finished = Done{};
+  if (at.is_leaf()) {
+    finished = co_await FinishLeaf(op, at).Outcome();
+  } else {
+    finished = co_await ClearDeadChildren(op, at).Outcome();
+    if (finished.ok()) Unlock(op, at);
+  }
+  if (finished.ok()) co_return Done{};
   // What could not be done waits for somebody else under the name of the dead.
   op.Detach(Order::kInOrder, Cas(lock, mine, held));
-  co_return rested.error();
+  co_return finished.error();
+}
+
+// The lock is held, taken over; it is released.
+Task<Done> Table::FinishLeaf(Op& op, NodePtr at) {
+  Leaf leaf;
+  co_await op.InOrder(Read(At(at), leaf.header_bytes()), Read(At(at) + pool::kLine, leaf.lines(shape())));
+  co_await CompleteAbsorption(op, at, leaf.header);
+  co_await BringToRest(op, at, leaf);
+  co_return Done{};
 }
 
 // INVARIANT chime/2. The lock is held, taken over from somebody who may have died at any point; it is released. If this client
@@ -146,8 +171,16 @@ Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   co_return Done{};
 }
 
-Task<Done> Table::Settle(Op& op, NodePtr at) {
-  co_await Lock(op, at, {});
+Task<Done> Table::Settle(Op& op, NodePtr at, Waits waits) {
+  const Nanos lease = pool_.member(nodes_.front()).options().lease;
+  const Nanos began = op.client().Now();
+  Result<Done> locked = co_await Lock(op, at, {}).Outcome();
+  while (waits == Waits::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
+         op.client().Now() - began < kMostLeases * lease) {
+    co_await op.Pause(lease / kPausesPerLease);
+    locked = co_await Lock(op, at, {}).Outcome();
+  }
+  if (!locked.ok()) co_return locked.error();
   Unlock(op, at);
   co_return Done{};
 }

@@ -45,6 +45,32 @@ inline constexpr MutantName kReuseAtOnce{"chime/block-reused-at-once"};
 inline constexpr MutantName kScanReadsOnce{"chime/scan-reads-once"};
 // A scan goes to the leaf that the client remembers as the next, whatever the sibling is (chime/6).
 inline constexpr MutantName kScanTrustsCache{"chime/scan-trusts-cache"};
+// Who waits for a lock keeps its pin, and its memory of the tree, however long it takes (chime/10).
+inline constexpr MutantName kWaitsWithPin{"chime/waits-with-its-pin"};
+// An operation that has waited goes on, although its table may have been dropped meanwhile (chime/10).
+inline constexpr MutantName kPinsPastADrop{"chime/pins-past-a-drop"};
+// A dead leaf is changed like any other (chime/9).
+inline constexpr MutantName kDeadIsChanged{"chime/insert-into-dead-leaf"};
+// Who does not find a key in a dead leaf does not ask its heir (chime/9).
+inline constexpr MutantName kHeirIgnored{"chime/heir-ignored"};
+// Whoever takes over a leaf in the middle of a merge leaves its keys to the dead leaf (chime/9).
+inline constexpr MutantName kMergeNotCompleted{"chime/merge-not-completed"};
+// Whoever takes over a parent in the middle of a merge leaves it the dead child (chime/9).
+inline constexpr MutantName kDeadChildKept{"chime/dead-child-kept"};
+// A pivot is inserted although its leaf is dead (chime/9).
+inline constexpr MutantName kDeadPivotInserted{"chime/dead-pivot-inserted"};
+// A leaf that somebody has put a key into meanwhile goes all the same.
+inline constexpr MutantName kAbsorbedNotEmpty{"chime/absorbed-while-not-empty"};
+// A leaf is retired while its parent names it (chime/8).
+inline constexpr MutantName kRetiredWhileNamed{"chime/retired-before-unlinked"};
+// What a client remembers leads it to leaves that are gone (chime/8).
+inline constexpr MutantName kFreedRemembered{"chime/freed-leaf-remembered"};
+// What was read before it was to be forgotten is remembered afterwards (chime/8).
+inline constexpr MutantName kOldReadRemembered{"chime/old-read-remembered"};
+// A leaf that somebody died over is swept, and nobody is told (chime/8).
+inline constexpr MutantName kSweptUnannounced{"chime/swept-unannounced"};
+// A cursor goes on at the leaf that it knows, whatever has become of it (chime/8).
+inline constexpr MutantName kCursorTrusts{"chime/cursor-trusts-its-leaf"};
 // The cache of inner nodes grows without a bound.
 inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
 
@@ -56,11 +82,14 @@ inline constexpr MutantName kGuessIsFinal{"chime/speculation-final"};
 inline constexpr MutantName kHotspotsUnbounded{"chime/hotspots-unbounded"};
 
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,   kMissNotConfirmed, kMovesNotRaised,    kFenceIgnored,    kSourceFirst,
-    kNotNormalized,    kOddIgnored,       kClearedFirst,      kLockBroken,      kNoTakeover,
-    kUnlockByWrite,    kRefusedKeepsLock, kNotRepaired,       kRootOverwritten, kPrefixIsKey,
-    kZeroKeyIsFree,    kReuseAtOnce,      kScanReadsOnce,     kScanTrustsCache, kCacheUnbounded,
-    kGuessNotCompared, kGuessIsFinal,     kHotspotsUnbounded,
+    kStopsAtVacancy,    kMissNotConfirmed,  kMovesNotRaised,   kFenceIgnored,      kSourceFirst,
+    kNotNormalized,     kOddIgnored,        kClearedFirst,     kLockBroken,        kNoTakeover,
+    kUnlockByWrite,     kRefusedKeepsLock,  kNotRepaired,      kRootOverwritten,   kPrefixIsKey,
+    kZeroKeyIsFree,     kReuseAtOnce,       kScanReadsOnce,    kScanTrustsCache,   kCacheUnbounded,
+    kWaitsWithPin,      kPinsPastADrop,     kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted,
+    kDeadChildKept,     kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,
+    kOldReadRemembered, kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,
+    kHotspotsUnbounded,
 };
 
 }  // namespace farside::index::chime

@@ -10,6 +10,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -76,7 +77,7 @@ Task<Done> Table::ReadLeaves(Op& op, std::span<const NodePtr> at, std::vector<Le
   co_return Done{};
 }
 
-Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf) {
+Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf, Waits waits) {
   if (at.null() || !at.is_leaf() || !IsOnNodes(at.word(), nodes_)) co_return Damaged(at, "should be a leaf");
   for (int attempt = 1; attempt < kMostAttempts; ++attempt) {
     Header again;
@@ -90,7 +91,7 @@ Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf) {
     if (pool_.read_only()) {
       co_await op.Pause(options_.backoff * attempt);
     } else {
-      co_await Settle(op, at);
+      co_await Settle(op, at, waits);
     }
   }
   co_return Contended("a leaf of the tree was never at rest");
@@ -213,8 +214,27 @@ Task<bool> Table::AppendItems(Op& op, const KeyRange& range, std::vector<Item> i
   co_return false;
 }
 
+// Who had to wait goes on behind the last record that it has.
 Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  const size_t before = page.size();
+  Result<bool> more = co_await ScanPinned(op, range, limit, page).Outcome();
+  if (!more.ok()) {
+    KeyRange rest = range;
+    const auto again = [&] {
+      if (page.size() > before) rest.from = page.back().key + '\0';
+      return ScanPinned(op, rest, limit - (page.size() - before), page);
+    };
+    more = co_await Patiently<bool>(op, catalogs, more.error(), again).Outcome();
+  }
+  if (!more.ok()) co_return more.error();
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return *more;
+}
+
+Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Key from(range.from);
   const size_t before = page.size();
   bool more = !range.to.has_value() || *range.to > range.from;
@@ -222,6 +242,10 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
   Place place;
   if (!done) place = co_await Find(op, from, 0);
   int attempts = 0;
+  // Until it has come to the leaf that has `from`. From there on it goes along the siblings, and a dead one is as good as any
+  // other that is empty: when the one before it was read, nobody else had its keys (chime/9).
+  bool arrived = false;
+  NodePtr dead;  // that it was led to
   while (!done) {
     const size_t wanted = limit - (page.size() - before);
     const std::vector<NodePtr> ahead = LeavesAhead(place, wanted);
@@ -232,11 +256,22 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       op.CountRetry();
       co_await ReadLeaf(op, ahead[0], leaves[0]);
     }
+    if (!arrived && leaves[0].dead() && attempts++ < kMostAttempts && !Mutant(kHeirIgnored)) {
+      dead = place.node;
+      place = co_await GoToHeir(op, place, leaves[0].header);
+      continue;
+    }
     const bool below = co_await IsBelowFence(op, from, leaves[0].header);
+    if (!below && !dead.null() && NodePtr(leaves[0].header.sibling) == dead) {
+      arrived = true;
+      place.node = dead;
+      continue;
+    }
     if (!below && attempts++ < kMostAttempts) {
       place = co_await GoRight(op, from, place, leaves[0].header);
       continue;
     }
+    arrived = true;
     std::vector<Item> items;
     items.reserve(ahead.size() * shape().span);
     NodePtr next = ahead[0];
@@ -262,15 +297,15 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       place.by_sibling = true;
     }
   }
-  op.End(OpKind::kScan, OpOutcome::kDone);
   co_return more;
 }
 
 // The leaf that has the keys right below a bound, as far as this client remembers, or one to the left of it; and what its own
 // keys are not below.
-Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
+Task<Table::Place> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
   if (root_.null()) co_await ReadRoot(op);
   NodePtr at = root_;
+  NodePtr parent;
   low = Bound();
   const auto ends_below = [&](const Bound& fence) {
     return !fence.infinite && (upper.infinite || fence.text < upper.text);
@@ -283,27 +318,46 @@ Task<NodePtr> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
     }
     const size_t child = node->IndexBelow(upper);
     low = node->LowerBound(child);
+    parent = at;
     at = node->child(child);
   }
   if (!at.is_leaf()) co_return Contended("the inner nodes of the tree change all the time");
-  co_return at;
+  co_return Place{.node = at, .parent = parent};
 }
 
 Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> found = co_await LastPinned(op, range, record).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return LastPinned(op, range, record); };
+    found = co_await Patiently<bool>(op, catalogs, found.error(), again).Outcome();
+  }
+  if (!found.ok()) co_return found.error();
+  op.End(OpKind::kScan, *found ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return *found;
+}
+
+Task<bool> Table::LastPinned(Op& op, const KeyRange& range, Record& record) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   Bound upper = range.to.has_value() ? Bound::Of(*range.to) : Bound::Beyond();
   bool found = false;
   // From leaf to leaf, to the left: those that are empty, or have nothing in the range.
   while (!found && (upper.infinite || upper.text > range.from)) {
     Bound low;
-    NodePtr at = co_await FindBelow(op, upper, low);
+    Place place = co_await FindBelow(op, upper, low);
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, place.node, leaf);
+    // What the parent led to may be dead; what comes along the siblings is as good as empty if it is (chime/9).
+    for (int attempt = 0; leaf.dead() && attempt < kMostAttempts && !Mutant(kHeirIgnored); ++attempt) {
+      place = co_await GoToHeir(op, place, leaf.header);
+      co_await ReadLeaf(op, place.node, leaf);
+    }
     Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     while (!fence.infinite && (upper.infinite || fence.text < upper.text)) {
       low = fence;
-      at = NodePtr(leaf.header.sibling);
-      co_await ReadLeaf(op, at, leaf);
+      const NodePtr next(leaf.header.sibling);
+      co_await ReadLeaf(op, next, leaf);
       fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     }
     std::vector<Item> items;
@@ -318,7 +372,6 @@ Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
     if (!low.infinite && !upper.infinite && low.text >= upper.text) break;
     upper = low;
   }
-  op.End(OpKind::kScan, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
 }
 

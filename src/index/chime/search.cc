@@ -6,6 +6,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -38,16 +39,26 @@ std::optional<Error> Table::Refused(std::string_view key) const {
 Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const std::optional<Error> refused = Refused(key);
   if (refused.has_value()) co_return *refused;
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> found = co_await GetPinned(op, key, value).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return GetPinned(op, key, value); };
+    found = co_await Patiently<bool>(op, catalogs, found.error(), again).Outcome();
+  }
+  if (!found.ok()) co_return found.error();
+  op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);
+  co_return *found;
+}
+
+Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Target target(shape(), key);
   ++searches_;
   const std::optional<Spot> spot = hotspots_.Find(target.hash);
   if (spot.has_value()) {
     const bool found = co_await Speculate(op, target, *spot, value);  // trip 1
-    if (found || Mutant(kGuessIsFinal)) {
-      op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
-      co_return found;
-    }
+    if (found || Mutant(kGuessIsFinal)) co_return found;
   }
   const std::optional<Place> known = Known(target.key, 0);
   Place place;
@@ -57,16 +68,14 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     place = co_await Find(op, target.key, 0);
   }
   Neighbourhood hood(shape(), target.home);
+  NodePtr dead;  // that this search was led to
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     Header header{};
     if (torn == 0) {
       co_await ReadNeighbourhood(op, place.node, hood, header);                    // trip 1
       const bool found = co_await FindValue(op, target, place.node, hood, value);  // trip 2, with keys=bytes
-      if (found || Mutant(kMissNotConfirmed)) {
-        op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
-        co_return found;
-      }
+      if (found || Mutant(kMissNotConfirmed)) co_return found;
       const bool beyond = co_await IsBeyond(op, target.key, header);
       if (beyond) {
         op.CountRetry();
@@ -75,13 +84,18 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
       }
     }
     const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
-    if (looked == Looked::kFound || looked == Looked::kAbsent) {
-      op.End(OpKind::kSearch, looked == Looked::kFound ? OpOutcome::kDone : OpOutcome::kRefused);
-      co_return looked == Looked::kFound;
-    }
+    if (looked == Looked::kFound || looked == Looked::kAbsent) co_return looked == Looked::kFound;
     op.CountRetry();
+    if (looked == Looked::kDead) {
+      torn = 0;
+      dead = place.node;
+      place = co_await GoToHeir(op, place, header);
+      continue;
+    }
     if (looked == Looked::kBeyond) {
       torn = 0;
+      // INVARIANT chime/9: the heir has not got the keys yet, and nobody else can have any of them.
+      if (!dead.null() && NodePtr(header.sibling) == dead) co_return false;
       place = co_await GoRight(op, target.key, place, header);
       continue;
     }
@@ -164,6 +178,7 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
+  if (header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   const bool below = co_await IsBelowFence(op, target.key, header);
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }

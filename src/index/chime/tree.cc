@@ -22,6 +22,25 @@ constexpr uint64_t kPartForLongBounds = 8;
 
 }  // namespace
 
+// INVARIANT chime/8: an operation looks at the root block before it uses what was remembered under an older epoch than that
+// of its pin. Of leaves that were retired before that epoch, `merges` tells.
+Task<Done> Table::Refresh(Op& op, const pool::PoolClient::Pin& pin) {
+  const uint64_t epochs = EpochsOf(pin);
+  co_await ReadRoot(op);
+  checked_ = std::max(checked_, epochs);
+  co_return Done{};
+}
+
+// READs that are under way do not count as remembered either: they may show what is to be forgotten.
+void Table::Forget() {
+  if (Mutant(kFreedRemembered)) return;
+  ++memory_;
+  cache_.Clear();
+  hotspots_.Clear();
+  long_bounds_.clear();
+  long_bound_bytes_ = 0;
+}
+
 std::optional<Table::Place> Table::Known(const Key& key, uint32_t level) {
   if (root_.null() || root_.level() < level) return std::nullopt;
   Place place{.node = root_, .parent = {}};
@@ -100,6 +119,11 @@ Task<Done> Table::ReadRoot(Op& op) {
   if (root.null() || root.is_leaf() || root.level() > kMostLevels || !IsOnNodes(block.root, nodes_))
     co_return Damaged(root, "is named as the root of the tree, and is none");
   root_ = root;
+  // Looks may end in another order than they began.
+  if (block.merges > merges_) {
+    merges_ = block.merges;
+    Forget();
+  }
   co_return Done{};
 }
 
@@ -109,12 +133,13 @@ Task<std::shared_ptr<const Inner>> Table::KnowInner(Op& op, NodePtr at) {
   co_return known;
 }
 
-// The header is read once more behind the lines: who splits a node writes its fence before it clears what has left. So if
-// the fence is still the same, nothing had left.
+// The header is read once more behind the lines. Who splits a node clears what has left before it writes the fence, so some
+// pivots may be missing even if the fence is still the same: then the way is along the siblings.
 Task<std::shared_ptr<const Inner>> Table::LoadInner(Op& op, NodePtr at) {
   if (at.null() || at.is_leaf()) co_return Damaged(at, "should be an inner node");
   for (int attempt = 0; attempt < kMostReads; ++attempt) {
     InnerImage image;
+    image.memory = memory_;
     Header again;
     const auto header = Read(At(at), std::as_writable_bytes(std::span(&image.header, 1)));
     const auto lines = Read(At(at) + pool::kLine, image.lines(shape()));
@@ -139,7 +164,7 @@ Task<std::shared_ptr<const Inner>> Table::LoadInner(Op& op, NodePtr at) {
 std::shared_ptr<const Inner> Table::Remember(NodePtr at, const InnerImage& image, const Bound& fence,
                                              std::span<const Pivot> pivots) {
   auto node = std::make_shared<const Inner>(shape(), at, fence, image.header, pivots);
-  cache_.Put(node);
+  if (image.memory == memory_ || Mutant(kOldReadRemembered)) cache_.Put(node);
   return node;
 }
 
@@ -178,9 +203,11 @@ Task<Bound> Table::Resolve(Op& op, uint64_t prefix, BoundRef ref) {
   std::optional<Bound> known = Resolved(prefix, ref);
   if (known.has_value()) co_return std::move(*known);
   BlockBuffer buffer;
+  const uint64_t memory = memory_;
   co_await ReadBlock(op, ref.block(), buffer);
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
   if (!view.ok()) co_return view.error();
+  if (memory != memory_) co_return Bound::Of(view->key);
   const uint64_t cost = view->key.size() + sizeof(std::string) + 4 * sizeof(uint64_t);
   if (long_bound_bytes_ + cost > options_.cache_bytes / kPartForLongBounds) {
     long_bounds_.clear();

@@ -1,16 +1,20 @@
 // Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
 //
 // All of them go through a level from its first node along the siblings. Keys move to the right only (chime/6), so whatever
-// is in the table throughout is met, in its old place or in its new one.
+// is in the table throughout is met, in its old place or in its new one. A dead leaf that is met on the way is as good as one
+// that is empty (chime/9).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/bytes.h"
 #include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -42,25 +46,31 @@ Task<uint64_t> Table::BytesOf(Op& op, BlockRef block) {
   co_return *size;
 }
 
-// A separator that is longer than 8 bytes is the fence of one leaf, and marked with it.
+// A separator that is longer than 8 bytes is the fence of one leaf, and marked with it. Who died in the middle of a merge may
+// have left a parent with a child that is dead, and not among the leaves any more: whoever clears that pivot retires them.
 Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   reach.Mark(root_block_, sizeof(RootBlock));
   co_await ReadRoot(op);
+  std::map<uint64_t, BoundRef> children;  // of the parents of leaves
   for (uint32_t level = root_.level(); level > 0; --level) {
     NodePtr at = co_await Leftmost(op, level);
     while (!at.null()) {
       reach.Mark(At(at), shape().inner_bytes());
       const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
+      if (level == 1) co_await NoteChildren(op, at, children);
       at = node->sibling();
     }
   }
+  std::set<uint64_t> separators;
   NodePtr at = co_await Leftmost(op, 0);
   while (!at.null()) {
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, at, leaf, Waits::kLong);
     reach.Mark(At(at), shape().leaf_bytes());
+    children.erase(at.word());
     const BoundRef fence(leaf.header.fence_ref);
     if (fence.in_block()) {
+      separators.insert(fence.word());
       const uint64_t bytes = co_await BytesOf(op, fence.block());
       reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
     }
@@ -72,33 +82,130 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
     }
     at = NodePtr(leaf.header.sibling);
   }
+  for (const auto& [child, bound] : children) {
+    reach.Mark(At(NodePtr(child)), shape().leaf_bytes());
+    if (!bound.in_block() || separators.contains(bound.word())) continue;
+    const uint64_t bytes = co_await BytesOf(op, bound.block());
+    reach.MarkBlock(AddressOf(bound.word(), nodes_), bytes);
+  }
+  // INVARIANT chime/8: who sweeps may free leaves that somebody has unlinked and died over.
+  if (!pool_.read_only() && !Mutant(kSweptUnannounced)) co_await RaiseMerges(op);
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }
 
-// position: 0 at the beginning, 1 at a leaf, 2 at the end; the leaf, which stays where it is (chime/8).
+Task<Done> Table::NoteChildren(Op& op, NodePtr at, std::map<uint64_t, BoundRef>& children) {
+  InnerImage image;
+  co_await op.InOrder(Read(At(at) + pool::kLine, image.lines(shape())));
+  for (size_t slot = 0; slot < shape().fanout; ++slot) {
+    const RawPivot pivot = image.Get(shape(), slot);
+    if (!pivot.child.null()) children.emplace(pivot.child.word(), pivot.ref);
+  }
+  co_return Done{};
+}
+
+// ---- cursors -------------------------------------------------------------------------------------------
+
+namespace {
+
+// position: a phase (0: at the beginning, 1: at a leaf, 2: at the end) and `merges`; the leaf; the prefix and the hash of the
+// bound that it begins at.
+constexpr uint64_t kPhases = 4;
+constexpr uint64_t kAtLeaf = 1;
+constexpr uint64_t kAtEnd = 2;
+
+}  // namespace
+
+// INVARIANT chime/8: the leaf was there when the cursor came to it, and `merges` was not less than what the cursor says. So for a
+// client that knows of no later merge, it is still what it was. For others, it is whatever begins at the bound now; if that
+// bound is gone, the first leaf with keys of its prefix, from which some records come once more.
+Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
+  const auto& [phase, word, prefix, hash] = cursor.position;
+  const NodePtr known(word);
+  if (phase / kPhases >= merges_ || Mutant(kCursorTrusts)) co_return known;
+  std::string text = TextOf(prefix, kPrefixBytes);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  const Key key(text);
+  Place place = co_await Find(op, key, 0);
+  Leaf leaf;
+  co_await ReadLeaf(op, place.node, leaf);
+  NodePtr dead;
+  for (bool arrived = false; !arrived;) {
+    if (leaf.dead() && place.node != dead) {
+      dead = place.node;
+      place = co_await GoToHeir(op, place, leaf.header);
+    } else {
+      const bool below = co_await IsBelowFence(op, key, leaf.header);
+      // A dead one that its heir still names is as good as any other that is empty.
+      arrived = below || leaf.dead();
+      if (!arrived) place = co_await GoRight(op, key, place, leaf.header);
+    }
+    if (!arrived) co_await ReadLeaf(op, place.node, leaf);
+  }
+  const NodePtr first = place.node;
+  while (true) {
+    const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
+    if (fence.infinite || fence.prefix > prefix) co_return first;
+    const NodePtr next(leaf.header.sibling);
+    if (fence.prefix == prefix && Hash64(fence.text) == hash) co_return next;
+    co_await ReadLeaf(op, next, leaf);
+  }
+}
+
 Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<bool> more = co_await NextPinned(op, cursor, page).Outcome();
+  if (!more.ok()) {
+    const auto again = [&] { return NextPinned(op, cursor, page); };
+    more = co_await Patiently<bool>(op, catalogs, more.error(), again).Outcome();
+  }
+  if (!more.ok()) co_return more.error();
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return *more;
+}
+
+Task<bool> Table::NextPinned(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  auto& [phase, word, unused, unused_too] = cursor.position;
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
+  auto& [phase, word, prefix, hash] = cursor.position;
   const size_t before = page.size();
-  while (phase < 2 && page.size() == before) {
-    NodePtr at(word);
-    if (phase == 0) at = co_await Leftmost(op, 0);
+  // As it is before anything is read.
+  const uint64_t merges = merges_;
+  NodePtr at;
+  if (phase % kPhases == 0) at = co_await Leftmost(op, 0);
+  if (phase % kPhases == kAtLeaf) at = co_await LeafOf(op, cursor);
+  while (phase % kPhases != kAtEnd && page.size() == before) {
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf);
     std::vector<Item> items;
     Collect(leaf, KeyRange::All(), items);
     std::vector<Record> records = co_await ReadItems(op, items);
     std::move(records.begin(), records.end(), std::back_inserter(page));
-    word = leaf.header.sibling;
-    phase = word == 0 ? 2 : 1;
+    const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
+    at = NodePtr(leaf.header.sibling);
+    word = at.word();
+    prefix = fence.prefix;
+    hash = Hash64(fence.text);
+    phase = kPhases * merges + (at.null() ? kAtEnd : kAtLeaf);
   }
-  op.End(OpKind::kScan, OpOutcome::kDone);
   co_return page.size() > before;
 }
 
 Task<TableStats> Table::Stats(Op& op) {
+  const uint64_t catalogs = pool_.known_catalog_changes();
+  Result<TableStats> stats = co_await StatsPinned(op).Outcome();
+  if (!stats.ok()) {
+    const auto again = [&] { return StatsPinned(op); };
+    stats = co_await Patiently<TableStats>(op, catalogs, stats.error(), again).Outcome();
+  }
+  if (!stats.ok()) co_return stats.error();
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return std::move(*stats);
+}
+
+Task<TableStats> Table::StatsPinned(Op& op) {
   const pool::PoolClient::Pin pin = pool_.Begin();
+  if (!IsFresh(pin)) co_await Refresh(op, pin);
   TableStats stats;
   stats.index_bytes = sizeof(RootBlock);
   uint64_t inner_nodes = 0;
@@ -151,7 +258,6 @@ Task<TableStats> Table::Stats(Op& op) {
     stats.details.emplace_back("hotspot hit ratio", share(speculations_, searches_));
     stats.details.emplace_back("right speculations", share(hits_, speculations_));
   }
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
 }
 
@@ -160,16 +266,22 @@ Task<TableStats> Table::Stats(Op& op) {
 // Level by level from the bottom: what a pivot says of its child is compared with what the level below has said.
 Task<Done> Table::Verify(Op& op) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  co_await ReadRoot(op);
+  co_await Refresh(op, pin);
+  // Whoever died in the middle of a merge is in the way: nobody else holds a lock.
+  for (NodePtr at = co_await Leftmost(op, 1); !at.null();) {
+    const auto header = co_await op.InOrder(Read<Header>(At(at)));
+    if (header.lock != 0) co_await Settle(op, at, Waits::kLong);
+    at = NodePtr(header.sibling);
+  }
   std::map<uint64_t, std::string> lows;  // of the nodes of the level below: what their keys are not below
   Bound low;
   for (NodePtr at = co_await Leftmost(op, 0); !at.null();) {
     Leaf leaf;
-    co_await ReadLeaf(op, at, leaf);
+    co_await ReadLeaf(op, at, leaf, Waits::kLong);
     if (leaf.header.lock != 0) {
       // Of somebody who is dead: nobody else is there.
-      co_await Settle(op, at);
-      co_await ReadLeaf(op, at, leaf);
+      co_await Settle(op, at, Waits::kLong);
+      co_await ReadLeaf(op, at, leaf, Waits::kLong);
     }
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     co_await VerifyLeaf(op, at, leaf, low, fence);
@@ -203,6 +315,7 @@ Task<Done> Table::Verify(Op& op) {
 }
 
 Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence) {
+  if (leaf.dead()) co_return Damaged(at, "is dead, and named by the leaf before it");
   if (leaf.header.leaving != 0 || leaf.header.moves % 2 != 0)
     co_return Damaged(at, "is in the middle of a split that nobody does");
   if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");

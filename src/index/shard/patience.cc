@@ -4,8 +4,6 @@
 
 namespace farside::index::shard {
 
-bool Patience::MayPinAgain() const {
-  return pool_.known_catalog_changes() == catalogs_ || Mutant(kPinsPastADrop);
-}
+bool Patience::MayPinAgain() const { return index::Patience::MayPinAgain() || Mutant(kPinsPastADrop); }
 
 }  // namespace farside::index::shard
