@@ -49,7 +49,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Target target(shape(), change.key);
+  const Target target(shape(), hotspots_, change.key);
   std::optional<Spot> spot;
   if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
   const std::optional<Place> known =
@@ -173,7 +173,8 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   const Step committed = co_await Commit(op, leaf, where, entry, draft);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
   if (decision->removes) hotspots_.Forget(target.hash);
-  if (!decision->removes && slot.has_value()) hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where});
+  if (!decision->removes && slot.has_value())
+    hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where}, target.clears);
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);

@@ -39,7 +39,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const std::optional<Error> refused = Refused(key);
   if (refused.has_value()) co_return *refused;
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Target target(shape(), key);
+  const Target target(shape(), hotspots_, key);
   ++searches_;
   const std::optional<Spot> spot = hotspots_.Find(target.hash);
   if (spot.has_value()) {
@@ -164,7 +164,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     if (!MayBe(target, hood, entry)) continue;
     const Spot spot{.leaf = leaf, .slot = hood.SlotAt(i)};
     if (shape().inline_keys) {
-      hotspots_.Remember(target.hash, spot);
+      hotspots_.Remember(target.hash, spot, target.clears);
       std::array<std::byte, 8> bytes;
       StoreU64(bytes.data(), entry.value);
       value.assign(AsText(bytes));
@@ -175,7 +175,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
     if (!view.ok()) co_return view.error();
     if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
-    hotspots_.Remember(target.hash, spot);
+    hotspots_.Remember(target.hash, spot, target.clears);
     value.assign(view->value);
     co_return true;
   }
