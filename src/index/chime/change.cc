@@ -71,7 +71,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   }
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
-  const Target target(shape(), change.key);
+  const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
   KeyTurn<Changed> turn(key_turns_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
@@ -283,7 +283,8 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   changed.emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
   if (decision->removes) hotspots_.Forget(target.hash);
-  if (!decision->removes && slot.has_value()) hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where});
+  if (!decision->removes && slot.has_value())
+    hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where}, target.clears);
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);

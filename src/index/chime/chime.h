@@ -90,11 +90,13 @@ class Table final : public Index {
   };
   // What a change needs to know about its key.
   struct Target {
-    Target(const Shape& shape, std::string_view text) : key(text), hash(Hash64(text)) {
+    Target(const Shape& shape, const Hotspots& hotspots, std::string_view text)
+        : key(text), hash(Hash64(text)), clears(hotspots.clears()) {
       home = shape.HomeOf(TagOf(hash));
     }
     Key key;
     uint64_t hash;
+    uint64_t clears;  // of the hotspots, when the operation began
     size_t home = 0;
   };
   // What an attempt under the lock came to.

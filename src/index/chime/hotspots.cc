@@ -63,8 +63,8 @@ std::optional<Spot> Hotspots::Find(uint64_t hash) {
   return Spot{.leaf = NodePtr(word & (LineBits::kMask | NodeBits::kMask)), .slot = Slot::Get(word)};
 }
 
-void Hotspots::Remember(uint64_t hash, const Spot& spot) {
-  if (!enabled()) return;
+void Hotspots::Remember(uint64_t hash, const Spot& spot, uint64_t clears) {
+  if (!enabled() || clears != clears_) return;
   assert(spot.leaf.is_leaf() && !spot.leaf.null());
   if (sets_.empty()) sets_.resize(first_sets_);
   const uint64_t word = Fingerprint::Set(Slot::Set(spot.leaf.word(), spot.slot), FingerprintOf(hash));
@@ -94,6 +94,7 @@ void Hotspots::Forget(uint64_t hash) {
 void Hotspots::Clear() {
   std::fill(sets_.begin(), sets_.end(), Set{});
   size_ = 0;
+  ++clears_;
 }
 
 void Hotspots::Grow() {

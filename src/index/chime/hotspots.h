@@ -36,11 +36,13 @@ class Hotspots {
   bool enabled() const { return most_sets_ > 0; }
   // Where the key with this hash was found last. Counts as a use of it.
   std::optional<Spot> Find(uint64_t hash);
-  // The key was found there.
-  void Remember(uint64_t hash, const Spot& spot);
+  // The key was found there, by somebody who began when there had been so many `clears`: what was found before the last one is
+  // not remembered behind it.
+  void Remember(uint64_t hash, const Spot& spot, uint64_t clears);
   // It is not where it was.
   void Forget(uint64_t hash);
   void Clear();
+  uint64_t clears() const { return clears_; }
 
   uint64_t bytes() const { return sets_.size() * sizeof(Set); }
   size_t size() const { return size_; }
@@ -75,6 +77,7 @@ class Hotspots {
   size_t most_sets_ = 0;
   std::vector<Set> sets_;
   size_t size_ = 0;  // spots that are remembered
+  uint64_t clears_ = 0;
 };
 
 }  // namespace farside::index::chime

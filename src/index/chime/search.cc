@@ -53,7 +53,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   if (!IsFresh(pin)) co_await Refresh(op, pin);
-  const Target target(shape(), key);
+  const Target target(shape(), hotspots_, key);
   ++searches_;
   const std::optional<Spot> spot = hotspots_.Find(target.hash);
   if (spot.has_value()) {
@@ -197,7 +197,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     if (!MayBe(target, hood, entry)) continue;
     const Spot spot{.leaf = leaf, .slot = hood.SlotAt(i)};
     if (shape().inline_keys) {
-      hotspots_.Remember(target.hash, spot);
+      hotspots_.Remember(target.hash, spot, target.clears);
       std::array<std::byte, 8> bytes;
       StoreU64(bytes.data(), entry.value);
       value.assign(AsText(bytes));
@@ -208,7 +208,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
     if (!view.ok()) co_return view.error();
     if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
-    hotspots_.Remember(target.hash, spot);
+    hotspots_.Remember(target.hash, spot, target.clears);
     value.assign(view->value);
     co_return true;
   }

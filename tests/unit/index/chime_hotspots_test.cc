@@ -18,7 +18,7 @@ TEST(ChimeHotspotTable, WhatWasRemembered_IsFoundUntilItIsForgotten) {
   // Expect what was said last of each
   Hotspots hotspots(1 << 20);
   EXPECT_FALSE(hotspots.Find(HashOf(1)).has_value());
-  for (uint64_t key = 0; key < 50; ++key) hotspots.Remember(HashOf(key), SpotOf(key));
+  for (uint64_t key = 0; key < 50; ++key) hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
   for (uint64_t key = 0; key < 50; ++key) {
     const std::optional<Spot> found = hotspots.Find(HashOf(key));
     ASSERT_TRUE(found.has_value());
@@ -27,7 +27,7 @@ TEST(ChimeHotspotTable, WhatWasRemembered_IsFoundUntilItIsForgotten) {
   }
   EXPECT_FALSE(hotspots.Find(HashOf(50)).has_value());
   EXPECT_EQ(hotspots.size(), 50u);
-  hotspots.Remember(HashOf(7), SpotOf(63));
+  hotspots.Remember(HashOf(7), SpotOf(63), hotspots.clears());
   EXPECT_EQ(hotspots.Find(HashOf(7))->slot, 63u);
   hotspots.Forget(HashOf(7));
   EXPECT_FALSE(hotspots.Find(HashOf(7)).has_value());
@@ -39,12 +39,25 @@ TEST(ChimeHotspotTable, WhatWasRemembered_IsFoundUntilItIsForgotten) {
   for (uint64_t key = 0; key < 50; ++key) EXPECT_FALSE(hotspots.Find(HashOf(key)).has_value());
 }
 
+TEST(ChimeHotspotTable, WhatWasFoundBeforeAllWasCleared_IsNotRememberedAfterwards) {
+  // Given somebody who has begun to look for a key
+  // When all is cleared before it has found it, because leaves may be somebody else's by now
+  // Expect that what it has found is not remembered; and that what is found from then on is
+  Hotspots hotspots(1 << 20);
+  const uint64_t began = hotspots.clears();
+  hotspots.Clear();
+  hotspots.Remember(HashOf(1), SpotOf(1), began);
+  EXPECT_FALSE(hotspots.Find(HashOf(1)).has_value());
+  hotspots.Remember(HashOf(1), SpotOf(1), hotspots.clears());
+  EXPECT_TRUE(hotspots.Find(HashOf(1)).has_value());
+}
+
 TEST(ChimeHotspotTable, ExtremePlaces_ComeBackAsTheyWere) {
   // Given the last line of the last node, the last slot, and a hash of ones
   // Expect exactly that
   Hotspots hotspots(64);
   const Spot last{.leaf = NodePtr(LineBits::kMask | NodeBits::kMask), .slot = kMostSpan - 1};
-  hotspots.Remember(~uint64_t{0}, last);
+  hotspots.Remember(~uint64_t{0}, last, hotspots.clears());
   EXPECT_EQ(hotspots.Find(~uint64_t{0})->leaf, last.leaf);
   EXPECT_EQ(hotspots.Find(~uint64_t{0})->slot, last.slot);
   EXPECT_FALSE(hotspots.Find(0).has_value());
@@ -60,7 +73,7 @@ TEST(ChimeHotspotTable, Bytes_GrowWithWhatIsRememberedUpToTheBound) {
     EXPECT_EQ(hotspots.bytes(), 0u);
     uint64_t at_first = 0;
     for (uint64_t key = 0; key < 200'000; ++key) {
-      hotspots.Remember(HashOf(key), SpotOf(key));
+      hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
       ASSERT_LE(hotspots.bytes(), most);
       ASSERT_LE(hotspots.size() * 8, hotspots.bytes());
       if (key == 0) at_first = hotspots.bytes();
@@ -83,10 +96,10 @@ TEST(ChimeHotspotTable, KeysThatAreUsedOften_StayWhenOthersPassThrough) {
   for (int round = 0; round < kRounds; ++round) {
     for (uint64_t key = 0; key < kHot; ++key) {
       const bool known = hotspots.Find(HashOf(key)).has_value();
-      if (!known) hotspots.Remember(HashOf(key), SpotOf(key));
+      if (!known) hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
       if (round >= kRounds / 2) found += known ? 1 : 0;
     }
-    for (int i = 0; i < 200; ++i, ++next) hotspots.Remember(HashOf(next), SpotOf(next));
+    for (int i = 0; i < 200; ++i, ++next) hotspots.Remember(HashOf(next), SpotOf(next), hotspots.clears());
   }
   EXPECT_GE(found, kHot * kRounds / 2 * 95 / 100);
   // Other keys become hot.
@@ -94,7 +107,7 @@ TEST(ChimeHotspotTable, KeysThatAreUsedOften_StayWhenOthersPassThrough) {
   for (int round = 0; round < 600; ++round) {
     for (uint64_t key = 5000; key < 5000 + 4 * kHot; ++key) {
       const bool known = hotspots.Find(HashOf(key)).has_value();
-      if (!known) hotspots.Remember(HashOf(key), SpotOf(key));
+      if (!known) hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
       if (round == 599) found += known ? 1 : 0;
     }
   }
@@ -106,7 +119,7 @@ TEST(ChimeHotspotTable, KeysThatWereNeverRemembered_AreRarelyTakenForOthers) {
   // When many keys are looked for that it does not know
   // Expect a guess for few of them: a fingerprint has 16 bits, and a set 7 of them
   Hotspots hotspots(1 << 18);
-  for (uint64_t key = 0; key < 100'000; ++key) hotspots.Remember(HashOf(key), SpotOf(key));
+  for (uint64_t key = 0; key < 100'000; ++key) hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
   uint64_t guesses = 0;
   constexpr uint64_t kKeys = 200'000;
   for (uint64_t key = 0; key < kKeys; ++key)
