@@ -2,7 +2,11 @@
 // with and without planted bugs.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -28,9 +28,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -274,8 +274,8 @@ class Table final : public Index {
   Task<TableStats> StatsPinned(fabric::Op& op);
   // Where a cursor goes on.
   Task<NodePtr> LeafOf(fabric::Op& op, const Cursor& cursor);
-  // What an inner node names, and by which bounds.
-  Task<Done> NoteChildren(fabric::Op& op, NodePtr at, std::map<uint64_t, BoundRef>& children);
+  // What parents name although it is dead, but for what is marked already.
+  Task<Done> MarkDeadChildren(fabric::Op& op, pool::Reach& reach, const std::set<uint64_t>& marked);
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
   Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
   Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);

@@ -14,10 +14,16 @@
 //
 // So as long as P names a dead sibling, or G a dead child, its lock is held by whoever merges, or has died over it: who comes
 // by a lock that nobody died with finds neither (chime/9).
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
 #include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
+#include "pool/membership.h"
 
 namespace farside::index::chime {
 

@@ -51,26 +51,23 @@ Task<uint64_t> Table::BytesOf(Op& op, BlockRef block) {
 Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   reach.Mark(root_block_, sizeof(RootBlock));
   co_await ReadRoot(op);
-  std::map<uint64_t, BoundRef> children;  // of the parents of leaves
   for (uint32_t level = root_.level(); level > 0; --level) {
     NodePtr at = co_await Leftmost(op, level);
     while (!at.null()) {
       reach.Mark(At(at), shape().inner_bytes());
       const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
-      if (level == 1) co_await NoteChildren(op, at, children);
       at = node->sibling();
     }
   }
-  std::set<uint64_t> separators;
+  std::set<uint64_t> dead;  // that are still among the leaves
   NodePtr at = co_await Leftmost(op, 0);
   while (!at.null()) {
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf, Waits::kLong);
     reach.Mark(At(at), shape().leaf_bytes());
-    children.erase(at.word());
+    if (leaf.dead()) dead.insert(at.word());
     const BoundRef fence(leaf.header.fence_ref);
     if (fence.in_block()) {
-      separators.insert(fence.word());
       const uint64_t bytes = co_await BytesOf(op, fence.block());
       reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
     }
@@ -82,24 +79,34 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
     }
     at = NodePtr(leaf.header.sibling);
   }
-  for (const auto& [child, bound] : children) {
-    reach.Mark(At(NodePtr(child)), shape().leaf_bytes());
-    if (!bound.in_block() || separators.contains(bound.word())) continue;
-    const uint64_t bytes = co_await BytesOf(op, bound.block());
-    reach.MarkBlock(AddressOf(bound.word(), nodes_), bytes);
-  }
+  // Behind the leaves: a child that is alive now was among them, or is new.
+  co_await MarkDeadChildren(op, reach, dead);
   // INVARIANT chime/8: who sweeps may free leaves that somebody has unlinked and died over.
   if (!pool_.read_only() && !Mutant(kSweptUnannounced)) co_await RaiseMerges(op);
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }
 
-Task<Done> Table::NoteChildren(Op& op, NodePtr at, std::map<uint64_t, BoundRef>& children) {
-  InnerImage image;
-  co_await op.InOrder(Read(At(at) + pool::kLine, image.lines(shape())));
-  for (size_t slot = 0; slot < shape().fanout; ++slot) {
-    const RawPivot pivot = image.Get(shape(), slot);
-    if (!pivot.child.null()) children.emplace(pivot.child.word(), pivot.ref);
+Task<Done> Table::MarkDeadChildren(Op& op, pool::Reach& reach, const std::set<uint64_t>& marked) {
+  for (NodePtr at = co_await Leftmost(op, 1); !at.null();) {
+    InnerImage image;
+    co_await op.InOrder(Read(At(at), std::as_writable_bytes(std::span(&image.header, 1))),
+                        Read(At(at) + pool::kLine, image.lines(shape())));
+    std::vector<Pivot> pivots;
+    for (size_t slot = 0; slot < shape().fanout; ++slot) {
+      const RawPivot raw = image.Get(shape(), slot);
+      if (!raw.child.null()) pivots.push_back({.bound = {}, .raw = raw, .slot = slot});
+    }
+    const std::vector<Header> headers = co_await ReadHeaders(op, pivots);
+    for (size_t i = 0; i < pivots.size(); ++i) {
+      const RawPivot& raw = pivots[i].raw;
+      if (headers[i].heir == 0 || marked.contains(raw.child.word())) continue;
+      reach.Mark(At(raw.child), shape().leaf_bytes());
+      if (!raw.ref.in_block()) continue;
+      const uint64_t bytes = co_await BytesOf(op, raw.ref.block());
+      reach.MarkBlock(AddressOf(raw.ref.word(), nodes_), bytes);
+    }
+    at = NodePtr(image.header.sibling);
   }
   co_return Done{};
 }
