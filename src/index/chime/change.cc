@@ -274,7 +274,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   }
   const size_t where = slot.has_value() ? *slot : *free;
   // A leaf whose neighbourhood is empty without this key may be empty altogether: the commit looks, at no trip of its own.
-  bool lonely = decision->removes;
+  bool lonely = decision->removes && !hood.is_guess();
   for (size_t i = 0; i < shape().neighbourhood && lonely; ++i)
     lonely = !hood.Get(i).used || shape().SlotAt(target.home, i) == where;
   std::optional<Leaf> look;
