@@ -199,8 +199,8 @@ double MeanLoadAtSplit(const chime::Shape& shape, uint64_t leaves, Random& rando
       const auto path = FindRoom(shape, leaf, HomeOf(shape, entry));
       if (!path.has_value()) break;
       for (size_t step = path->size() - 1; step > 0; --step)
-        leaf.Set((*path)[step], leaf.Get((*path)[step - 1]));
-      leaf.Set((*path)[0], entry);
+        leaf.Set(shape, (*path)[step], leaf.Get(shape, (*path)[step - 1]));
+      leaf.Set(shape, (*path)[0], entry);
       ++inserted;
     }
   }

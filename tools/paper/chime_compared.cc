@@ -31,24 +31,13 @@ constexpr double kHeaderBytes = 64;
 // The paper's 30 MB for 60 million records, in proportion.
 constexpr uint64_t kRecordsPerHotspotByte = 2;
 
-// Speculative reads are an option of some builds of the engine.
-bool KnowsHotspots() { return store::MakeEngine("chime", {{"hotspot", "0"}}).ok(); }
-
 index::OptionMap AsSherman() {
-  index::OptionMap options = {{"keys", "inline"},
-                              {"leaf_read", "whole"},
-                              {"insert_read", "whole"},
-                              {"fence_read", "always"},
-                              {"lock_read", "apart"}};
-  if (KnowsHotspots()) options["hotspot"] = "0";
-  return options;
+  return {{"keys", "inline"},        {"hotspot", "0"},         {"leaf_read", "whole"},
+          {"insert_read", "whole"}, {"fence_read", "always"}, {"lock_read", "apart"}};
 }
 
-// With everything that this build of the engine has.
 index::OptionMap AsOurs(uint64_t records) {
-  index::OptionMap options = {{"keys", "inline"}};
-  if (KnowsHotspots()) options["hotspot"] = std::to_string(records / kRecordsPerHotspotByte);
-  return options;
+  return {{"keys", "inline"}, {"hotspot", std::to_string(records / kRecordsPerHotspotByte)}};
 }
 
 uint64_t RecordsOf(const Settings& settings) { return settings.Scaled(100'000, 3'000'000, 2000); }
@@ -189,7 +178,6 @@ Result<Report> RunChimeFigure15(const Settings& settings) {
   if (Status added = AddStep("B+ tree", options, settings, before, report); !added.ok()) return added.error();
   std::vector<Technique> techniques(kTechniques.begin(), kTechniques.end());
   const index::OptionMap ours = AsOurs(RecordsOf(settings));
-  if (ours.contains("hotspot")) techniques.push_back({"speculative reads", "hotspot", "c", 1.2});
   for (const Technique& technique : techniques) {
     options.erase(std::string(technique.option));
     if (technique.option == "hotspot") options = ours;
