@@ -51,6 +51,7 @@ class LosingClient final : public fabric::Client {
   }
   void Start(fabric::Timer& timer) override { inner_->Start(timer); }
   void Abandon(fabric::Timer& timer) noexcept override { inner_->Abandon(timer); }
+  bool orders_reads() const override { return inner_->orders_reads(); }
   bool Poll() override { return inner_->Poll(); }
 
  private:
