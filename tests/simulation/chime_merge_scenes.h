@@ -75,11 +75,11 @@ struct Alphabet {
     });
     if (!buried) world.Complain("the dead were never buried");
   }
-  // Memory that is free is used: by leaves of keys behind all others.
-  void Reuse(Member& member) {
+  // Memory that is free is used: by leaves of keys behind all others, which end with this letter.
+  void Reuse(Member& member, char letter = 'x') {
     for (int i = 0; i < 60; ++i) {
       std::string key = Key('z');
-      key.back() = 'x';
+      key.back() = letter;
       key[key.size() - 2] = static_cast<char>(i);
       key[0] = '~';
       member.Now(member.Put(key, "of reuse"));
@@ -136,6 +136,22 @@ inline std::string KeyGoesAndComesBack(bool inline_keys, bool reused) {
   if (problem.empty()) problem = scene.Check(*writer, after);
   reader->Now(reader->Verify());
   return problem.empty() ? scene.world.problem : problem;
+}
+
+// Whoever learns that a leaf has gone does not know any more where it found keys: one of them may have been there.
+inline std::string KnownPlacesAreForgotten(bool inline_keys) {
+  Alphabet scene(inline_keys);
+  const auto writer = scene.Enter();
+  const auto reader = scene.Enter();
+  scene.Fill(*writer);
+  const auto known = [&] { return DetailOf(reader->Now(reader->Stats()), "hotspots"); };
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) reader->Now(reader->Get(scene.Key(letter)));
+  if (known() != 6) return fmt::format("it knows {} places and not 6", known());
+  writer->Now(writer->Delete(scene.Key('c')));
+  scene.LetGo({writer.get(), reader.get()});
+  reader->Now(reader->Get(scene.Key('a')));
+  if (known() != 1) return fmt::format("it knows {} places and not 1", known());
+  return scene.world.problem;
 }
 
 // A cursor stands at a leaf that goes, and whose memory becomes part of something else.
@@ -209,8 +225,12 @@ inline std::string DeleterDies(bool inline_keys, size_t nodes = 1) {
       }
       scene.LetGo(survivors);
       scene.Reuse(*survivor);
+      scene.Reuse(*reader, 'y');  // whoever has swept it
       survivor->Now(survivor->Put(scene.Key('c'), "returned"));
       expected['c'] = "returned";
+      // The key itself first: on the way to others it may learn what has happened.
+      const std::string got = silent->Now(silent->Get(scene.Key('c')));
+      if (got != "returned" && problem.empty()) problem = "c is " + got + " and not returned";
       if (problem.empty()) problem = scene.Check(*silent, expected);
       if (problem.empty()) problem = scene.Check(*reader, expected);
       // They are gone without a word, and the last one finds what they have left.

@@ -52,6 +52,14 @@ TEST(ChimeScenes, NoKeyAndNoValueIsReserved) { EXPECT_EQ(KeysOfZerosAndOnes(), "
 TEST(ChimeScenes, UpdateOfAnAbsentKey_LeavesNoLock) { EXPECT_EQ(UpdateOfAnAbsentKey(), ""); }
 TEST(ChimeScenes, WhatAClientRemembers_StaysWithinItsBound) { EXPECT_EQ(CacheWithABound(), ""); }
 
+TEST(ChimeScenes, ALeafGoes_PlacesOfKeysAreForgotten) {
+  // Given a client that remembers where it found six keys.
+  // When one of them goes with its leaf, and the client has moved on.
+  // Expect that it remembers only what it has found since.
+  EXPECT_EQ(KnownPlacesAreForgotten(/*inline_keys=*/true), "");
+  EXPECT_EQ(KnownPlacesAreForgotten(/*inline_keys=*/false), "");
+}
+
 TEST(ChimeScenes, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
   // Given a client that remembers the leaf of a key
   // When another deletes the key, so that the leaf goes, and puts it back

@@ -78,6 +78,8 @@ inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
 inline constexpr MutantName kGuessNotCompared{"chime/speculation-not-compared"};
 // A key that does not stand where it was found last is absent (chime/4).
 inline constexpr MutantName kGuessIsFinal{"chime/speculation-final"};
+// Where keys were found is remembered although leaves have gone (chime/8).
+inline constexpr MutantName kHotspotsKept{"chime/hotspots-outlive-leaves"};
 // What is remembered of keys grows without a bound.
 inline constexpr MutantName kHotspotsUnbounded{"chime/hotspots-unbounded"};
 
@@ -89,7 +91,7 @@ inline constexpr std::array kAllMutants = {
     kWaitsWithPin,      kPinsPastADrop,     kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted,
     kDeadChildKept,     kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,
     kOldReadRemembered, kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,
-    kHotspotsUnbounded,
+    kHotspotsUnbounded, kHotspotsKept,
 };
 
 }  // namespace farside::index::chime

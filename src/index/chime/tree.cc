@@ -36,7 +36,7 @@ void Table::Forget() {
   if (Mutant(kFreedRemembered)) return;
   ++memory_;
   cache_.Clear();
-  hotspots_.Clear();
+  if (!Mutant(kHotspotsKept)) hotspots_.Clear();
   long_bounds_.clear();
   long_bound_bytes_ = 0;
 }
