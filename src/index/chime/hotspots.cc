@@ -15,6 +15,11 @@ constexpr uint8_t kMostUses = 255;
 // So many keys come to a full set until its counts are halved. With fewer, keys that are hot are displaced by chance; with
 // more, those that were hot stay for long.
 constexpr uint8_t kDisplacedUntilHalved = 64;
+// After so many looks it is judged whether one of so many was of use.
+constexpr uint32_t kLooksUntilJudged = 4096;
+constexpr uint32_t kLooksPerUse = 8;
+// If not, every so many-th operation looks and remembers, to find out whether that changes.
+constexpr uint32_t kOperationsPerLook = 16;
 
 void Halve(std::span<uint8_t> uses) {
   for (uint8_t& count : uses) count -= count / 2;
@@ -53,11 +58,22 @@ size_t Hotspots::Displace(Set& set) {
   return least;
 }
 
+// Where all keys are used equally often, memory for a few of them only costs the misses in the processor's cache.
+bool Hotspots::Rests() {
+  if (looks_ == kLooksUntilJudged) {
+    rests_ = uses_ * kLooksPerUse < looks_;
+    looks_ = uses_ = 0;
+  }
+  return rests_ && ++operations_ % kOperationsPerLook != 0;
+}
+
 std::optional<Spot> Hotspots::Find(uint64_t hash) {
-  if (sets_.empty()) return std::nullopt;
+  if (sets_.empty() || Rests()) return std::nullopt;
+  ++looks_;
   Set& set = SetOf(hash);
   const size_t way = WayOf(set, hash);
   if (way == kWays) return std::nullopt;
+  ++uses_;
   CountUse(set, way);
   const uint64_t word = set.spots[way];
   return Spot{.leaf = NodePtr(word & (LineBits::kMask | NodeBits::kMask)), .slot = Slot::Get(word)};
@@ -65,6 +81,7 @@ std::optional<Spot> Hotspots::Find(uint64_t hash) {
 
 void Hotspots::Remember(uint64_t hash, const Spot& spot, uint64_t clears) {
   if (!enabled() || clears != clears_) return;
+  if (rests_ && operations_ % kOperationsPerLook != 0) return;
   assert(spot.leaf.is_leaf() && !spot.leaf.null());
   if (sets_.empty()) sets_.resize(first_sets_);
   const uint64_t word = Fingerprint::Set(Slot::Set(spot.leaf.word(), spot.slot), FingerprintOf(hash));

@@ -72,11 +72,18 @@ class Hotspots {
   // The way that a key may have which the set does not know: a free one, or that of the spot that was used least.
   static size_t Displace(Set& set);
   void Grow();
+  // Whether the next operation does without it.
+  bool Rests();
 
   size_t first_sets_ = 0;
   size_t most_sets_ = 0;
   std::vector<Set> sets_;
   size_t size_ = 0;  // spots that are remembered
+
+  uint32_t looks_ = 0;  // since it was judged last, and how many found a spot
+  uint32_t uses_ = 0;
+  bool rests_ = false;  // it was of no use
+  uint32_t operations_ = 0;
   uint64_t clears_ = 0;
 };
 

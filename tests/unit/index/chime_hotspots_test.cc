@@ -114,6 +114,30 @@ TEST(ChimeHotspotTable, KeysThatAreUsedOften_StayWhenOthersPassThrough) {
   EXPECT_GE(found, 4 * kHot * 80 / 100);
 }
 
+TEST(ChimeHotspotTable, KeysThatAreUsedOnce_AreNotRememberedForLong) {
+  // Given a table of little room, and keys that are all used once
+  // When many of them were looked for in vain
+  // Expect that few of the later ones are remembered; and when some keys are used often, that they are found again
+  Hotspots hotspots(4096);
+  const auto use = [&](uint64_t key) {
+    const bool known = hotspots.Find(HashOf(key)).has_value();
+    if (!known) hotspots.Remember(HashOf(key), SpotOf(key), hotspots.clears());
+    return known;
+  };
+  for (uint64_t key = 0; key < 10'000; ++key) use(key);
+  hotspots.Clear();
+  for (uint64_t key = 10'000; key < 10'320; ++key) use(key);
+  EXPECT_LE(hotspots.size(), 20u);
+  uint64_t found = 0;
+  for (int round = 0; round < 2000; ++round) {
+    for (uint64_t key = 0; key < 100; ++key) {
+      const bool known = use(key);
+      if (round >= 1900) found += known ? 1 : 0;
+    }
+  }
+  EXPECT_GE(found, 100 * 100 * 95 / 100u);
+}
+
 TEST(ChimeHotspotTable, KeysThatWereNeverRemembered_AreRarelyTakenForOthers) {
   // Given a table that is full
   // When many keys are looked for that it does not know
