@@ -131,7 +131,7 @@ Result<Report> RunChimeSherman(const Settings& settings) {
       "c: a leaf that is packed as the paper describes Sherman's has 1132 bytes, ours 1472; the row that is\n"
       "computed says what would be left, if the B+ tree then did more in proportion to its bytes.\n"
       "a: a lock is taken and released by a CAS each, of which the model's card does 9 million in a second.\n"
-      "The paper's release locks by a WRITE, which cannot tell a lock that was taken over from one's own.\n"
+      "The paper's release locks by a WRITE, which may be lost while others try their CAS (freedom/8).\n"
       "e: the paper's scans read the neighbourhoods of the keys that they ask for, and so must know them.\n"
       "Ours return what is there, for which leaves are read whole, as by the B+ tree.";
   return report;
