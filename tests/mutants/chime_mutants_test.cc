@@ -59,6 +59,8 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"a key comes back", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/false); }},
       {"a leaf is used again", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/true); }},
       {"places are forgotten", [] { return KnownPlacesAreForgotten(/*inline_keys=*/true); }},
+      {"a leaf is split and goes", [] { return ALeafIsSplitAndGoes(/*inline_keys=*/true, 1); }},
+      {"two leaves go", [] { return TwoLeavesGo(/*inline_keys=*/true); }},
       {"cursor at a leaf that goes", [] { return CursorStandsAtALeafThatGoes(/*inline_keys=*/true); }},
       {"somebody waits for a lock", SomebodyWaitsForALock},
       {"table dropped under a waiter", TableIsDroppedUnderAWaiter},

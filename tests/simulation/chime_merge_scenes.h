@@ -154,6 +154,70 @@ inline std::string KnownPlacesAreForgotten(bool inline_keys) {
   return scene.world.problem;
 }
 
+// A leaf is split, which the reader does not know, and then goes: whoever does it dies, at every verb, in every way. What was
+// split away is still there.
+inline std::string ALeafIsSplitAndGoes(bool inline_keys, size_t nodes) {
+  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
+    bool more = true;
+    for (uint64_t verb = 0; more; ++verb) {
+      Alphabet scene(inline_keys, {.nodes = nodes});
+      World& world = scene.world;
+      const auto reader = scene.Enter();
+      const auto owner = scene.Enter();
+      for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scene.Key(letter), "original"));
+      for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scene.Key(letter)));
+      owner->Now(owner->Put(scene.Key('d'), "original"));
+      const uint64_t first = world.fabric.verbs_posted();
+      world.beats = false;
+      world.fabric.set_fault({first + verb, kind});
+      owner->RunOrDie(owner->Delete(scene.Key('c')));
+      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
+      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
+      world.beats = true;
+      const std::string got = reader->Now(reader->Get(scene.Key('d')));
+      if (got != "original") return fmt::format("{} at verb {}: d is {}", Name(kind), verb, got);
+      if (!world.problem.empty()) return world.problem;
+      if (verb > 300) return "there is no end to it";
+    }
+  }
+  return "";
+}
+
+// Leaves go, one behind the other, and whoever merges the first dies, at every verb, in every way. Whoever remembers the
+// first one puts its key back.
+inline std::string TwoLeavesGo(bool inline_keys) {
+  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
+    bool more = true;
+    for (uint64_t verb = 0; more; ++verb) {
+      Alphabet scene(inline_keys);
+      World& world = scene.world;
+      const auto second = scene.Enter();
+      const auto late = scene.Enter();
+      const auto owner = scene.Enter();
+      scene.Fill(*owner);
+      for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scene.Key(letter)));
+      scene.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
+      const uint64_t first = world.fabric.verbs_posted();
+      world.beats = false;
+      world.fabric.set_fault({first + verb, kind});
+      owner->RunOrDie(owner->Delete(scene.Key('c')));
+      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
+      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
+      world.beats = true;
+      for (const char letter : {'f', 'e', 'd'}) {
+        second->Now(second->Delete(scene.Key(letter)));
+        second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
+      }
+      late->Now(late->Put(scene.Key('c'), "late one"));
+      const std::string got = second->Now(second->Get(scene.Key('c')));
+      if (got != "late one") return fmt::format("{} at verb {}: c is {}", Name(kind), verb, got);
+      if (!world.problem.empty()) return fmt::format("{} at verb {}: {}", Name(kind), verb, world.problem);
+      if (verb > 300) return "there is no end to it";
+    }
+  }
+  return "";
+}
+
 // A cursor stands at a leaf that goes, and whose memory becomes part of something else.
 inline std::string CursorStandsAtALeafThatGoes(bool inline_keys) {
   Alphabet scene(inline_keys);

@@ -68,6 +68,24 @@ TEST(ChimeScenes, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
   EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/false, /*reused=*/false), "");
 }
 
+TEST(ChimeScenes, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
+  // Given a client that remembers a leaf as it was before it was split
+  // When the leaf has become empty, and whoever merges it dies on the way, anywhere
+  // Expect that the client finds what was split away
+  for (const size_t nodes : {1, 2}) {
+    EXPECT_EQ(ALeafIsSplitAndGoes(/*inline_keys=*/true, nodes), "");
+    EXPECT_EQ(ALeafIsSplitAndGoes(/*inline_keys=*/false, nodes), "");
+  }
+}
+
+TEST(ChimeScenes, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
+  // Given a client that remembers a leaf
+  // When it goes, whoever merges it dies on the way, anywhere, and the leaf behind it goes too
+  // Expect that the client can put the key back
+  EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/true), "");
+  EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/false), "");
+}
+
 TEST(ChimeScenes, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
   // Given the same
   // When the leaf has become the leaf of other keys before the key comes back

@@ -92,6 +92,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     // There may be room for its own value.
     turn.Release();
     change.value = own_value;
+    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
     changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   }
   if (!turn.carries()) co_return changed;

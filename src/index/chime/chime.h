@@ -209,7 +209,7 @@ class Table final : public Index {
   enum class Absorbed : uint8_t {
     kSettled,  // it is gone, or it stays
     kAgain,    // somebody was in the way
-    kInDoubt,  // it may be half done, and the parent's lock must not be released as if it were not
+    kInDoubt,  // it may be half done, and no lock must be released before this client is fenced
   };
   // The leaf was seen to be empty. No lock is held.
   Task<Done> Absorb(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
@@ -233,9 +233,8 @@ class Table final : public Index {
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   // Once. 0: it is taken, and `reads` are done; otherwise who has it.
   Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
+  static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
   void Unlock(fabric::Op& op, NodePtr at);
-  // As if this client had died with the lock: whoever comes takes it over.
-  void Abandon(fabric::Op& op, NodePtr at);
   Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
   Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);

@@ -58,10 +58,11 @@ size_t Hotspots::Displace(Set& set) {
   return least;
 }
 
-// Where all keys are used equally often, memory for a few of them only costs the misses in the processor's cache.
+// Where all keys are used equally often, memory for a few of them only costs the misses in the processor's cache. As long as
+// there is room, it may be that nothing was found yet that could be remembered.
 bool Hotspots::Rests() {
   if (looks_ == kLooksUntilJudged) {
-    rests_ = uses_ * kLooksPerUse < looks_;
+    rests_ = crowded() && uses_ * kLooksPerUse < looks_;
     looks_ = uses_ = 0;
   }
   return rests_ && ++operations_ % kOperationsPerLook != 0;
@@ -89,8 +90,7 @@ void Hotspots::Remember(uint64_t hash, const Spot& spot, uint64_t clears) {
   if (way == kWays) {
     way = Displace(SetOf(hash));
     // A set may be full by chance: so not before all of them are, nearly.
-    const bool crowded = size_ >= sets_.size() * kWays * 3 / 4;
-    if (SetOf(hash).spots[way] != 0 && crowded) Grow();
+    if (SetOf(hash).spots[way] != 0 && crowded()) Grow();
   }
   Set& set = SetOf(hash);
   if (set.spots[way] == 0) ++size_;

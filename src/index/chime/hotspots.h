@@ -71,6 +71,7 @@ class Hotspots {
   static void CountUse(Set& set, size_t way);
   // The way that a key may have which the set does not know: a free one, or that of the spot that was used least.
   static size_t Displace(Set& set);
+  bool crowded() const { return size_ >= sets_.size() * kWays * 3 / 4; }
   void Grow();
   // Whether the next operation does without it.
   bool Rests();

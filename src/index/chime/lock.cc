@@ -104,10 +104,17 @@ Task<uint64_t> Table::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIn
   for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
   co_await trip;
   if (trip.Old(0) != 0 || !apart || reads.empty()) co_return trip.Old(0);
-  fabric::SmallBatch<3> later(op, Order::kInOrder);
-  for (const fabric::ReadIntoVerb& read : reads) later.Add(read);
-  co_await later;
-  co_return uint64_t{0};
+  const Result<Done> read = co_await ReadAll(op, reads).Outcome();
+  if (read.ok()) co_return uint64_t{0};
+  Unlock(op, at);
+  co_return read.error();
+}
+
+Task<Done> Table::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> reads) {
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+  co_await trip;
+  co_return Done{};
 }
 
 // Nobody waits for it: the client's epoch does (pool/1).
@@ -115,14 +122,6 @@ void Table::Unlock(Op& op, NodePtr at) {
   const FarAddr lock = At(at) + kLockOffset;
   if (Mutant(kUnlockByWrite)) return op.Detach(Order::kInOrder, fabric::WriteObject(lock, uint64_t{0}));
   op.Detach(Order::kInOrder, Cas(lock, LockedBySelf(at), 0));
-}
-
-// The name of whoever was registered before this client in its slot: that one is gone for certain (pool/3).
-void Table::Abandon(Op& op, NodePtr at) {
-  const pool::Owner self = pool_.member(nodes_[at.node()]).self();
-  const uint64_t before = self.generation() == 1 ? pool::Owner::Generation::kMax : self.generation() - 1;
-  const LockWord gone = LockWord::HeldBy(pool::Owner(self.slot(), static_cast<uint32_t>(before)));
-  op.Detach(Order::kInOrder, Cas(At(at) + kLockOffset, LockedBySelf(at), gone.word()));
 }
 
 // From an owner that is gone: nothing of it can land any more. An inner node above the parents of leaves is whole at any time

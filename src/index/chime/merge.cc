@@ -95,10 +95,7 @@ Task<Done> Table::Absorb(Op& op, Key key, NodePtr leaf, const pool::PoolClient::
                               Read(At(parent.node) + pool::kLine, image.lines(shape()))};
     co_await Lock(op, parent.node, reads);
     const Result<Absorbed> outcome = co_await AbsorbUnder(op, key, leaf, parent.node, image, pin).Outcome();
-    if (outcome.ok() && *outcome == Absorbed::kInDoubt) {
-      Abandon(op, parent.node);
-      co_return Done{};
-    }
+    if (outcome.ok() && *outcome == Absorbed::kInDoubt) co_return Done{};  // the lock stays held
     Unlock(op, parent.node);
     if (!outcome.ok()) co_return outcome.error();
     if (*outcome == Absorbed::kSettled) co_return Done{};
@@ -139,9 +136,8 @@ Task<Table::Absorbed> Table::AbsorbUnder(Op& op, Key key, NodePtr leaf, NodePtr 
   if (sound && is_empty)
     done = co_await WriteMerge(op, left, leaf, before.header, empty.header, parent, slot).Outcome();
   if (!done.ok()) {
-    // A memory node is out of reach, or this client is cut off. Others have to see what was done.
-    Abandon(op, left);
-    Abandon(op, leaf);
+    // A memory node is out of reach, or this client is cut off; what was written there may still land. So all locks stay held
+    // under its name until it is fenced, which it will be: it gives no sign of life there. Then others see what was done.
     co_return Absorbed::kInDoubt;
   }
   if (sound && is_empty) {
@@ -241,6 +237,8 @@ void Table::RetireLeaf(NodePtr leaf, BoundRef bound, uint64_t bound_bytes, const
 // Step 2, if that is what the owner died before. The lock of the leaf is held, taken over.
 Task<Done> Table::CompleteAbsorption(Op& op, NodePtr at, Header& header) {
   const NodePtr sibling(header.sibling);
+  // A leaf that is dead itself gets nothing: its sibling, as it was when it died, is somebody else's by now.
+  if (header.heir != 0 && !Mutant(kDeadInherits)) co_return Done{};
   if (sibling.null() || Mutant(kMergeNotCompleted)) co_return Done{};
   const auto next = co_await op.InOrder(Read<Header>(At(sibling)));
   if (NodeInfo(next.info) != NodeInfo::Of(0)) co_return Damaged(sibling, "is not a leaf");

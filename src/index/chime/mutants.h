@@ -78,6 +78,10 @@ inline constexpr MutantName kCacheUnbounded{"chime/cache-unbounded"};
 inline constexpr MutantName kGuessNotCompared{"chime/speculation-not-compared"};
 // A key that does not stand where it was found last is absent (chime/4).
 inline constexpr MutantName kGuessIsFinal{"chime/speculation-final"};
+// A dead leaf sends those to its heir whose keys had been split away from it (chime/9).
+inline constexpr MutantName kHeirBeforeFence{"chime/heir-before-fence"};
+// A dead leaf whose lock is taken over is given what its sibling had (chime/9).
+inline constexpr MutantName kDeadInherits{"chime/dead-leaf-inherits"};
 // Where keys were found is remembered although leaves have gone (chime/8).
 inline constexpr MutantName kHotspotsKept{"chime/hotspots-outlive-leaves"};
 // What is remembered of keys grows without a bound.
@@ -91,7 +95,7 @@ inline constexpr std::array kAllMutants = {
     kWaitsWithPin,      kPinsPastADrop,     kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted,
     kDeadChildKept,     kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,
     kOldReadRemembered, kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,
-    kHotspotsUnbounded, kHotspotsKept,
+    kHotspotsUnbounded, kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,
 };
 
 }  // namespace farside::index::chime

@@ -178,8 +178,10 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
-  if (header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   const bool below = co_await IsBelowFence(op, target.key, header);
+  // The fence first: the heir gets what is below it. What was split away before the leaf died is to the right of it.
+  const bool was_its = below || Mutant(kHeirBeforeFence);
+  if (was_its && header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
 

@@ -120,6 +120,8 @@ namespace {
 constexpr uint64_t kPhases = 4;
 constexpr uint64_t kAtLeaf = 1;
 constexpr uint64_t kAtEnd = 2;
+// From leaf to leaf, until the tree is damaged.
+constexpr int kMostSteps = 1'000'000;
 
 }  // namespace
 
@@ -137,7 +139,9 @@ Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
   Leaf leaf;
   co_await ReadLeaf(op, place.node, leaf);
   NodePtr dead;
+  int steps = 0;  // of which sound memory needs few
   for (bool arrived = false; !arrived;) {
+    if (++steps > kMostSteps) co_return Damaged(place.node, "leads in circles");
     if (leaf.dead() && place.node != dead) {
       dead = place.node;
       place = co_await GoToHeir(op, place, leaf.header);
@@ -150,11 +154,14 @@ Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
     if (!arrived) co_await ReadLeaf(op, place.node, leaf);
   }
   const NodePtr first = place.node;
+  NodePtr at = first;
   while (true) {
+    if (++steps > kMostSteps) co_return Damaged(at, "leads in circles");
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     if (fence.infinite || fence.prefix > prefix) co_return first;
     const NodePtr next(leaf.header.sibling);
     if (fence.prefix == prefix && Hash64(fence.text) == hash) co_return next;
+    at = next;
     co_await ReadLeaf(op, next, leaf);
   }
 }

@@ -82,6 +82,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     if (alone) break;
     turn.Release();
     change.value = own_value;
+    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
   }
   if (!outcome.ok()) {
     turn.Settle(outcome.error());
