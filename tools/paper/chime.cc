@@ -256,9 +256,6 @@ Result<Report> RunFigure19(const Settings& settings) {
 
 // ---- section 4.3: speculative reads ----------------------------------------------------------------------
 
-// The paper's 30 MB for 60 million records, in proportion.
-constexpr uint64_t kRecordsPerHotspotByte = 2;
-
 Result<Report> RunSpeculation(const Settings& settings) {
   const uint64_t records = settings.Scaled(200'000, 10'000'000, 2000);
   const uint64_t searches = 10 * records;

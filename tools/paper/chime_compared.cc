@@ -27,8 +27,6 @@ constexpr uint32_t kInFlight = 64;
 // the wire adds to an answer, in the model.
 constexpr double kShermanLeafBytes = 1132;
 constexpr double kHeaderBytes = 64;
-// The paper's 30 MB for 60 million records, in proportion.
-constexpr uint64_t kRecordsPerHotspotByte = 2;
 
 index::OptionMap AsSherman() {
   return {{"keys", "inline"},       {"hotspot", "0"},         {"leaf_read", "whole"},

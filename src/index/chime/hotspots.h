@@ -29,6 +29,9 @@ struct Spot {
 //
 // It grows up to its bound, as keys are found that it has no room for, to four times its size; what it knew is forgotten then,
 // and comes back with the next search. So clients that find few keys need little memory.
+//
+// Where they are of no use, they rest: if it is crowded and fewer than one search in eight finds its key, only every sixteenth
+// operation looks and remembers, until that changes.
 class Hotspots {
  public:
   explicit Hotspots(uint64_t most_bytes);
