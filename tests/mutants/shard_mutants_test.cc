@@ -95,6 +95,7 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
        }},
       {"key is inserted before its unit is split",
        [=] { return KeyIsInsertedBeforeItsUnitIsSplit(200 / fewer); }},
+      {"line is split while it is filled", [=] { return LineIsSplitWhileItIsFilled(64 / fewer); }},
       {"directory is read while a resize is announced",
        [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
       // Around a seed in which somebody waits for a dead client's lock while others drop the table.

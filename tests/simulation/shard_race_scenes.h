@@ -51,6 +51,54 @@ inline std::string KeyIsInsertedBeforeItsUnitIsSplit(uint64_t seeds) {
   return "";
 }
 
+// A client that only knows that a resize was announced puts a key into level 2, under the lock of the key's bucket. On its way
+// it learns that the resize counts: then somebody may be splitting the line that it has read, which stands in another unit.
+inline std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
+  constexpr uint64_t kSteps = 24;  // of one, before the next begins
+  const uint64_t lines_unit = HashOf(Stage::kSeed).hash() & 1;
+  const auto fits = [=](const KeyHash& hash) {
+    return (hash.number(Place::kLevel1) & 1) != lines_unit &&
+           (hash.number(Place::kFirstChoice) & 1) == lines_unit &&
+           (hash.number(Place::kSecondChoice) & 1) == lines_unit;
+  };
+  // Two keys with one tag: who inserts the second has to read the block of the first, which takes time.
+  const std::string fills = KeyFor(fits);
+  const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Place::kLevel1), 2); };
+  const std::string key =
+      KeyFor([&](const KeyHash& hash) { return fits(hash) && tag(hash) == tag(HashOf(fills)); }, 1);
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
+    options.chaos.ordered_reads = true;
+    Stage stage({{"slots", "1"}, {"overflow_slots", "8"}}, options);
+    Member& late = stage.Enter();
+    Member& splitter = stage.Enter();
+    stage.GrowTo(2);
+    Ledger ledger;
+    ledger.Put(stage, late, fills, "old");
+    stage.Announce({&late, &splitter});
+    stage.Activate();
+    stage.Learn(splitter);
+
+    Task<PutOutcome> insert = late.Put(key, "in level 2");
+    Task<Done> learn = LookThrice(late);
+    Task<PutOutcome> split = splitter.Put(Stage::kSeed, "grows");
+    insert.Start();
+    for (uint64_t step = 0; step < seed % kSteps; ++step) stage.world.fabric.Step();
+    learn.Start();
+    for (uint64_t step = 0; step < seed / kSteps % kSteps; ++step) stage.world.fabric.Step();
+    split.Start();
+    stage.world.Drive([&] { return insert.done() && learn.done() && split.done(); });
+    if (!insert.TakeResult().ok() || !learn.TakeResult().ok() || !split.TakeResult().ok())
+      return fmt::format("seed {}: somebody gave up", seed);
+    ledger.Holds(key, "in level 2");
+    ledger.CheckAll(stage, late);
+    ledger.CheckList(stage, splitter);
+    const std::string problem = stage.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
 // A client reads the directory for the first time while another announces a resize, which fills in a part of it.
 inline std::string DirectoryIsReadWhileAResizeIsAnnounced(uint64_t seeds) {
   uint64_t announcements = 0;

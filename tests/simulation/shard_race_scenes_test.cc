@@ -15,6 +15,13 @@ TEST(ShardRaceScenes, KeyIsInsertedBeforeItsUnitIsSplit_OnlyOneInsertCounts) {
   EXPECT_EQ(KeyIsInsertedBeforeItsUnitIsSplit(200 / kFewer), "");
 }
 
+TEST(ShardRaceScenes, LineIsSplitWhileItIsFilled_NothingIsLost) {
+  // Given a client that only knows that a resize was announced
+  // When it puts a key into level 2 and learns on its way that the resize counts, while another client splits that line
+  // Expect that the key is there afterwards, over many seeds
+  EXPECT_EQ(LineIsSplitWhileItIsFilled(576 / kFewer), "");
+}
+
 TEST(ShardRaceScenes, DirectoryIsReadWhileAResizeIsAnnounced_ItIsWholeAllTheSame) {
   // Given a client that knows nothing of the table yet
   // When it reads the directory while another one announces a resize, over many seeds

@@ -68,33 +68,40 @@ struct Overflow {
   }
 };
 
-// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch that depends on what
-// is found: where a key stands in its bucket cannot be predicted.
-inline uint64_t SlotsWithTag(const Entry* entries, size_t lines, uint64_t tag_bits) {
-  using Four [[gnu::vector_size(16)]] = uint32_t;
+// Four entries that carry the tag: the bits of those that do, in their lanes.
+using FourSlots [[gnu::vector_size(16)]] = uint32_t;
+inline FourSlots FourWithTag(const Entry* entries, uint32_t tag, FourSlots bits) {
   static_assert((Entry::Tag::kMask & 0xffffffff) == 0, "the tag is in the upper half");
   static_assert(std::endian::native == std::endian::little);
-  constexpr size_t kLinesPerHalf = 32 / kSlotsPerLine;  // as many as have bits in one lane
-  const auto mask = static_cast<uint32_t>(Entry::Tag::kMask >> 32);
+  FourSlots two;
+  FourSlots next_two;
+  std::memcpy(&two, entries, sizeof(two));
+  std::memcpy(&next_two, entries + 2, sizeof(next_two));
+  const FourSlots upper = __builtin_shuffle(two, next_two, FourSlots{1, 3, 5, 7});
+  return reinterpret_cast<FourSlots>((upper & static_cast<uint32_t>(Entry::Tag::kMask >> 32)) == tag) & bits;
+}
+
+// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch that depends on what
+// is found: where a key stands in its bucket cannot be predicted.
+template <size_t kLines>
+uint32_t SlotsWithTag(const Entry* entries, uint32_t tag) {
+  static_assert(kLines * kSlotsPerLine <= 32, "each has a bit in a lane");
+  FourSlots found{};
+#pragma GCC unroll 8
+  for (uint32_t slot = 0; slot < kLines * kSlotsPerLine; slot += 4)
+    found |= FourWithTag(entries + slot, tag, FourSlots{1u << slot, 2u << slot, 4u << slot, 8u << slot});
+  return found[0] | found[1] | found[2] | found[3];
+}
+inline uint64_t SlotsWithTag(const Entry* entries, size_t lines, uint64_t tag_bits) {
   const auto tag = static_cast<uint32_t>(tag_bits >> 32);
-  uint64_t slots = 0;
-  for (size_t first = 0; first < lines; first += kLinesPerHalf) {
-    Four found{};
-    Four bits_of_four{1, 2, 4, 8};
-    const size_t end = std::min(first + kLinesPerHalf, lines) * kSlotsPerLine;
-    for (size_t slot = first * kSlotsPerLine; slot < end; slot += 4) {
-      Four two;
-      Four next_two;
-      std::memcpy(&two, entries + slot, sizeof(two));
-      std::memcpy(&next_two, entries + slot + 2, sizeof(next_two));
-      const Four upper = __builtin_shuffle(two, next_two, Four{1, 3, 5, 7});
-      found |= reinterpret_cast<Four>((upper & mask) == tag) & bits_of_four;
-      bits_of_four <<= 4;
-    }
-    const uint32_t half = found[0] | found[1] | found[2] | found[3];
-    slots |= uint64_t{half} << (first * kSlotsPerLine);
+  switch (lines) {  // a power of two (Shape::lines)
+    case 1: return SlotsWithTag<1>(entries, tag);
+    case 2: return SlotsWithTag<2>(entries, tag);
+    case 4: return SlotsWithTag<4>(entries, tag);
+    default:
+      return SlotsWithTag<4>(entries, tag) | uint64_t{SlotsWithTag<4>(entries + 4 * kSlotsPerLine, tag)}
+                                                 << (4 * kSlotsPerLine);
   }
-  return slots;
 }
 
 // The first slot from `from` on whose entry may be the key's; nothing if there is none.

@@ -139,38 +139,39 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   if (view.bucket.version == 0) {
     co_await ReadView(op, part, hash, view);  // trip 1
     if (!expects_unsplit) part.NoteUnsplit(view.bucket.version != part.directory().version);
-  } else if (view.bucket.overflow()) {
-    co_await ReadOverflows(op, part, hash, view);
   }
   BlockBuffer buffer;
-  const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
+  std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, change.key, buffer);
+  if (!found.has_value() && view.bucket.overflow()) {
+    co_await KnowOverflows(op, part, hash, view);
+    found = co_await FindInOverflows(op, part, hash, view, change.key, buffer);
+  }
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
-  if (!decision.applied) co_return Attempt::kDone;
+  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  if (!decision.ok()) co_return decision.error();
+  if (!decision->applied) co_return Attempt::kDone;
+  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
 
   if (!found.has_value()) {
     const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
-  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer,
+  const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer,
                                             /*locked=*/false);  // trip 2
-  if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
+  if (replaced == Attempt::kDone && decision->removes) part.CountRecords(-1);
   co_return replaced;
 }
 
-Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHash& hash,
+Result<Decision> Table::DecideAndDraft(const Change& change, const KeyHash& hash,
                                        std::optional<std::string_view> value, Draft& draft,
                                        Changed& changed) {
-  const Result<Decision> decision = Decide(change, value);
-  if (!decision.ok()) co_return decision.error();
+  Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) return decision;
   changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
-  if (decision->applied && !decision->removes) {
-    const std::string_view stored = decision->Value(change);
-    co_await draft.Prepare(op, change.key, stored, hash.hash());
-  }
-  co_return *decision;
+  if (decision->applied && !decision->removes) draft.Fill(change.key, decision->Value(change), hash.hash());
+  return decision;
 }
 
 Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
@@ -199,13 +200,15 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (found.has_value()) value = found->value;
   if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, hash, view, /*with_overflow=*/true))
     co_return std::nullopt;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
-  if (!decision.applied) co_return Attempt::kDone;
+  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  if (!decision.ok()) co_return decision.error();
+  if (!decision->applied) co_return Attempt::kDone;
+  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
   // The directory may have gone on while a block was read: the unit is still locked, and as it was.
   if (found.has_value()) {
-    const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision.removes, draft, buffer,
+    const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer,
                                               /*locked=*/true);  // trip 2
-    if (replaced == Attempt::kDone && decision.removes) part.CountRecords(-1);
+    if (replaced == Attempt::kDone && decision->removes) part.CountRecords(-1);
     co_return replaced;
   }
   Attempt inserted = Attempt::kRetry;
@@ -291,11 +294,12 @@ Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry des
   // next, keeps everybody from splitting the unit meanwhile (shard/5).
   const bool lock =
       locking == Locking::kTake || (locking == Locking::kIfCareful && part.directory().announced);
-  if (!lock || Mutant(kNoCarefulMode)) {
-    const bool written = co_await CasSlot(op, slot, desired, draft);
-    co_return written;
-  }
-  // INVARIANT shard/6.
+  if (!lock || Mutant(kNoCarefulMode)) return CasSlot(op, slot, desired, draft);
+  return WriteSlotLocked(op, part, slot, desired, draft);
+}
+
+// INVARIANT shard/6.
+Task<bool> Table::WriteSlotLocked(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
   Line line;
   const FarAddr line_at(slot.at.node, slot.at.offset / pool::kLine * pool::kLine);
   const FarAddr head_at = slot.place == Place::kLevel1 ? line_at : part.OverflowAt(slot.unit);

@@ -43,20 +43,22 @@ class Table::Draft {
   Draft& operator=(const Draft&) = delete;
   ~Draft() { Discard(); }
 
-  // Allocates the block, unless it has it from an earlier attempt, and fills in what it will hold.
-  Task<Done> Prepare(fabric::Op& op, std::string_view key, std::string_view value, uint64_t hash) {
+  // What it will hold; and memory for it, unless it has that from an earlier attempt, or there is none at hand.
+  void Fill(std::string_view key, std::string_view value, uint64_t hash) {
     const uint64_t bytes = pool::BlockBytes(key.size(), value.size());
-    if (!owned_ || buffer_.bytes().size() != bytes) {
-      Discard();
-      const std::optional<fabric::FarAddr> free = allocator_.TryAllocate(bytes);
-      if (free.has_value()) {
-        at_ = *free;
-      } else {
-        at_ = co_await allocator_.Allocate(op, bytes);
-      }
-      owned_ = true;
-    }
+    if (buffer_.bytes().size() != bytes) Discard();
     pool::EncodeBlock(buffer_.Resize(bytes), key, value, hash);
+    if (owned_) return;
+    const std::optional<fabric::FarAddr> free = allocator_.TryAllocate(bytes);
+    if (!free.has_value()) return;
+    at_ = *free;
+    owned_ = true;
+  }
+  bool has_memory() const { return owned_; }
+  // From a node, which takes trips.
+  Task<Done> FetchMemory(fabric::Op& op) {
+    at_ = co_await allocator_.Allocate(op, buffer_.bytes().size());
+    owned_ = true;
     co_return Done{};
   }
 

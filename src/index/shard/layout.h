@@ -263,15 +263,21 @@ struct Shape {
 enum class Place : uint8_t { kLevel1 = 0, kFirstChoice = 1, kSecondChoice = 2 };
 class KeyHash {
  public:
-  explicit constexpr KeyHash(uint64_t hash)
-      : numbers_{hash, Mixed(hash ^ 0xa0761d6478bd642f), Mixed(hash ^ 0xe7037ed1a0b428db)} {}
+  explicit constexpr KeyHash(uint64_t hash) : hash_(hash) {}
 
-  constexpr uint64_t hash() const { return numbers_[0]; }
-  constexpr uint64_t number(Place place) const { return numbers_[static_cast<size_t>(place)]; }
+  constexpr uint64_t hash() const { return hash_; }
+  constexpr uint64_t number(Place place) const {
+    switch (place) {
+      case Place::kLevel1: break;
+      case Place::kFirstChoice: return Mixed(hash_ ^ 0xa0761d6478bd642f);
+      case Place::kSecondChoice: return Mixed(hash_ ^ 0xe7037ed1a0b428db);
+    }
+    return hash_;
+  }
 
  private:
   static constexpr uint64_t Mixed(uint64_t state) { return SplitMix64(state); }
-  std::array<uint64_t, 3> numbers_;
+  uint64_t hash_;
 };
 
 // The unit of a number in a table of this version.

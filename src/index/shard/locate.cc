@@ -289,12 +289,12 @@ Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint
   co_return Done{};
 }
 
-// For a change: all levels in one trip, level 1 first, because what is not in level 1 has to be looked for in the others.
+// Level 1 first, because what is not in level 1 has to be looked for in the others.
 Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& view) {
   const uint64_t number = hash.number(Place::kLevel1);
+  view.unjudged = false;
   if (part.directory().announced) {
     co_await ReadBucket(op, part, number, view.bucket);
-    if (view.bucket.overflow()) co_await ReadOverflows(op, part, hash, view);
     co_return Done{};
   }
   const uint32_t version = part.directory().version;
@@ -306,18 +306,25 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
                       Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
                       Read(part.OverflowAt(view.second.unit), BytesOf(std::span(&view.second.line, 1))));
   if (Mutant(kLevel2First)) co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)));
-  if (Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides) {
+  // INVARIANT shard/1 rests on it: what is read of level 2 is not older than the bucket. A key may have gone there before the
+  // bucket was split, and the split has given the bucket unused slots. So a bucket that is read again leaves these behind.
+  view.unjudged = Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides;
+  if (view.unjudged) {
     view.bucket.version = lines[0].version();
   } else {
     co_await ReadBucket(op, part, number, view.bucket);
-    // INVARIANT shard/1 rests on it: what is read of level 2 is not older than the bucket. A key may have gone there
-    // before the bucket was split, and the split has given the bucket unused slots.
-    if (view.bucket.overflow()) co_await ReadOverflows(op, part, hash, view);
-    co_return Done{};
   }
-  if (!view.bucket.overflow()) co_return Done{};
-  co_await JudgeOverflows(op, part, hash, view);
-  co_await EndOverflows(op, part, hash, view);
+  co_return Done{};
+}
+
+Task<Done> Table::KnowOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
+  if (view.unjudged) {
+    view.unjudged = false;
+    co_await JudgeOverflows(op, part, hash, view);
+    co_await EndOverflows(op, part, hash, view);
+  } else {
+    co_await ReadOverflows(op, part, hash, view);
+  }
   co_return Done{};
 }
 

@@ -47,7 +47,8 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     }
     BlockBuffer buffer;
     const uint64_t unit = UnitOf(shape(), number, part.directory().version);
-    co_await op.InOrder(Read(part.BucketAt(unit), std::span(lines.bytes).first(shape().bucket_bytes())));
+    const FarAddr bucket_at = part.BucketAt(unit);
+    co_await op.InOrder(Read(bucket_at, std::span(lines.bytes).first(shape().bucket_bytes())));
     const std::span<const Line> read = lines.First(shape().lines());
     // Another operation of this client may have learned of a resize meanwhile: then this is not all that there is to read.
     decided = Judge(part, number, unit, read) == Verdict::kDecides && !part.directory().announced;
@@ -70,10 +71,12 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         if (view->key != key && !Mutant(kTagIsKey)) continue;
         value.assign(view->value);
         found = true;
-        Slot at{.place = Place::kLevel1, .unit = unit, .version = version};
-        at.at = part.BucketAt(unit) + *slot * sizeof(Entry);
-        at.entry = entry;
-        Remember(part, hash.hash(), at, pin->epoch(part.node()));
+        if (locations_.enabled()) {
+          Slot at{.place = Place::kLevel1, .unit = unit, .version = version};
+          at.at = bucket_at + *slot * sizeof(Entry);
+          at.entry = entry;
+          Remember(part, hash.hash(), at, pin->epoch(part.node()));
+        }
         break;
       }
     }
@@ -218,8 +221,15 @@ Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, c
     Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
     at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
     at.entry = bucket.entry(*slot);
-    const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
-    if (value.has_value()) co_return Found{.slot = at, .value = *value};
+    const uint64_t bytes = at.entry.bytes();
+    if (bytes != 0) {
+      co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), at.entry.offset()), buffer.Resize(bytes))));
+    } else {
+      co_await ReadLargeBlock(op, part.node(), at.entry, buffer);
+    }
+    const Result<std::optional<std::string_view>> value = ValueIfKey(buffer, key);
+    if (!value.ok()) co_return value.error();
+    if (value->has_value()) co_return Found{.slot = at, .value = **value};
   }
   co_return std::nullopt;
 }
@@ -241,22 +251,22 @@ Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part
         if (at.entry.tag() != tag || !at.entry.has_block()) continue;
         at.at =
             (is_node ? overflow.nodes[line - 1].at : part.OverflowAt(overflow.unit)) + slot * sizeof(Entry);
-        const std::optional<std::string_view> value = co_await ReadIfKey(op, at, key, buffer);
-        if (value.has_value()) co_return Found{.slot = at, .value = *value};
+        co_await ReadBlock(op, at.at.node, at.entry, buffer);
+        const Result<std::optional<std::string_view>> value = ValueIfKey(buffer, key);
+        if (!value.ok()) co_return value.error();
+        if (value->has_value()) co_return Found{.slot = at, .value = **value};
       }
     }
   }
   co_return std::nullopt;
 }
 
-// The value in the block that a slot names, if the block is the key's.
-Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::string_view key,
-                                                       BlockBuffer& buffer) {
-  co_await ReadBlock(op, slot.at.node, slot.entry, buffer);
+// The value in a block that was read, if the block is the key's.
+Result<std::optional<std::string_view>> Table::ValueIfKey(const BlockBuffer& buffer, std::string_view key) {
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
-  if (!view.ok()) co_return view.error();
-  if (view->key != key && !Mutant(kTagIsKey)) co_return std::nullopt;
-  co_return std::optional<std::string_view>(view->value);
+  if (!view.ok()) return view.error();
+  if (view->key != key && !Mutant(kTagIsKey)) return std::optional<std::string_view>();
+  return std::optional<std::string_view>(view->value);
 }
 
 Task<Done> Table::ReadBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {

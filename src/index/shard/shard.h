@@ -74,6 +74,7 @@ class Table final : public Index {
     Overflow first;
     Overflow second;
     bool has_second = false;  // the two choices are different lines
+    bool unjudged = false;    // the choices were read together with the bucket, and may not decide
     // Of the units that the choices will move to, if a resize is announced and they were read: version 0 until then.
     Line first_new;
     Line second_new;
@@ -117,8 +118,7 @@ class Table final : public Index {
                                           const Bucket& bucket, std::string_view key, BlockBuffer& buffer);
   Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash,
                                              const View& view, std::string_view key, BlockBuffer& buffer);
-  Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
-                                                  BlockBuffer& buffer);
+  static Result<std::optional<std::string_view>> ValueIfKey(const BlockBuffer& buffer, std::string_view key);
   Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
   Task<Done> ReadLargeBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
 
@@ -151,7 +151,9 @@ class Table final : public Index {
                       uint64_t& unit);
   uint64_t UnitAbove(uint64_t number, uint32_t version) const;
   Task<uint32_t> NearestAbove(fabric::Op& op, Partition& part, Place place, uint64_t number, uint32_t level);
+  // For a change: all levels in one trip. Of the bucket, this is all; whoever needs the others goes on with KnowOverflows.
   Task<Done> ReadView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
+  Task<Done> KnowOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> ReadOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> JudgeOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> EndOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
@@ -184,9 +186,10 @@ class Table final : public Index {
   Task<std::optional<Attempt>> ModifyUnderLock(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, View& view, Draft& draft,
                                                Changed& changed);
-  // What the change makes of the value that was found; and the block for it, if there is one.
-  Task<Decision> DecideAndPrepare(fabric::Op& op, const Change& change, const KeyHash& hash,
-                                  std::optional<std::string_view> value, Draft& draft, Changed& changed);
+  // What the change makes of the value that was found; and the draft of its block, if there is one.
+  static Result<Decision> DecideAndDraft(const Change& change, const KeyHash& hash,
+                                         std::optional<std::string_view> value, Draft& draft,
+                                         Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                         Draft& draft, const BlockBuffer& buffer, bool locked);
@@ -200,6 +203,7 @@ class Table final : public Index {
   // CAS of an entry. True if it took effect.
   Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
                        Locking locking);
+  Task<bool> WriteSlotLocked(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft);
   Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
 
   // ---- inserts that are not appends (overflow.cc)

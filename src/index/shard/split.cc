@@ -212,8 +212,10 @@ Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change&
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
-  if (!decision.applied) co_return Attempt::kDone;
+  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  if (!decision.ok()) co_return decision.error();
+  if (!decision->applied) co_return Attempt::kDone;
+  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
   if (found.has_value()) {
     co_await SplitUnderLock(op, part, split, nullptr, nullptr, /*absent=*/false);
     co_return Attempt::kRetry;

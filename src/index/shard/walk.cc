@@ -310,6 +310,7 @@ Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
   const bool placed = &PartitionOf(hash) == &part;
   View view;
   co_await ReadView(op, part, hash, view);
+  if (view.bucket.overflow()) co_await KnowOverflows(op, part, hash, view);
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, key, buffer);
   if (placed && found.has_value() && found->slot.at == slot.at) co_return Done{};
   const std::string_view what = !placed             ? "belongs to another node"
