@@ -16,8 +16,6 @@ namespace farside::index::chime {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using fabric::Order;
 using fabric::Read;
 using fabric::Write;
@@ -60,7 +58,7 @@ class Table::GivenUp {
 // Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
 // with another value (index/common/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
-Task<Table::Changed> Table::Modify(Op& op, Change change) {
+Task<Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);
   if (refused.has_value()) co_return *refused;
   if (shape().inline_keys && StoresItsValue(change.kind) && change.value.size() != 8) {
@@ -103,8 +101,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   co_return changed;
 }
 
-Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target,
-                                         uint64_t catalogs) {
+Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
@@ -115,7 +112,7 @@ Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Tar
 }
 
 // If it fails with kContended, nothing has come of it.
-Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& target) {
+Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& target) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   if (!IsFresh(pin)) co_await Refresh(op, pin);
   std::optional<Spot> spot;
@@ -162,8 +159,8 @@ Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Tar
         *step == Step::kElsewhere)
       Unlock(op, leaf);
     // The key is deleted, whatever becomes of its leaf.
-    if (*step == Step::kCommitted && changed.emptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
-    if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
+    if (*step == Step::kEmptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
+    if (*step == Step::kUnchanged || *step == Step::kCommitted || *step == Step::kEmptied) co_return changed;
     op.CountRetry();
     if (*step == Step::kDead) {
       place = co_await GoToHeir(op, place, header);
@@ -281,7 +278,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   std::optional<Leaf> look;
   if (lonely && shape().neighbourhood < shape().span) look.emplace();
   const Step committed = co_await Commit(op, leaf, where, entry, draft, look.has_value() ? &*look : nullptr);
-  changed.emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
+  const bool emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
   if (decision->removes) hotspots_.Forget(target.hash);
   if (!decision->removes && slot.has_value())
@@ -296,7 +293,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       allocator.Retire(replaced, buffer.bytes().size(), pin.epoch(replaced.node));
     }
   }
-  co_return committed;
+  co_return emptied ? Step::kEmptied : committed;
 }
 
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
@@ -369,54 +366,6 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   co_return Step::kCommitted;
 }
 
-// ---- operations --------------------------------------------------------------------------------------
-
-Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kPut, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
-}
-
-Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kInsert, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kUpdate, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Delete(Op& op, std::string_view key) {
-  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
-  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
-                                std::string_view desired) {
-  Change change(ChangeKind::kCompareAndSet, key);
-  change.expected = expected;
-  change.value = desired;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
-  Change change(ChangeKind::kIncrement, key);
-  change.delta = delta;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.counter;
-}
-
 }  // namespace farside::index::chime
+
+template class farside::index::ChangingIndex<farside::index::chime::Table>;

@@ -46,24 +46,18 @@
 #include "index/chime/leaf.h"
 #include "index/chime/options.h"
 #include "index/common/change.h"
+#include "index/common/changing_index.h"
 #include "index/common/key_turns.h"
 #include "index/index.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {
 
-class Table final : public Index {
+class Table final : public ChangingIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
-  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
-  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
-                           std::string_view desired) override;
-  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
   Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
@@ -72,6 +66,7 @@ class Table final : public Index {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
+  friend class ChangingIndex<Table>;
   class BlockBuffer;  // block.h
   class Draft;
   class Errands;
@@ -81,12 +76,6 @@ class Table final : public Index {
     NodePtr node;
     NodePtr parent;
     bool by_sibling = false;  // the parent did not know of it
-  };
-  struct Changed {
-    bool was_present = false;
-    bool applied = false;
-    bool emptied = false;  // the leaf, as far as could be seen
-    uint64_t counter = 0;
   };
   // What a change needs to know about its key.
   struct Target {
@@ -102,6 +91,7 @@ class Table final : public Index {
   // What an attempt under the lock came to.
   enum class Step : uint8_t {
     kCommitted,  // it is done, and the lock is released
+    kEmptied,    // the same; and the leaf has no entries left, as far as could be seen
     kUnchanged,  // there was nothing to do; the lock is held
     kBeyond,     // the key is not below the leaf's fence; the lock is held
     kElsewhere,  // the key is not where it was found last; the lock is held
@@ -325,3 +315,5 @@ class ChimeEngine final : public Engine {
 Result<std::shared_ptr<Engine>> MakeChimeEngine(const OptionMap& options);
 
 }  // namespace farside::index::chime
+
+extern template class farside::index::ChangingIndex<farside::index::chime::Table>;

@@ -14,8 +14,6 @@ namespace farside::index::shard {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using fabric::Read;
 
 namespace {
@@ -44,7 +42,7 @@ class Table::GivenUp {
   const Draft& draft_;
 };
 
-Task<Table::Changed> Table::Modify(Op& op, Change change) {
+Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const KeyHash hash(Hash64(AsBytes(change.key)));
@@ -150,7 +148,7 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   if (!decision.applied) co_return Attempt::kDone;
 
   if (!found.has_value()) {
-    const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
+    const Attempt inserted = co_await InsertAbsent(op, part, hash, view, change.key, draft);  // trip 2
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
@@ -257,8 +255,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
 }
 
 // The key is not in the view.
-Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash, const View& view,
-                                   std::string_view key, Draft& draft) {
+Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                         std::string_view key, Draft& draft) {
   const Bucket& bucket = view.bucket;
   if (bucket.version != part.directory().version) {
     const bool inserted = co_await SplitWith(op, part, hash, bucket, draft);
@@ -328,54 +326,6 @@ Task<bool> Table::CasSlot(Op& op, const Slot& slot, Entry desired, Draft* draft)
   co_return old == expect || Mutant(kFailedCasIsDone);
 }
 
-// ---- operations --------------------------------------------------------------------------------------
-
-Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kPut, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
-}
-
-Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kInsert, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kUpdate, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Delete(Op& op, std::string_view key) {
-  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
-  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
-                                std::string_view desired) {
-  Change change(ChangeKind::kCompareAndSet, key);
-  change.expected = expected;
-  change.value = desired;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
-  Change change(ChangeKind::kIncrement, key);
-  change.delta = delta;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.counter;
-}
-
 }  // namespace farside::index::shard
+
+template class farside::index::ChangingIndex<farside::index::shard::Table>;

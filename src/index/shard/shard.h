@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "index/common/change.h"
+#include "index/common/changing_index.h"
 #include "index/common/key_turns.h"
 #include "index/index.h"
 #include "index/shard/bucket.h"
@@ -42,7 +43,7 @@
 
 namespace farside::index::shard {
 
-class Table final : public Index {
+class Table final : public ChangingIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
   ~Table() override;
@@ -50,13 +51,6 @@ class Table final : public Index {
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
   bool searches_together() const override { return true; }
   Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches) override;
-  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
-  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
-                           std::string_view desired) override;
-  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<TableStats> Stats(fabric::Op& op) override;
   uint64_t growth() const override;
@@ -65,6 +59,7 @@ class Table final : public Index {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
+  friend class ChangingIndex<Table>;
   class BlockBuffer;  // draft.h
   class Draft;
   class GivenUp;  // change.cc
@@ -82,11 +77,6 @@ class Table final : public Index {
   struct Found {
     Slot slot;
     std::string_view value;  // inside of the buffer with the block
-  };
-  struct Changed {
-    bool was_present = false;
-    bool applied = false;
-    uint64_t counter = 0;
   };
   // What an attempt came to.
   enum class Attempt : uint8_t { kDone, kRetry };
@@ -190,8 +180,8 @@ class Table final : public Index {
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                         Draft& draft, const BlockBuffer& buffer, bool locked);
-  Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
-                       std::string_view key, Draft& draft);
+  Task<Attempt> InsertAbsent(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                             std::string_view key, Draft& draft);
   enum class Locking : uint8_t {
     kIfCareful,  // as the directory demands
     kHeld,       // the lock of the unit is held
@@ -315,3 +305,5 @@ class ShardEngine final : public Engine {
 Result<std::shared_ptr<Engine>> MakeShardEngine(const OptionMap& options);
 
 }  // namespace farside::index::shard
+
+extern template class farside::index::ChangingIndex<farside::index::shard::Table>;
