@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
+#include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "index/chime/patience.h"
@@ -125,7 +125,8 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
   } else {
     place = co_await Find(op, target.key, 0);
   }
-  Draft draft(*this);
+  // Allocated before the leaf is locked: who waits for memory must not keep others waiting.
+  Draft draft;
   Errands errands(*this);
   Changed changed;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -133,7 +134,8 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     if (!IsOnNodes(leaf.word(), nodes_)) co_return Damaged(leaf, "is on no node of the table");
     if (!shape().inline_keys && change.kind != ChangeKind::kDelete) {
       const uint64_t value_bytes = StoresItsValue(change.kind) ? change.value.size() : 8;
-      co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
+      const uint64_t bytes = pool::BlockBytes(change.key.size(), value_bytes);
+      co_await draft.Prepare(op, pool_.allocator(nodes_[leaf.node()]), bytes);
     }
     Header header;
     Result<Step> step = Step::kAgain;
@@ -263,7 +265,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       entry.value = LoadU64(AsBytes(stored).data());
     } else {
       draft.Fill(change.key, stored, target.hash);
-      entry.value = draft.RefFor(TagOf(target.hash)).word();
+      entry.value = BlockRef::To(leaf.node(), draft.at().offset, draft.bytes(), TagOf(target.hash)).word();
     }
   }
   if (!slot.has_value() && !free.has_value()) {

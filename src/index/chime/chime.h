@@ -45,8 +45,10 @@
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
 #include "index/chime/options.h"
+#include "index/common/block_buffer.h"
 #include "index/common/change.h"
 #include "index/common/changing_index.h"
+#include "index/common/draft.h"
 #include "index/common/key_turns.h"
 #include "index/index.h"
 #include "pool/client.h"
@@ -67,10 +69,8 @@ class Table final : public ChangingIndex<Table> {
 
  private:
   friend class ChangingIndex<Table>;
-  class BlockBuffer;  // block.h
-  class Draft;
-  class Errands;
-  class GivenUp;
+  class Errands;  // errands.h
+  class GivenUp;  // change.cc
   // A node of the tree, and the one above that led to it (null if that is not known).
   struct Place {
     NodePtr node;

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"

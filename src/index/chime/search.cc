@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
@@ -12,7 +11,6 @@
 namespace farside::index::chime {
 
 using fabric::FarAddr;
-using fabric::ForBlock;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
@@ -218,17 +216,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
 }
 
 Task<Done> Table::ReadBlock(Op& op, BlockRef block, BlockBuffer& buffer) {
-  const FarAddr at = AddressOf(block.word(), nodes_);
-  if (block.bytes() != 0) {
-    co_await op.InOrder(ForBlock(Read(at, buffer.Resize(block.bytes()))));
-    co_return Done{};
-  }
-  // Too large for its size to stand in the entry.
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
-  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
-  if (!size.ok()) co_return size.error();
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
-  co_return Done{};
+  return index::ReadBlock(op, AddressOf(block.word(), nodes_), block.bytes(), buffer);
 }
 
 Task<bool> Table::IsBelowFence(Op& op, Key key, Header header) {

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"

@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/patience.h"
 #include "index/shard/shard.h"
@@ -64,7 +63,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     if (turn.Carry(last_value)) change.value = last_value;
     if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
   }
-  Draft draft(pool_.allocator(part.node()));
+  Draft draft;
   const GivenUp given_up(turn, draft);
   Changed changed;
   Result<Attempt> outcome = Attempt::kRetry;
@@ -144,7 +143,7 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  const Decision decision = co_await DecideAndPrepare(op, change, part, hash, value, draft, changed);
   if (!decision.applied) co_return Attempt::kDone;
 
   if (!found.has_value()) {
@@ -158,15 +157,17 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   co_return replaced;
 }
 
-Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const KeyHash& hash,
-                                       std::optional<std::string_view> value, Draft& draft,
-                                       Changed& changed) {
+Task<Decision> Table::DecideAndPrepare(Op& op, const Change& change, const Partition& part,
+                                       const KeyHash& hash, std::optional<std::string_view> value,
+                                       Draft& draft, Changed& changed) {
   const Result<Decision> decision = Decide(change, value);
   if (!decision.ok()) co_return decision.error();
   changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
   if (decision->applied && !decision->removes) {
     const std::string_view stored = decision->Value(change);
-    co_await draft.Prepare(op, change.key, stored, hash.hash());
+    const uint64_t bytes = pool::BlockBytes(change.key.size(), stored.size());
+    co_await draft.Prepare(op, pool_.allocator(part.node()), bytes);
+    draft.Fill(change.key, stored, hash.hash());
   }
   co_return *decision;
 }
@@ -197,7 +198,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (found.has_value()) value = found->value;
   if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, hash, view, /*with_overflow=*/true))
     co_return std::nullopt;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  const Decision decision = co_await DecideAndPrepare(op, change, part, hash, value, draft, changed);
   if (!decision.applied) co_return Attempt::kDone;
   // The directory may have gone on while a block was read: the unit is still locked, and as it was.
   if (found.has_value()) {
@@ -211,7 +212,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
     Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
     slot.entry = view.bucket.entry(*unused);
-    const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), slot.version));
     const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
     if (written) inserted = Attempt::kDone;
   } else {
@@ -235,7 +236,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
   }
   Entry desired;
   if (!removes) {
-    desired = draft.EntryFor(TagOf(shape(), hash.number(slot.place), slot.version));
+    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.place), slot.version));
   } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
@@ -278,7 +279,7 @@ Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash&
   Slot slot{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
-  const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
+  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
   const bool written = co_await WriteSlot(op, part, slot, desired, &draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }

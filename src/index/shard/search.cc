@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/patience.h"
 #include "index/shard/shard.h"
@@ -13,7 +12,6 @@ namespace farside::index::shard {
 
 using fabric::FarAddr;
 using fabric::ForBlock;
-using fabric::NodeId;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
@@ -60,10 +58,11 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
            slot = FindTag(entries, shape(), tag, *slot + 1)) {
         const Entry entry = entries[*slot];
         const uint64_t bytes = entry.bytes();
+        const FarAddr block_at(part.node(), entry.offset());
         if (bytes != 0) {
-          co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), entry.offset()), buffer.Resize(bytes))));
+          co_await op.InOrder(ForBlock(Read(block_at, buffer.Resize(bytes))));  // without a frame of its own
         } else {
-          co_await ReadLargeBlock(op, part.node(), entry, buffer);
+          co_await ReadBlock(op, block_at, bytes, buffer);
         }
         const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
         if (!view.ok()) co_return view.error();
@@ -252,30 +251,11 @@ Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part
 // The value in the block that a slot names, if the block is the key's.
 Task<std::optional<std::string_view>> Table::ReadIfKey(Op& op, Slot slot, std::string_view key,
                                                        BlockBuffer& buffer) {
-  co_await ReadBlock(op, slot.at.node, slot.entry, buffer);
+  co_await ReadBlock(op, FarAddr(slot.at.node, slot.entry.offset()), slot.entry.bytes(), buffer);
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
   if (!view.ok()) co_return view.error();
   if (view->key != key && !Mutant(kTagIsKey)) co_return std::nullopt;
   co_return std::optional<std::string_view>(view->value);
-}
-
-Task<Done> Table::ReadBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
-  if (entry.bytes() != 0) {
-    co_await op.InOrder(ForBlock(Read(FarAddr(node, entry.offset()), buffer.Resize(entry.bytes()))));
-  } else {
-    co_await ReadLargeBlock(op, node, entry, buffer);
-  }
-  co_return Done{};
-}
-
-// Too large for its size to stand in the entry.
-Task<Done> Table::ReadLargeBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
-  const FarAddr at(node, entry.offset());
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
-  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
-  if (!size.ok()) co_return size.error();
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
-  co_return Done{};
 }
 
 }  // namespace farside::index::shard

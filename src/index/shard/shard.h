@@ -30,8 +30,10 @@
 #include <string_view>
 #include <vector>
 
+#include "index/common/block_buffer.h"
 #include "index/common/change.h"
 #include "index/common/changing_index.h"
+#include "index/common/draft.h"
 #include "index/common/key_turns.h"
 #include "index/index.h"
 #include "index/shard/bucket.h"
@@ -60,8 +62,6 @@ class Table final : public ChangingIndex<Table> {
 
  private:
   friend class ChangingIndex<Table>;
-  class BlockBuffer;  // draft.h
-  class Draft;
   class GivenUp;  // change.cc
   // Everywhere a key may stand, as read for a change.
   struct View {
@@ -109,8 +109,6 @@ class Table final : public ChangingIndex<Table> {
                                              const View& view, std::string_view key, BlockBuffer& buffer);
   Task<std::optional<std::string_view>> ReadIfKey(fabric::Op& op, Slot slot, std::string_view key,
                                                   BlockBuffer& buffer);
-  Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
-  Task<Done> ReadLargeBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
 
   // ---- several searches at once (search_together.cc)
   struct Company;
@@ -175,8 +173,9 @@ class Table final : public ChangingIndex<Table> {
                                                const KeyHash& hash, View& view, Draft& draft,
                                                Changed& changed);
   // What the change makes of the value that was found; and the block for it, if there is one.
-  Task<Decision> DecideAndPrepare(fabric::Op& op, const Change& change, const KeyHash& hash,
-                                  std::optional<std::string_view> value, Draft& draft, Changed& changed);
+  Task<Decision> DecideAndPrepare(fabric::Op& op, const Change& change, const Partition& part,
+                                  const KeyHash& hash, std::optional<std::string_view> value, Draft& draft,
+                                  Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                         Draft& draft, const BlockBuffer& buffer, bool locked);
@@ -187,6 +186,9 @@ class Table final : public ChangingIndex<Table> {
     kHeld,       // the lock of the unit is held
     kTake,       // the lock is taken
   };
+  static Entry EntryFor(const Draft& draft, uint64_t tag) {
+    return Entry::Of(draft.at().offset, draft.bytes(), tag);
+  }
   // CAS of an entry. True if it took effect.
   Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
                        Locking locking);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "index/shard/arrange.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
@@ -212,7 +211,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change&
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Decision decision = co_await DecideAndPrepare(op, change, hash, value, draft, changed);
+  const Decision decision = co_await DecideAndPrepare(op, change, part, hash, value, draft, changed);
   if (!decision.applied) co_return Attempt::kDone;
   if (found.has_value()) {
     co_await SplitUnderLock(op, part, split, nullptr, nullptr, /*absent=*/false);
@@ -240,7 +239,7 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
   }
   if (draft != nullptr) {
     const uint64_t number = hash->number(Place::kLevel1);
-    added = draft->EntryFor(TagOf(shape(), number, split.version + 1));
+    added = EntryFor(*draft, TagOf(shape(), number, split.version + 1));
     added_moves = UnitOf(shape(), number, split.version + 1) == split.new_unit;
   }
   if (split.old_bucket.overflow()) co_await ProveOverflow(op, part, split);
