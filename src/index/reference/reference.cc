@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "fabric/op.h"
+#include "index/common/options.h"
 #include "index/reference/mutants.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -64,6 +64,13 @@ const Image* NewestImage(const Bucket& bucket) {
   if (other.version > bucket.head.version() && IsSealed(other, other.version)) return &other;
   return CurrentImage(bucket);
 }
+
+constexpr auto kRules = std::to_array<OptionRule<Options>>({
+    {"buckets",
+     [](Options& o, const OptionText& given) { return Set(o.buckets, given.Number(1, 1'000'000)); }},
+    {"backoff_us",
+     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+});
 
 }  // namespace
 
@@ -453,26 +460,7 @@ std::string ReferenceEngine::Describe(FarAddr at, std::span<const FarAddr> roots
 }
 
 Result<Options> Options::Parse(const OptionMap& options) {
-  Options parsed;
-  for (const auto& [key, text] : options) {
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() || number == 0 || number > 1'000'000) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("option {}={}: expected a number from 1 to 1000000", Escape(key), Escape(text)));
-    }
-    if (key == "buckets") {
-      parsed.buckets = number;
-    } else if (key == "backoff_us") {
-      parsed.backoff = std::chrono::microseconds(number);
-    } else {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the reference table has no option '{}'; it has buckets, backoff_us", Escape(key)));
-    }
-  }
-  return parsed;
+  return ParseOptions("the reference table", kRules, options);
 }
 
 Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options) {
