@@ -9,6 +9,7 @@
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "index/chime/patience.h"
+#include "index/common/given_up.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -38,23 +39,6 @@ Error LockLost() {
 
 }  // namespace
 
-// For a task that is destroyed on the way, with others whose puts it carries: what came of them is unknown.
-class Table::GivenUp {
- public:
-  explicit GivenUp(KeyTurn<Changed>& turn) : turn_(turn) {}
-  GivenUp(const GivenUp&) = delete;
-  GivenUp& operator=(const GivenUp&) = delete;
-  ~GivenUp() {
-    if (!turn_.carries()) return;
-    turn_.Settle(
-        Error(ErrorCode::kOutcomeUnknown,
-              "the operation was joined to another one on the same key, which was given up on the way"));
-  }
-
- private:
-  KeyTurn<Changed>& turn_;
-};
-
 // Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
 // with another value (index/common/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
@@ -71,7 +55,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn<Changed> turn(key_turns_, op.client(), target.hash, change);
+  KeyTurn turn(key_turns_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
   std::string last_value;  // of those that it carries
   if (!turn.is_first()) {
@@ -80,8 +64,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs)
-      co_return Contended("a table was made or dropped while the operation waited");
+    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
     if (turn.Carry(last_value)) change.value = last_value;
   }
   const GivenUp given_up(turn);
@@ -93,11 +76,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
     changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   }
-  if (!turn.carries()) co_return changed;
-  // They came at the same moment, one behind the other: behind a put, the key is there.
-  Result<Changed> of_the_others = changed;
-  if (changed.ok()) of_the_others->was_present |= change.kind == ChangeKind::kPut;
-  turn.Settle(of_the_others);
+  turn.Settle(changed);
   co_return changed;
 }
 
@@ -141,7 +120,7 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     Result<Step> step = Step::kAgain;
     {
       // At once, those of one client would only wait for each other's lock, trip by trip.
-      KeyTurn<Changed> turn(leaf_turns_, op.client(), leaf.word(), change);
+      KeyTurn turn(leaf_turns_, op.client(), leaf.word(), change);
       if (!turn.is_first()) co_await turn;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
       Neighbourhood hood =

@@ -70,7 +70,6 @@ class Table final : public ChangingIndex<Table> {
  private:
   friend class ChangingIndex<Table>;
   class Errands;  // errands.h
-  class GivenUp;  // change.cc
   // A node of the tree, and the one above that led to it (null if that is not known).
   struct Place {
     NodePtr node;
@@ -286,8 +285,8 @@ class Table final : public ChangingIndex<Table> {
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
-  KeyTurns<Changed> key_turns_;
-  KeyTurns<Changed> leaf_turns_;
+  KeyTurns key_turns_;
+  KeyTurns leaf_turns_;
 };
 
 class ChimeEngine final : public Engine {

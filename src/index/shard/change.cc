@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "index/common/given_up.h"
 #include "index/shard/mutants.h"
 #include "index/shard/patience.h"
 #include "index/shard/shard.h"
@@ -22,25 +23,6 @@ constexpr int kEagerAttempts = 8;
 
 }  // namespace
 
-// For a task that is destroyed on the way: what has come of those that it carries is unknown if its block may have been
-// published. Otherwise they wait for their own turns again.
-class Table::GivenUp {
- public:
-  GivenUp(KeyTurn<Changed>& turn, const Draft& draft) : turn_(turn), draft_(draft) {}
-  GivenUp(const GivenUp&) = delete;
-  GivenUp& operator=(const GivenUp&) = delete;
-  ~GivenUp() {
-    if (!turn_.carries() || !draft_.may_be_published()) return;
-    turn_.Settle(
-        Error(ErrorCode::kOutcomeUnknown,
-              "the operation was joined to another one on the same key, which was given up on the way"));
-  }
-
- private:
-  KeyTurn<Changed>& turn_;
-  const Draft& draft_;
-};
-
 Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
@@ -48,7 +30,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn<Changed> turn(turns_, op.client(), hash.hash(), change);
+  KeyTurn turn(turns_, op.client(), hash.hash(), change);
   const std::string_view own_value = change.value;
   std::string last_value;  // of those that it carries
   std::optional<Nanos> began;
@@ -85,10 +67,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     turn.Settle(outcome.error());
     co_return outcome.error();
   }
-  // They came at the same moment, one behind the other: behind a put, the key is there.
-  Changed of_the_others = changed;
-  of_the_others.was_present |= change.kind == ChangeKind::kPut;
-  turn.Settle(of_the_others);
+  turn.Settle(changed);
   co_return changed;
 }
 

@@ -62,7 +62,6 @@ class Table final : public ChangingIndex<Table> {
 
  private:
   friend class ChangingIndex<Table>;
-  class GivenUp;  // change.cc
   // Everywhere a key may stand, as read for a change.
   struct View {
     Bucket bucket;
@@ -279,7 +278,7 @@ class Table final : public ChangingIndex<Table> {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns<Changed> turns_;
+  KeyTurns turns_;
   std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
