@@ -8,7 +8,6 @@
 #include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/chime/patience.h"
 #include "index/common/given_up.h"
 #include "pool/block.h"
 
@@ -84,7 +83,7 @@ Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& ta
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
-    changed = co_await Patiently<Changed>(op, catalogs, changed.error(), again).Outcome();
+    changed = co_await Patiently<Changed>(op, PatienceSince(catalogs), changed.error(), again).Outcome();
   }
   if (!changed.ok()) co_return changed.error();
   co_return *changed;

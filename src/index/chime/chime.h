@@ -24,7 +24,7 @@
 //   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
-//            has changed since it began (patience.h).
+//            has changed since it began (index/common/patience.h).
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,7 @@
 #include "index/common/changing_index.h"
 #include "index/common/draft.h"
 #include "index/common/key_turns.h"
+#include "index/common/patience.h"
 #include "index/index.h"
 #include "pool/client.h"
 
@@ -104,9 +105,8 @@ class Table final : public ChangingIndex<Table> {
   const Shape& shape() const { return options_.shape; }
   std::optional<Error> Refused(std::string_view key) const;
 
-  // Tries again, without a pin in between (patience.h).
-  template <class T, class Attempt>
-  Task<T> Patiently(fabric::Op& op, uint64_t catalogs, Error error, Attempt attempt);
+  // Of an operation that began when the pool's catalogs had changed so often (chime/10).
+  Patience PatienceSince(uint64_t catalogs) const;
 
   // ---- search (search.cc)
   Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "index/common/given_up.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -75,7 +74,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
 Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
                                             const KeyHash& hash, Draft& draft, Changed& changed,
                                             uint64_t catalogs, std::optional<Nanos> began, Error error) {
-  for (Patience patience(pool_, part.node(), options_.backoff, catalogs, began); patience.Allows(error);) {
+  for (Patience patience = PatienceSince(catalogs, part, began); patience.Allows(error);) {
     draft.Discard();
     co_await patience.Wait(op);
     if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();

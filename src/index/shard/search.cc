@@ -4,7 +4,6 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -150,13 +149,12 @@ void Table::Anticipate(std::string_view key) {
 
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                   std::string& value, uint64_t catalogs) {
-  Patience patience(pool_, part.node(), options_.backoff, catalogs);
+  const Patience patience = PatienceSince(catalogs, part);
   if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
-  while (!found.ok() && patience.Allows(found.error())) {
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
-    found = co_await SearchPinned(op, part, hash, key, value).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return SearchPinned(op, part, hash, key, value); };
+    found = co_await Patiently<bool>(op, patience, found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   co_return *found;

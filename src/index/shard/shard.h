@@ -18,7 +18,8 @@
 //   shard/8  A lock names the unit that its owner may be splitting. Whoever takes it over from a dead one finishes that
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
-//   shard/10 (patience.h)
+//   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
+//            began, as far as it knows (index/common/patience.h).
 #pragma once
 
 #include <array>
@@ -35,6 +36,7 @@
 #include "index/common/changing_index.h"
 #include "index/common/draft.h"
 #include "index/common/key_turns.h"
+#include "index/common/patience.h"
 #include "index/index.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
@@ -83,6 +85,9 @@ class Table final : public ChangingIndex<Table> {
   Partition& PartitionOf(const KeyHash& hash) { return PartitionOf(hash.hash()); }
   Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
+  // Of an operation that began when the pool's catalogs had changed so often, or has waited since `began` (shard/10).
+  Patience PatienceSince(uint64_t catalogs, const Partition& part,
+                         std::optional<Nanos> began = std::nullopt) const;
 
   // ---- search (search.cc)
   // Wherever its bucket has come to, in one or several attempts.

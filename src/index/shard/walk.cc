@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -33,7 +32,7 @@ constexpr int kMostHelps = 64;
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  const Patience patience(pool_, part.node(), options_.backoff, pool_.known_catalog_changes());
+  const Patience patience = PatienceSince(pool_.known_catalog_changes(), part);
   int helped_in_vain = 0;
   for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
