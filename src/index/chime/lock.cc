@@ -1,6 +1,4 @@
 // Locks of nodes, and what becomes of those whose owner died.
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "index/chime/chime.h"
@@ -29,17 +27,8 @@ constexpr int kAttemptsUntilLooking = 8;
 // So long a part of a lease may others wait for the pin of somebody who waits for a lock (chime/10).
 constexpr int kPartOfLease = 16;
 constexpr int kMostAttempts = 100'000;
+
 }  // namespace
-
-Error Damaged(NodePtr at, std::string_view what) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the tree's node at {:#x} of the table's memory node {} {}; run farside fsck",
-                           LineBits::Get(at.word()) * pool::kLine, at.node(), what));
-}
-
-Error Contended(std::string_view what) {
-  return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
-}
 
 uint64_t Table::LockedBySelf(NodePtr at) const {
   return LockWord::HeldBy(pool_.member(nodes_[at.node()]).self()).word();
