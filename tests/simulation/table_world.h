@@ -150,7 +150,7 @@ class TableMember {
     world_.Arm(nth, kind);
     RunOrDie(std::move(task));
     world_.Disarm();
-    return crashed() || world_.fabric.verbs_posted() > first + nth;
+    return crashed() || world_.fabric.verbs_posted() > first + nth;  // not every verb can be cut in two
   }
 
   Task<PutOutcome> Put(std::string key, std::string value) {
