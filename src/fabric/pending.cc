@@ -39,4 +39,15 @@ Timer* TimerList::PopDue(Nanos now) {
 
 void TimerList::Remove(Timer& timer) noexcept { std::erase(timers_, &timer); }
 
+bool TimerList::ResumeDue(Nanos now) {
+  bool resumed = false;
+  for (size_t round = timers_.size(); round > 0; --round) {
+    Timer* const due = PopDue(now);
+    if (due == nullptr) break;
+    due->waiter.resume();
+    resumed = true;
+  }
+  return resumed;
+}
+
 }  // namespace farside::fabric

@@ -57,16 +57,18 @@ class TripQueue {
 class TimerList {
  public:
   bool empty() const { return timers_.empty(); }
-  size_t size() const { return timers_.size(); }
 
   void Push(Timer& timer);
   // When the first is due; there must be one.
   Nanos first_due() const { return timers_.back()->due; }
-  // The first that is due at `now`; null if none is. Of two that are due at the same time, the older.
-  Timer* PopDue(Nanos now);
   void Remove(Timer& timer) noexcept;
+  // Resumes those that are due at `now`, in one round: a coroutine may pause for no time at all, again and again. False: none was.
+  bool ResumeDue(Nanos now);
 
  private:
+  // The first that is due at `now`; null if none is. Of two that are due at the same time, the older.
+  Timer* PopDue(Nanos now);
+
   std::vector<Timer*> timers_;  // the first due stands last
 };
 

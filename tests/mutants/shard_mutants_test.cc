@@ -62,7 +62,7 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
   const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
   return {
       {"short scripts", [=] { return Search(stress, 100 / fewer, {}); }},
-      {"many in flight", [=] { return in_flight::ManyInFlightOften(200 / fewer); }},
+      {"many in flight", [=] { return ManyInFlightOften(200 / fewer); }},
       {"two keys with one tag", TwoKeysWithOneTag},
       {"each needs the lock of the other", EachNeedsTheLockOfTheOther},
       {"dead owner of a second lock", DeadOwnerOfASecondLock},

@@ -1,92 +1,19 @@
 // Clients with many operations in flight at once: changes of one key take turns and carry each other, changes of one leaf
 // take turns (index/common/key_turns.h).
 #include <algorithm>
-#include <array>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
-#include "check/history.h"
-#include "check/linearizability.h"
-#include "check/perform.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_world.h"
+#include "tests/simulation/in_flight.h"
 
 namespace farside::index::chime {
 namespace {
 
-using check::Call;
-using check::History;
-using check::Kind;
-using check::OpId;
-using fabric::Op;
 using fabric::OpKind;
-
-struct Request {
-  Kind kind = Kind::kGet;
-  std::string key;
-  std::string value;
-  std::string expected;
-
-  Call call() const { return {.kind = kind, .key = key, .value = value, .expected = expected, .delta = 1}; }
-};
-
-Request DrawRequest(Random& random, int& values) {
-  constexpr std::array kKinds = {Kind::kPut,    Kind::kPut,           Kind::kPut,      Kind::kUpdate,
-                                 Kind::kUpdate, Kind::kInsert,        Kind::kDelete,   Kind::kGet,
-                                 Kind::kGet,    Kind::kCompareAndSet, Kind::kIncrement};
-  Request request;
-  request.kind = kKinds[random.Below(kKinds.size())];
-  request.key = "key " + std::to_string(random.Below(4));
-  request.value = "v" + std::to_string(++values);
-  request.expected = "v" + std::to_string(random.Below(static_cast<uint64_t>(values)) + 1);
-  return request;
-}
-
-Task<Done> RecordSome(History& history, Member& member, int client, Random random, int& values) {
-  for (int i = 0; i < 5; ++i) {
-    const Request request = DrawRequest(random, values);
-    Op op(member.client(), OpKind::kUpdate);
-    const OpId id = history.Invoke(client, request.call());
-    Result<check::Outcome> outcome = co_await check::Perform(member.index(), op, request.call()).Outcome();
-    if (outcome.ok()) {
-      history.Return(id, std::move(*outcome));
-    } else if (outcome.error().code() == ErrorCode::kOutcomeUnknown) {
-      history.LoseAnswer(id);
-    } else {
-      history.Refuse(id, outcome.error().ToString());
-    }
-  }
-  co_return Done{};
-}
-
-// Two clients, each with six operations in flight on four keys. What went wrong, or nothing.
-std::string ManyInFlight(uint64_t seed, const OptionMap& options) {
-  World world({.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
-  std::array<std::unique_ptr<Member>, 2> members;
-  for (auto& member : members) member = std::make_unique<Member>(world, options);
-  Random random(seed);
-  History history;
-  int values = 0;
-  std::vector<Task<Done>> tasks;
-  for (int i = 0; i < 12; ++i)
-    tasks.push_back(RecordSome(history, *members[i % 2], i % 2, Random(random.Next()), values));
-  for (Task<Done>& task : tasks) task.Start();
-  const auto over = [&] {
-    return std::all_of(tasks.begin(), tasks.end(), [](const Task<Done>& task) { return task.done(); });
-  };
-  world.Drive(over);
-  if (!over()) return "somebody waits for ever";
-  tasks.clear();
-  const check::Verdict verdict = check::CheckLinearizable(history);
-  if (!verdict.ok()) return check::ToString(verdict) + "\n" + check::Chart(history.operations());
-  for (const auto& member : members) member->Now(member->Verify());
-  return world.problem;
-}
 
 TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
   // Given two clients and four keys, in tables of all shapes, read as this table does it and as others do. When each has six
@@ -100,31 +27,14 @@ TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
                               {"fence_read", "always"},
                               {"lock_read", "apart"}});
     }
-    ASSERT_EQ(ManyInFlight(seed, options), "") << "seed " << seed;
+    ASSERT_EQ((in_flight::ManyInFlight<World, Member>(seed, options, {.keys = 4})), "") << "seed " << seed;
   }
 }
 
 TEST(ChimeInFlight, PutsOfOneKey_AreCarriedByOneChange) {
   // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
   // all others. The value of the last is there, and only the first was an insert.
-  World world;
-  Member member(world, {});
-  member.Now(member.Put("other", "so that the table is known"));
-  std::vector<Task<PutOutcome>> puts;
-  for (int i = 0; i < 10; ++i) puts.push_back(member.Put("hot", "value " + std::to_string(i)));
-  const uint64_t before = member.client().counters().Total().index_trips;
-  for (Task<PutOutcome>& put : puts) put.Start();
-  world.Drive(
-      [&] { return std::all_of(puts.begin(), puts.end(), [](const auto& put) { return put.done(); }); });
-  for (size_t i = 0; i < puts.size(); ++i) {
-    const Result<PutOutcome> outcome = puts[i].TakeResult();
-    ASSERT_TRUE(outcome.ok()) << outcome.error().ToString();
-    EXPECT_EQ(*outcome, i == 0 ? PutOutcome::kInserted : PutOutcome::kReplaced) << i;
-  }
-  puts.clear();
-  EXPECT_EQ(member.client().counters().Total().index_trips - before, 4u);
-  EXPECT_EQ(member.Now(member.Get("hot")), "value 9");
-  EXPECT_EQ(world.problem, "");
+  EXPECT_EQ((in_flight::PutsAreCarriedByOneChange<World, Member>()), "");
 }
 
 TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {

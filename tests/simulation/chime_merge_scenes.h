@@ -157,65 +157,39 @@ inline std::string KnownPlacesAreForgotten(bool inline_keys) {
 // A leaf is split, which the reader does not know, and then goes: whoever does it dies, at every verb, in every way. What was
 // split away is still there.
 inline std::string ALeafIsSplitAndGoes(bool inline_keys, size_t nodes) {
-  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
-    bool more = true;
-    for (uint64_t verb = 0; more; ++verb) {
-      Alphabet scene(inline_keys, {.nodes = nodes});
-      World& world = scene.world;
-      const auto reader = scene.Enter();
-      const auto owner = scene.Enter();
-      for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scene.Key(letter), "original"));
-      for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scene.Key(letter)));
-      owner->Now(owner->Put(scene.Key('d'), "original"));
-      const uint64_t first = world.fabric.verbs_posted();
-      world.beats = false;
-      world.fabric.set_fault({first + verb, kind});
-      owner->RunOrDie(owner->Delete(scene.Key('c')));
-      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
-      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-      world.beats = true;
-      const std::string got = reader->Now(reader->Get(scene.Key('d')));
-      if (got != "original") return fmt::format("{} at verb {}: d is {}", Name(kind), verb, got);
-      if (!world.problem.empty()) return world.problem;
-      if (verb > 300) return "there is no end to it";
-    }
-  }
-  return "";
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys, {.nodes = nodes});
+    const auto reader = scene.Enter();
+    const auto owner = scene.Enter();
+    for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scene.Key(letter), "original"));
+    for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scene.Key(letter)));
+    owner->Now(owner->Put(scene.Key('d'), "original"));
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    const std::string got = reader->Now(reader->Get(scene.Key('d')));
+    return got != "original" ? "d is " + got : scene.world.problem;
+  });
 }
 
 // Leaves go, one behind the other, and whoever merges the first dies, at every verb, in every way. Whoever remembers the
 // first one puts its key back.
 inline std::string TwoLeavesGo(bool inline_keys) {
-  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
-    bool more = true;
-    for (uint64_t verb = 0; more; ++verb) {
-      Alphabet scene(inline_keys);
-      World& world = scene.world;
-      const auto second = scene.Enter();
-      const auto late = scene.Enter();
-      const auto owner = scene.Enter();
-      scene.Fill(*owner);
-      for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scene.Key(letter)));
-      scene.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
-      const uint64_t first = world.fabric.verbs_posted();
-      world.beats = false;
-      world.fabric.set_fault({first + verb, kind});
-      owner->RunOrDie(owner->Delete(scene.Key('c')));
-      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
-      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-      world.beats = true;
-      for (const char letter : {'f', 'e', 'd'}) {
-        second->Now(second->Delete(scene.Key(letter)));
-        second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
-      }
-      late->Now(late->Put(scene.Key('c'), "late one"));
-      const std::string got = second->Now(second->Get(scene.Key('c')));
-      if (got != "late one") return fmt::format("{} at verb {}: c is {}", Name(kind), verb, got);
-      if (!world.problem.empty()) return fmt::format("{} at verb {}: {}", Name(kind), verb, world.problem);
-      if (verb > 300) return "there is no end to it";
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys);
+    const auto second = scene.Enter();
+    const auto late = scene.Enter();
+    const auto owner = scene.Enter();
+    scene.Fill(*owner);
+    for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scene.Key(letter)));
+    scene.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    for (const char letter : {'f', 'e', 'd'}) {
+      second->Now(second->Delete(scene.Key(letter)));
+      second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
     }
-  }
-  return "";
+    late->Now(late->Put(scene.Key('c'), "late one"));
+    const std::string got = second->Now(second->Get(scene.Key('c')));
+    return got != "late one" ? "c is " + got : scene.world.problem;
+  });
 }
 
 // A cursor stands at a leaf that goes, and whose memory becomes part of something else.
@@ -248,66 +222,52 @@ inline std::string CursorStandsAtALeafThatGoes(bool inline_keys) {
 
 // Somebody deletes a key and dies, at every verb of that and of the merge, in every way; others remember the leaf.
 inline std::string DeleterDies(bool inline_keys, size_t nodes = 1) {
-  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
-    bool more = true;
-    for (uint64_t verb = 0; more; ++verb) {
-      Alphabet scene(inline_keys, {.nodes = nodes});
-      World& world = scene.world;
-      const auto reader = scene.Enter();
-      auto silent = scene.Enter();  // remembers, and looks at nothing until the end
-      auto survivor = scene.Enter();
-      auto owner = scene.Enter();
-      scene.Fill(*owner);
-      std::map<char, std::string> expected = {{'a', "original"}, {'b', "original"}, {'c', "original"},
-                                              {'d', "original"}, {'e', "original"}, {'f', "original"}};
-      std::string problem = scene.Check(*reader, expected);
-      if (problem.empty()) problem = scene.Check(*silent, expected);
-      const std::vector<Member*> survivors = {reader.get(), silent.get(), survivor.get()};
-      scene.LetGo(survivors);
-      const uint64_t first = world.fabric.verbs_posted();
-      world.beats = false;
-      world.fabric.set_fault({first + verb, kind});
-      owner->RunOrDie(owner->Delete(scene.Key('c')));
-      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
-      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-      world.beats = true;
-      const std::string where = fmt::format("{} at verb {}: ", Name(kind), verb);
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys, {.nodes = nodes});
+    const auto reader = scene.Enter();
+    auto silent = scene.Enter();  // remembers, and looks at nothing until the end
+    auto survivor = scene.Enter();
+    auto owner = scene.Enter();
+    scene.Fill(*owner);
+    std::map<char, std::string> expected = {{'a', "original"}, {'b', "original"}, {'c', "original"},
+                                            {'d', "original"}, {'e', "original"}, {'f', "original"}};
+    std::string problem = scene.Check(*reader, expected);
+    if (problem.empty()) problem = scene.Check(*silent, expected);
+    const std::vector<Member*> survivors = {reader.get(), silent.get(), survivor.get()};
+    scene.LetGo(survivors);
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
 
-      // Whoever comes first finds it, or does not; from then on that is how it is.
-      expected['c'] = reader->Now(reader->Get(scene.Key('c')));
-      if (expected['c'] != "original" && expected['c'] != "absent") return where + "c is " + expected['c'];
+    // Whoever comes first finds it, or does not; from then on that is how it is.
+    expected['c'] = reader->Now(reader->Get(scene.Key('c')));
+    if (expected['c'] != "original" && expected['c'] != "absent") return "c is " + expected['c'];
+    if (problem.empty()) problem = scene.Check(*reader, expected);
+    if (verb % 2 == 0) {
+      survivor->Now(survivor->Put(scene.Key('c'), "amid all"));
+      expected['c'] = "amid all";
       if (problem.empty()) problem = scene.Check(*reader, expected);
-      if (verb % 2 == 0) {
-        survivor->Now(survivor->Put(scene.Key('c'), "amid all"));
-        expected['c'] = "amid all";
-        if (problem.empty()) problem = scene.Check(*reader, expected);
-      }
-      // What it has left is swept, and used again.
-      if (owner->crashed()) {
-        owner.reset();
-        scene.BuryTheDead(survivors);
-      }
-      scene.LetGo(survivors);
-      scene.Reuse(*survivor);
-      scene.Reuse(*reader, 'y');  // whoever has swept it
-      survivor->Now(survivor->Put(scene.Key('c'), "returned"));
-      expected['c'] = "returned";
-      // The key itself first: on the way to others it may learn what has happened.
-      const std::string got = silent->Now(silent->Get(scene.Key('c')));
-      if (got != "returned" && problem.empty()) problem = "c is " + got + " and not returned";
-      if (problem.empty()) problem = scene.Check(*silent, expected);
-      if (problem.empty()) problem = scene.Check(*reader, expected);
-      // They are gone without a word, and the last one finds what they have left.
-      owner.reset();
-      survivor.reset();
-      silent.reset();
-      reader->Audit();
-      if (problem.empty()) problem = world.problem;
-      if (!problem.empty()) return where + problem;
-      if (verb > 300) return "there is no end to it";
     }
-  }
-  return "";
+    // What it has left is swept, and used again.
+    if (owner->crashed()) {
+      owner.reset();
+      scene.BuryTheDead(survivors);
+    }
+    scene.LetGo(survivors);
+    scene.Reuse(*survivor);
+    scene.Reuse(*reader, 'y');  // whoever has swept it
+    survivor->Now(survivor->Put(scene.Key('c'), "returned"));
+    expected['c'] = "returned";
+    // The key itself first: on the way to others it may learn what has happened.
+    const std::string got = silent->Now(silent->Get(scene.Key('c')));
+    if (got != "returned" && problem.empty()) problem = "c is " + got + " and not returned";
+    if (problem.empty()) problem = scene.Check(*silent, expected);
+    if (problem.empty()) problem = scene.Check(*reader, expected);
+    // They are gone without a word, and the last one finds what they have left.
+    owner.reset();
+    survivor.reset();
+    silent.reset();
+    reader->Audit();
+    return problem.empty() ? scene.world.problem : problem;
+  });
 }
 
 // A client that has read a parent, and not yet taken note of it, learns by another of its operations that a leaf has gone.

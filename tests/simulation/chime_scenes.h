@@ -65,66 +65,52 @@ inline std::string ReadersMeetAMove(uint64_t seeds, size_t moves, bool by_scan) 
 
 // A client that inserts a key dies, at every verb and in every way; others go on. `moves` as in CrowdFor.
 inline std::string InserterDies(bool inline_keys, size_t moves, size_t nodes = 1) {
-  for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
-    bool more = true;
-    for (uint64_t verb = 0; more; ++verb) {
-      World world({.nodes = nodes});
-      const OptionMap options = SmallLeaves(inline_keys);
-      auto owner = std::make_unique<Member>(world, options);
-      auto writer = std::make_unique<Member>(world, options);
-      Member& survivor = *writer;
-      Member other(world, options);
-      const Crowd crowd = CrowdFor(SmallShape(inline_keys), moves, 4);
-      std::map<std::string, std::string> expected;
-      for (const std::string& key : crowd.keys) {
-        owner->Now(owner->Put(key, "original"));
-        expected[key] = "original";
-      }
-      // The others know the leaf as it was.
-      survivor.Now(survivor.Get(crowd.keys[0]));
-      other.Now(other.Get(crowd.keys[0]));
-
-      const uint64_t first = world.fabric.verbs_posted();
-      world.beats = false;
-      world.fabric.set_fault({first + verb, kind});
-      owner->RunOrDie(owner->Put(crowd.last, "inserted"));
-      more = owner->crashed() || world.fabric.verbs_posted() > first + verb;
-      const bool finished = !owner->crashed();
-      world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-      world.beats = true;
-      const std::string where = fmt::format("{} at verb {}: ", Name(kind), verb);
-
-      // It is not there, and would be in the new leaf. Who looks for it may tell the parent of that leaf.
-      if (survivor.Now(survivor.Get("kzzzzzzz")) != "absent") return where + "a key is there that nobody put";
-      // Every second key is changed by one and looked at by the other, from the last one on: those leave first.
-      for (size_t i = crowd.keys.size(); i-- > 0;) {
-        const std::string& key = crowd.keys[i];
-        if (i % 2 == 0) {
-          survivor.Now(survivor.Put(key, "replaced"));
-          expected[key] = "replaced";
-        }
-        const std::string got = other.Now(other.Get(key));
-        if (got != expected[key]) return where + fmt::format("{} is {} and not {}", key, got, expected[key]);
-      }
-      const std::string last = other.Now(other.Get(crowd.last));
-      if (last != "inserted" && (finished || last != "absent"))
-        return where + fmt::format("the new key is {}", last);
-      if (last == "inserted") expected[crowd.last] = last;
-      const auto all = other.Now(other.List());
-      if (!std::equal(
-              all.begin(), all.end(), expected.begin(), expected.end(),
-              [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }))
-        return where + fmt::format("a cursor returns {} records, there are {}", all.size(), expected.size());
-      survivor.Now(survivor.Put(crowd.last, "inserted"));
-      // They are gone without a word, and the last one finds what they have left.
-      owner.reset();
-      writer.reset();
-      other.Audit();
-      if (!world.problem.empty()) return where + world.problem;
-      if (verb > 300) return "there is no end to it";
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    World world({.nodes = nodes});
+    const OptionMap options = SmallLeaves(inline_keys);
+    auto owner = std::make_unique<Member>(world, options);
+    auto writer = std::make_unique<Member>(world, options);
+    Member& survivor = *writer;
+    Member other(world, options);
+    const Crowd crowd = CrowdFor(SmallShape(inline_keys), moves, 4);
+    std::map<std::string, std::string> expected;
+    for (const std::string& key : crowd.keys) {
+      owner->Now(owner->Put(key, "original"));
+      expected[key] = "original";
     }
-  }
-  return "";
+    // The others know the leaf as it was.
+    survivor.Now(survivor.Get(crowd.keys[0]));
+    other.Now(other.Get(crowd.keys[0]));
+
+    more = owner->RunAndDieAt(verb, kind, owner->Put(crowd.last, "inserted"));
+    const bool finished = !owner->crashed();
+
+    // It is not there, and would be in the new leaf. Who looks for it may tell the parent of that leaf.
+    if (survivor.Now(survivor.Get("kzzzzzzz")) != "absent") return "a key is there that nobody put";
+    // Every second key is changed by one and looked at by the other, from the last one on: those leave first.
+    for (size_t i = crowd.keys.size(); i-- > 0;) {
+      const std::string& key = crowd.keys[i];
+      if (i % 2 == 0) {
+        survivor.Now(survivor.Put(key, "replaced"));
+        expected[key] = "replaced";
+      }
+      const std::string got = other.Now(other.Get(key));
+      if (got != expected[key]) return fmt::format("{} is {} and not {}", key, got, expected[key]);
+    }
+    const std::string last = other.Now(other.Get(crowd.last));
+    if (last != "inserted" && (finished || last != "absent")) return fmt::format("the new key is {}", last);
+    if (last == "inserted") expected[crowd.last] = last;
+    const auto all = other.Now(other.List());
+    if (!std::equal(all.begin(), all.end(), expected.begin(), expected.end(),
+                    [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }))
+      return fmt::format("a cursor returns {} records, there are {}", all.size(), expected.size());
+    survivor.Now(survivor.Put(crowd.last, "inserted"));
+    // They are gone without a word, and the last one finds what they have left.
+    owner.reset();
+    writer.reset();
+    other.Audit();
+    return world.problem;
+  });
 }
 
 // Somebody splits a leaf and dies before the parent knows. Whoever comes along the sibling tells the parent, so that nobody
@@ -139,12 +125,7 @@ inline std::string NobodyTellsTheParent() {
   // unlocks the leaf. Whoever dies right behind that has told nobody.
   bool died_in_time = false;
   for (uint64_t verb = 6; verb < 16 && !died_in_time; ++verb) {
-    const uint64_t first = world.fabric.verbs_posted();
-    world.beats = false;
-    world.fabric.set_fault({first + verb, FaultKind::kCrashAfter});
-    owner->RunOrDie(owner->Put(crowd.last, "inserted"));
-    world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-    world.beats = true;
+    owner->RunAndDieAt(verb, FaultKind::kCrashAfter, owner->Put(crowd.last, "inserted"));
     if (!owner->crashed()) return "the writer did not die";
     Member looks(world, options);
     const TableStats stats = looks.Now(looks.Stats());

@@ -52,13 +52,8 @@ inline std::string OwnerDiesInASplit(const SplitOptions& options) {
       stage.Learn(owner);
       stage.Learn(writer);
 
-      const uint64_t first = stage.world.fabric.verbs_posted();
-      stage.world.Arm(verb, kind);
       const std::string stays = key_of(false, 0);
-      owner.RunOrDie(owner.Put(stays, "dying"));
-      more = owner.crashed() ||
-             stage.world.fabric.verbs_posted() > first + verb;  // not every verb can be cut in two
-      stage.world.Disarm();
+      more = owner.RunAndDieAt(verb, kind, owner.Put(stays, "dying"));
       ledger.MayHold(stays, "dying");
       stage.Kill(owner);
       // A key that moves can be written as soon as the new unit is; whoever has heard of less must see it.
@@ -198,11 +193,7 @@ inline std::string GrowerDies(Resizing what) {
         stage.WaitForGraceOf(dying);
       }
       const StateWord before = stage.world.state();
-      const uint64_t first = stage.world.fabric.verbs_posted();
-      stage.world.Arm(verb, kind);
-      dying.RunOrDie(LookThrice(dying));
-      more = dying.crashed() || stage.world.fabric.verbs_posted() > first + verb;
-      stage.world.Disarm();
+      more = dying.RunAndDieAt(verb, kind, LookThrice(dying));
       if (!more && stage.world.state().Progress() <= before.Progress()) return "it did not resize anything";
       stage.Kill(dying);
       ledger.CheckAll(stage, writer);
@@ -241,15 +232,8 @@ inline std::string CarefulWriterDies(CarefulChange change) {
                           change == CarefulChange::kDeleteFromLevel3;
       const bool deletes = is_old && change != CarefulChange::kUpdate;
       const std::string changed = key(is_old ? keys - 1 : 20);
-      const uint64_t first = stage.world.fabric.verbs_posted();
-      stage.world.Arm(verb, kind);
-      if (deletes) {
-        dying.RunOrDie(dying.Delete(changed));
-      } else {
-        dying.RunOrDie(dying.Put(changed, "dying"));
-      }
-      more = dying.crashed() || stage.world.fabric.verbs_posted() > first + verb;
-      stage.world.Disarm();
+      more = deletes ? dying.RunAndDieAt(verb, kind, dying.Delete(changed))
+                     : dying.RunAndDieAt(verb, kind, dying.Put(changed, "dying"));
       ledger.MayHold(changed, deletes ? "absent" : "dying");
       stage.Kill(dying);
       ledger.CheckAll(stage, writer);
@@ -288,11 +272,7 @@ inline std::string WriterSweepsWhileItWaits() {
       writer.Now(writer.Maintain());
       writer.Now(writer.Pause(std::chrono::milliseconds(1)));
     }
-    const uint64_t first = stage.world.fabric.verbs_posted();
-    stage.world.Arm(verb, FaultKind::kCrashAfter);
-    owner.RunOrDie(owner.Put(key(5), "dying"));
-    more = owner.crashed() || stage.world.fabric.verbs_posted() > first + verb;
-    stage.world.Disarm();
+    more = owner.RunAndDieAt(verb, FaultKind::kCrashAfter, owner.Put(key(5), "dying"));
     ledger.MayHold(key(5), "dying");
     stage.Kill(owner);
     // A sweep waits for the others to move on.

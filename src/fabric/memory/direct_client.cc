@@ -69,21 +69,8 @@ bool DirectClient::Poll() {
     oldest.Resume();
   }
   if (timers_.empty()) return had_trips;
-  if (!ResumeDueTimers() && !had_trips) std::this_thread::yield();
+  if (!timers_.ResumeDue(Now()) && !had_trips) std::this_thread::yield();
   return true;
-}
-
-bool DirectClient::ResumeDueTimers() {
-  const Nanos now = Now();
-  bool resumed = false;
-  // One round here too: a coroutine may pause for no time at all, again and again.
-  for (size_t round = timers_.size(); round > 0; --round) {
-    Timer* const due = timers_.PopDue(now);
-    if (due == nullptr) break;
-    due->waiter.resume();
-    resumed = true;
-  }
-  return resumed;
 }
 
 void DirectClient::Execute(Trip& trip) {

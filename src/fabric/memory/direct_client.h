@@ -83,7 +83,6 @@ class DirectClient : public Client {
   std::optional<NodeId> EnterGates(std::span<const Verb> verbs);
   void LeaveGates(std::span<const Verb> verbs);
   Error LostAt(const Verb& verb, std::span<const Verb> verbs);
-  bool ResumeDueTimers();
 
   void Prefetch(const Verb& verb) const {
     if (!IsControl(verb.kind)) ReachOf(verb).memory->Prefetch(verb);

@@ -161,7 +161,7 @@ bool TcpClient::Poll() {
   FlushAll();
   bool progress = ReceiveAll();
   // Time that passes is no answer: who is silent is looked for although timers were due.
-  const bool time_passed = !timers_.empty() && ResumeDueTimers();
+  const bool time_passed = !timers_.empty() && timers_.ResumeDue(Now());
   const bool only_time = time_passed && !progress;
   progress |= time_passed;
   if (only_time || ++polls_since_look_ >= kPollsPerLook) {
@@ -192,19 +192,6 @@ bool TcpClient::Receive(uint16_t node) {
     case Outcome::kWantWrite: break;
   }
   return false;
-}
-
-bool TcpClient::ResumeDueTimers() {
-  const Nanos now = Now();
-  bool resumed = false;
-  // One round: a coroutine may pause for no time at all, again and again.
-  for (size_t round = timers_.size(); round > 0; --round) {
-    Timer* const due = timers_.PopDue(now);
-    if (due == nullptr) break;
-    due->waiter.resume();
-    resumed = true;
-  }
-  return resumed;
 }
 
 void TcpClient::Wait() {

@@ -93,10 +93,9 @@ class TcpClient final : public Client {
   bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
 
   void FlushAll();
-  // The next three say whether something happened: bytes came, a connection ended, or a timer was due.
+  // These two say whether something happened: bytes came, or a connection ended.
   bool ReceiveAll();
   bool Receive(uint16_t node);
-  bool ResumeDueTimers();
   void Wait();
   bool Spin();
   bool SpinningIsFutile();

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
+#include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/chime/patience.h"
+#include "index/common/given_up.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -16,8 +16,6 @@ namespace farside::index::chime {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using fabric::Order;
 using fabric::Read;
 using fabric::Write;
@@ -40,27 +38,10 @@ Error LockLost() {
 
 }  // namespace
 
-// For a task that is destroyed on the way, with others whose puts it carries: what came of them is unknown.
-class Table::GivenUp {
- public:
-  explicit GivenUp(KeyTurn<Changed>& turn) : turn_(turn) {}
-  GivenUp(const GivenUp&) = delete;
-  GivenUp& operator=(const GivenUp&) = delete;
-  ~GivenUp() {
-    if (!turn_.carries()) return;
-    turn_.Settle(
-        Error(ErrorCode::kOutcomeUnknown,
-              "the operation was joined to another one on the same key, which was given up on the way"));
-  }
-
- private:
-  KeyTurn<Changed>& turn_;
-};
-
 // Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
 // with another value (index/common/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
-Task<Table::Changed> Table::Modify(Op& op, Change change) {
+Task<Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);
   if (refused.has_value()) co_return *refused;
   if (shape().inline_keys && StoresItsValue(change.kind) && change.value.size() != 8) {
@@ -73,7 +54,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn<Changed> turn(key_turns_, op.client(), target.hash, change);
+  KeyTurn turn(key_turns_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
   std::string last_value;  // of those that it carries
   if (!turn.is_first()) {
@@ -82,8 +63,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs)
-      co_return Contended("a table was made or dropped while the operation waited");
+    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
     if (turn.Carry(last_value)) change.value = last_value;
   }
   const GivenUp given_up(turn);
@@ -95,27 +75,22 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
     changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   }
-  if (!turn.carries()) co_return changed;
-  // They came at the same moment, one behind the other: behind a put, the key is there.
-  Result<Changed> of_the_others = changed;
-  if (changed.ok()) of_the_others->was_present |= change.kind == ChangeKind::kPut;
-  turn.Settle(of_the_others);
+  turn.Settle(changed);
   co_return changed;
 }
 
-Task<Table::Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target,
-                                         uint64_t catalogs) {
+Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
-    changed = co_await Patiently<Changed>(op, catalogs, changed.error(), again).Outcome();
+    changed = co_await Patiently<Changed>(op, PatienceSince(catalogs), changed.error(), again).Outcome();
   }
   if (!changed.ok()) co_return changed.error();
   co_return *changed;
 }
 
 // If it fails with kContended, nothing has come of it.
-Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& target) {
+Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& target) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   if (!IsFresh(pin)) co_await Refresh(op, pin);
   std::optional<Spot> spot;
@@ -128,7 +103,8 @@ Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Tar
   } else {
     place = co_await Find(op, target.key, 0);
   }
-  Draft draft(*this);
+  // Allocated before the leaf is locked: who waits for memory must not keep others waiting.
+  Draft draft;
   Errands errands(*this);
   Changed changed;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -136,13 +112,14 @@ Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Tar
     if (!IsOnNodes(leaf.word(), nodes_)) co_return Damaged(leaf, "is on no node of the table");
     if (!shape().inline_keys && change.kind != ChangeKind::kDelete) {
       const uint64_t value_bytes = StoresItsValue(change.kind) ? change.value.size() : 8;
-      co_await draft.Prepare(op, leaf.node(), pool::BlockBytes(change.key.size(), value_bytes));
+      const uint64_t bytes = pool::BlockBytes(change.key.size(), value_bytes);
+      if (!draft.Reserve(pool_.allocator(nodes_[leaf.node()]), bytes)) co_await draft.FetchRoom(op);
     }
     Header header;
     Result<Step> step = Step::kAgain;
     {
       // At once, those of one client would only wait for each other's lock, trip by trip.
-      KeyTurn<Changed> turn(leaf_turns_, op.client(), leaf.word(), change);
+      KeyTurn turn(leaf_turns_, op.client(), leaf.word(), change);
       if (!turn.is_first()) co_await turn;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
       Neighbourhood hood =
@@ -162,8 +139,8 @@ Task<Table::Changed> Table::ModifyPinned(Op& op, const Change& change, const Tar
         *step == Step::kElsewhere)
       Unlock(op, leaf);
     // The key is deleted, whatever becomes of its leaf.
-    if (*step == Step::kCommitted && changed.emptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
-    if (*step == Step::kUnchanged || *step == Step::kCommitted) co_return changed;
+    if (*step == Step::kEmptied) co_await Absorb(op, target.key, leaf, pin).Outcome();
+    if (*step == Step::kUnchanged || *step == Step::kCommitted || *step == Step::kEmptied) co_return changed;
     op.CountRetry();
     if (*step == Step::kDead) {
       place = co_await GoToHeir(op, place, header);
@@ -266,7 +243,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       entry.value = LoadU64(AsBytes(stored).data());
     } else {
       draft.Fill(change.key, stored, target.hash);
-      entry.value = draft.RefFor(TagOf(target.hash)).word();
+      entry.value = BlockRef::To(leaf.node(), draft.at().offset, draft.bytes(), TagOf(target.hash)).word();
     }
   }
   if (!slot.has_value() && !free.has_value()) {
@@ -281,7 +258,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   std::optional<Leaf> look;
   if (lonely && shape().neighbourhood < shape().span) look.emplace();
   const Step committed = co_await Commit(op, leaf, where, entry, draft, look.has_value() ? &*look : nullptr);
-  changed.emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
+  const bool emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
   if (decision->removes) hotspots_.Forget(target.hash);
   if (!decision->removes && slot.has_value())
@@ -296,7 +273,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
       allocator.Retire(replaced, buffer.bytes().size(), pin.epoch(replaced.node));
     }
   }
-  co_return committed;
+  co_return emptied ? Step::kEmptied : committed;
 }
 
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
@@ -369,54 +346,6 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   co_return Step::kCommitted;
 }
 
-// ---- operations --------------------------------------------------------------------------------------
-
-Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kPut, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
-}
-
-Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kInsert, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kUpdate, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Delete(Op& op, std::string_view key) {
-  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
-  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
-                                std::string_view desired) {
-  Change change(ChangeKind::kCompareAndSet, key);
-  change.expected = expected;
-  change.value = desired;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
-  Change change(ChangeKind::kIncrement, key);
-  change.delta = delta;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.counter;
-}
-
 }  // namespace farside::index::chime
+
+template class farside::index::ChangingIndex<farside::index::chime::Table>;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "index/chime/mutants.h"
+
 namespace farside::index::chime {
 
 using fabric::FarAddr;
@@ -20,6 +22,10 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
       // Who reads whole leaves, for comparison, reads them for every key.
       hotspots_(options.leaf_read == LeafRead::kWhole ? 0 : options.hotspot_bytes) {
   for (const FarAddr& root : roots) nodes_.push_back(root.node);
+}
+
+Patience Table::PatienceSince(uint64_t catalogs) const {
+  return Patience(pool_, nodes_.front(), options_.backoff, catalogs, kPinsPastADrop);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@
 //   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
-//            has changed since it began (patience.h).
+//            has changed since it began (index/common/patience.h).
 #pragma once
 
 #include <cstdint>
@@ -45,25 +45,22 @@
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
 #include "index/chime/options.h"
+#include "index/common/block_buffer.h"
 #include "index/common/change.h"
+#include "index/common/changing_index.h"
+#include "index/common/draft.h"
 #include "index/common/key_turns.h"
+#include "index/common/patience.h"
 #include "index/index.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {
 
-class Table final : public Index {
+class Table final : public ChangingIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
-  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
-  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
-                           std::string_view desired) override;
-  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
   Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
@@ -72,21 +69,13 @@ class Table final : public Index {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
-  class BlockBuffer;  // block.h
-  class Draft;
-  class Errands;
-  class GivenUp;
+  friend class ChangingIndex<Table>;
+  class Errands;  // errands.h
   // A node of the tree, and the one above that led to it (null if that is not known).
   struct Place {
     NodePtr node;
     NodePtr parent;
     bool by_sibling = false;  // the parent did not know of it
-  };
-  struct Changed {
-    bool was_present = false;
-    bool applied = false;
-    bool emptied = false;  // the leaf, as far as could be seen
-    uint64_t counter = 0;
   };
   // What a change needs to know about its key.
   struct Target {
@@ -102,6 +91,7 @@ class Table final : public Index {
   // What an attempt under the lock came to.
   enum class Step : uint8_t {
     kCommitted,  // it is done, and the lock is released
+    kEmptied,    // the same; and the leaf has no entries left, as far as could be seen
     kUnchanged,  // there was nothing to do; the lock is held
     kBeyond,     // the key is not below the leaf's fence; the lock is held
     kElsewhere,  // the key is not where it was found last; the lock is held
@@ -115,9 +105,8 @@ class Table final : public Index {
   const Shape& shape() const { return options_.shape; }
   std::optional<Error> Refused(std::string_view key) const;
 
-  // Tries again, without a pin in between (patience.h).
-  template <class T, class Attempt>
-  Task<T> Patiently(fabric::Op& op, uint64_t catalogs, Error error, Attempt attempt);
+  // Of an operation that began when the pool's catalogs had changed so often (chime/10).
+  Patience PatienceSince(uint64_t catalogs) const;
 
   // ---- search (search.cc)
   Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);
@@ -296,8 +285,8 @@ class Table final : public Index {
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
-  KeyTurns<Changed> key_turns_;
-  KeyTurns<Changed> leaf_turns_;
+  KeyTurns key_turns_;
+  KeyTurns leaf_turns_;
 };
 
 class ChimeEngine final : public Engine {
@@ -325,3 +314,5 @@ class ChimeEngine final : public Engine {
 Result<std::shared_ptr<Engine>> MakeChimeEngine(const OptionMap& options);
 
 }  // namespace farside::index::chime
+
+extern template class farside::index::ChangingIndex<farside::index::chime::Table>;

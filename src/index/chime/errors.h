@@ -8,7 +8,7 @@
 
 namespace farside::index::chime {
 
-// "the node at line 0x40 of node 1 ...".
+// "the tree's node at 0x40 of the table's memory node 1 <what>; run farside fsck".
 Error Damaged(NodePtr at, std::string_view what);
 Error Contended(std::string_view what);
 

@@ -1,8 +1,8 @@
 // Telling the levels above of a node that was split: a pivot more, a split of the parent, a new root.
 #include <algorithm>
 
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
+#include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/placement.h"

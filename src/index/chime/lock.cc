@@ -1,8 +1,4 @@
 // Locks of nodes, and what becomes of those whose owner died.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "index/chime/chime.h"
@@ -31,30 +27,8 @@ constexpr int kAttemptsUntilLooking = 8;
 // So long a part of a lease may others wait for the pin of somebody who waits for a lock (chime/10).
 constexpr int kPartOfLease = 16;
 constexpr int kMostAttempts = 100'000;
-// Of somebody who has to wait in any case. A dead holder costs a lease, and one that dies while it brings a leaf to rest
-// costs one more.
-constexpr int kMostLeases = 16;
-// The longer somebody has waited, the longer it pauses: a part of that. But not for long, if the holder is not dead: there
-// are others who want the lock, and who comes back late finds it taken again.
-constexpr int kPausesPerWait = 8;
-constexpr int kPausesPerLease = 64;
-constexpr Nanos kLongestPause = std::chrono::microseconds(50);
-
-Nanos PauseAfter(Nanos waited, Nanos shortest) {
-  return std::clamp(waited / kPausesPerWait, shortest, std::max(kLongestPause, shortest));
-}
 
 }  // namespace
-
-Error Damaged(NodePtr at, std::string_view what) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the tree's node at {:#x} of the table's memory node {} {}; run farside fsck",
-                           LineBits::Get(at.word()) * pool::kLine, at.node(), what));
-}
-
-Error Contended(std::string_view what) {
-  return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
-}
 
 uint64_t Table::LockedBySelf(NodePtr at) const {
   return LockWord::HeldBy(pool_.member(nodes_[at.node()]).self()).word();
@@ -65,7 +39,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
   const Nanos lease = member.options().lease;
-  const Nanos longest = Mutant(kWaitsWithPin) ? kMostLeases * lease : lease / kPartOfLease;
+  const Nanos longest = Mutant(kWaitsWithPin) ? Patience::kMostLeases * lease : lease / kPartOfLease;
   Nanos began = op.client().Now();
   Nanos waited{0};
   uint64_t last = 0;  // who had it the last time
@@ -91,7 +65,8 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
       }
     }
     waited = op.client().Now() - began;
-    co_await op.Pause(PauseAfter(waited, options_.backoff));
+    // There are others who want the lock, and who comes back late finds it taken again.
+    co_await op.Pause(Patience::PauseAfter(waited, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -175,8 +150,8 @@ Task<Done> Table::Settle(Op& op, NodePtr at, Waits waits) {
   const Nanos began = op.client().Now();
   Result<Done> locked = co_await Lock(op, at, {}).Outcome();
   while (waits == Waits::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
-         op.client().Now() - began < kMostLeases * lease) {
-    co_await op.Pause(lease / kPausesPerLease);
+         op.client().Now() - began < Patience::kMostLeases * lease) {
+    co_await op.Pause(lease / Patience::kPausesPerLease);
     locked = co_await Lock(op, at, {}).Outcome();
   }
   if (!locked.ok()) co_return locked.error();

@@ -19,7 +19,6 @@
 #include <span>
 #include <vector>
 
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"

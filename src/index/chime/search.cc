@@ -2,17 +2,14 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
 
 using fabric::FarAddr;
-using fabric::ForBlock;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
@@ -43,7 +40,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   Result<bool> found = co_await GetPinned(op, key, value).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return GetPinned(op, key, value); };
-    found = co_await Patiently<bool>(op, catalogs, found.error(), again).Outcome();
+    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);
@@ -218,17 +215,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
 }
 
 Task<Done> Table::ReadBlock(Op& op, BlockRef block, BlockBuffer& buffer) {
-  const FarAddr at = AddressOf(block.word(), nodes_);
-  if (block.bytes() != 0) {
-    co_await op.InOrder(ForBlock(Read(at, buffer.Resize(block.bytes()))));
-    co_return Done{};
-  }
-  // Too large for its size to stand in the entry.
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
-  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
-  if (!size.ok()) co_return size.error();
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
-  co_return Done{};
+  return index::ReadBlock(op, AddressOf(block.word(), nodes_), block.bytes(), buffer);
 }
 
 Task<bool> Table::IsBelowFence(Op& op, Key key, Header header) {

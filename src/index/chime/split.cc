@@ -9,8 +9,8 @@
 //
 // If the client dies before 2, the new leaf is nobody's, and is swept. After 2, whoever takes over the old leaf does 3 and
 // 4 by what the header says. After 5, whoever has to go along the sibling does 6 (chime/7).
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
+#include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/block.h"

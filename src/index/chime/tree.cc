@@ -1,7 +1,6 @@
 // Finding the node that a key belongs to, level by level: by what the client remembers, or anew.
 #include <algorithm>
 
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"

@@ -10,11 +10,9 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "index/chime/block.h"
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/chime/patience.h"
 #include "pool/block.h"
 
 namespace farside::index::chime {
@@ -171,7 +169,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   Result<bool> more = co_await NextPinned(op, cursor, page).Outcome();
   if (!more.ok()) {
     const auto again = [&] { return NextPinned(op, cursor, page); };
-    more = co_await Patiently<bool>(op, catalogs, more.error(), again).Outcome();
+    more = co_await Patiently<bool>(op, PatienceSince(catalogs), more.error(), again).Outcome();
   }
   if (!more.ok()) co_return more.error();
   op.End(OpKind::kScan, OpOutcome::kDone);
@@ -210,7 +208,7 @@ Task<TableStats> Table::Stats(Op& op) {
   Result<TableStats> stats = co_await StatsPinned(op).Outcome();
   if (!stats.ok()) {
     const auto again = [&] { return StatsPinned(op); };
-    stats = co_await Patiently<TableStats>(op, catalogs, stats.error(), again).Outcome();
+    stats = co_await Patiently<TableStats>(op, PatienceSince(catalogs), stats.error(), again).Outcome();
   }
   if (!stats.ok()) co_return stats.error();
   op.End(OpKind::kMaintenance, OpOutcome::kDone);

@@ -15,7 +15,8 @@ namespace farside::index {
 enum class ChangeKind : uint8_t { kPut, kInsert, kUpdate, kDelete, kCompareAndSet, kIncrement };
 
 struct Change {
-  Change(ChangeKind change_kind, std::string_view change_key) : kind(change_kind), key(change_key) {}
+  Change(ChangeKind change_kind, std::string_view change_key, std::string_view new_value = {})
+      : kind(change_kind), key(change_key), value(new_value) {}
   ChangeKind kind;
   std::string_view key;
   std::string_view value;
@@ -33,6 +34,13 @@ struct Decision {
   std::string_view Value(const Change& change) const {
     return change.kind == ChangeKind::kIncrement ? AsText(counter_bytes) : change.value;
   }
+};
+
+// What came of a change.
+struct Changed {
+  bool was_present = false;
+  bool applied = false;
+  uint64_t counter = 0;  // Increment: the new value
 };
 
 // `found` is the value that the key has, if it is present.

@@ -2,7 +2,7 @@
 // once they would only make each other's CAS fail, and each failure costs trips; clients with many operations in flight
 // meet themselves on the keys that everybody likes.
 //
-//   KeyTurn<Outcome> turn(turns, client, hash, change);
+//   KeyTurn turn(turns, client, hash, change);
 //   if (!turn.is_first()) {
 //     co_await turn;
 //     if (turn.outcome().has_value()) ...      // somebody has carried it
@@ -34,25 +34,22 @@
 
 namespace farside::index {
 
-template <class Outcome>
 class KeyTurn;
 
 // Of one client.
-template <class Outcome>
 class KeyTurns {
  private:
-  friend class KeyTurn<Outcome>;
+  friend class KeyTurn;
   static constexpr size_t kLists = 256;
   // Those in flight, oldest first, in the list of their hash.
-  std::array<KeyTurn<Outcome>*, kLists> lists_{};
+  std::array<KeyTurn*, kLists> lists_{};
 };
 
-template <class Outcome>
 class KeyTurn {
  public:
   // `change` must stay for as long as the turn.
-  KeyTurn(KeyTurns<Outcome>& turns, fabric::Client& client, uint64_t hash, const Change& change)
-      : list_(turns.lists_[hash % KeyTurns<Outcome>::kLists]), client_(client), hash_(hash), change_(change) {
+  KeyTurn(KeyTurns& turns, fabric::Client& client, uint64_t hash, const Change& change)
+      : list_(turns.lists_[hash % KeyTurns::kLists]), client_(client), hash_(hash), change_(change) {
     KeyTurn** end = &list_;
     while (*end != nullptr) {
       first_ &= (*end)->hash_ != hash || (*end)->outcome_.has_value();  // those are on their way out
@@ -73,7 +70,7 @@ class KeyTurn {
 
   bool is_first() const { return first_; }
   // What came of it, if another one has carried it.
-  const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
+  const std::optional<Result<Changed>>& outcome() const { return outcome_; }
 
   // Of a put or an update: takes those along that wait behind this one and are the same of the same key, up to the first
   // that is not. True: there are some, and `value` is the last one's.
@@ -91,10 +88,12 @@ class KeyTurn {
     return last != nullptr;
   }
   bool carries() const { return carried_ > 0; }
-  // Tells those that it carries what came of them.
-  void Settle(const Result<Outcome>& outcome) {
+  // Tells those that it carries what came of them. They came at the same moment, one behind the other: behind a put, the key
+  // is there.
+  void Settle(const Result<Changed>& outcome) {
     ForEachCarried([&outcome](KeyTurn& other) {
       other.outcome_ = outcome;
+      if (outcome.ok()) (*other.outcome_)->was_present |= other.change_.kind == ChangeKind::kPut;
       other.Resume();
     });
   }
@@ -145,7 +144,7 @@ class KeyTurn {
   bool first_ = true;
   size_t carried_ = 0;          // by this one
   KeyTurn* carrier_ = nullptr;  // of this one
-  std::optional<Result<Outcome>> outcome_;
+  std::optional<Result<Changed>> outcome_;
   std::coroutine_handle<> waiter_;
   std::optional<fabric::Timer> timer_;  // while it is being resumed
 };

@@ -10,10 +10,13 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/mutant.h"
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
@@ -23,50 +26,71 @@ namespace farside::index {
 
 class Patience {
  public:
+  // The longer somebody has waited, the longer it pauses: a part of that, so that it does not wait much longer than it has to.
+  // But not for long, if it is not for somebody who is dead.
+  static constexpr int kPausesPerWait = 8;
+  static constexpr Nanos kLongestPause = std::chrono::microseconds(50);
+  // Of somebody who waits for the dead. A dead holder of a lock costs a lease, and one that dies while it finishes what another
+  // has left costs one more.
+  static constexpr int kPausesPerLease = 64;
+  static constexpr int kMostLeases = 16;
+
+  static Nanos PauseAfter(Nanos waited, Nanos shortest, Nanos longest = kLongestPause) {
+    return std::clamp(waited / kPausesPerWait, shortest, std::max(longest, shortest));
+  }
+
   // `catalogs`: what pool.known_catalog_changes() was when the operation began. `began`: when that was, if it has waited for
-  // something already.
+  // something already. `pins_past_a_drop`: the engine's planted bug.
   Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs,
-           std::optional<Nanos> began = std::nullopt)
+           MutantName pins_past_a_drop, std::optional<Nanos> began = std::nullopt)
       : pool_(pool),
         catalogs_(catalogs),
+        pins_past_a_drop_(pins_past_a_drop),
         lease_(pool.member(node).options().lease),
         backoff_(backoff),
         began_(began.has_value() ? *began : pool.client().Now()) {}
 
-  // Whether an attempt that ended with this error is worth another one. A dead holder of a lock costs a lease, and one
-  // that dies while it finishes what another has left costs one more.
+  // Whether an attempt that ended with this error is worth another one.
   bool Allows(const Error& error) const {
     return error.code() == ErrorCode::kContended && pool_.client().Now() - began_ < kMostLeases * lease_;
   }
   // Before every new pin.
-  bool MayPinAgain() const { return pool_.known_catalog_changes() == catalogs_; }
+  bool MayPinAgain() const;
   static Error CatalogChanged() {
     return Error(ErrorCode::kContended, "a table was made or dropped while the operation waited; retry");
   }
-  // The longer it has waited, the longer it pauses: a fraction of that, so that it does not wait much longer than it has to.
-  // But not for long, if it is not for somebody who is dead: others may wait for this client to sync. No pin may be held.
+  // No pin may be held. Others may wait for this client to sync.
   Task<Done> Wait(fabric::Op& op) {
     op.CountRetry();
     const pool::PoolClient::Stay stay(pool_);
     const Nanos waited = pool_.client().Now() - began_;
     const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
-    co_await op.Pause(std::clamp(waited / kPausesPerWait, backoff_, std::max(longest, backoff_)));
+    co_await op.Pause(PauseAfter(waited, backoff_, longest));
     pool_.RequestSync();
     co_await pool_.Maintain(op);
     co_return Done{};
   }
 
  private:
-  static constexpr int kPausesPerWait = 8;
-  static constexpr int kPausesPerLease = 64;
-  static constexpr Nanos kLongestPause = std::chrono::microseconds(50);
-  static constexpr int kMostLeases = 16;
-
   pool::PoolClient& pool_;
   const uint64_t catalogs_;
+  const MutantName pins_past_a_drop_;
   const Nanos lease_;
   const Nanos backoff_;
   const Nanos began_;
 };
+
+// `attempt` pins, tries from the beginning, and lets go of the pin whatever comes of it; the last one has failed with `error`.
+template <class T, class Attempt>
+Task<T> Patiently(fabric::Op& op, Patience patience, Error error, Attempt attempt) {
+  while (patience.Allows(error)) {
+    co_await patience.Wait(op);
+    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+    Result<T> outcome = co_await attempt().Outcome();
+    if (outcome.ok()) co_return std::move(*outcome);
+    error = outcome.error();
+  }
+  co_return error;
+}
 
 }  // namespace farside::index

@@ -1,14 +1,13 @@
 #include "index/raw/raw.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "index/common/options.h"
 #include "pool/block.h"
 #include "pool/placement.h"
 
@@ -72,6 +71,21 @@ Error NotForUse() {
   return Error(ErrorCode::kUnsupported,
                "raw measures the fabric and remembers nothing; use another engine for this");
 }
+
+constexpr auto kTrips = std::to_array<OptionWord<uint64_t>>({{"1", 1}, {"2", 2}});
+constexpr auto kRules = std::to_array<OptionRule<Options>>({
+    {"records",
+     [](Options& o, const OptionText& given) { return Set(o.records, given.Number(1, kMostRecords)); }},
+    {"bucket",
+     [](Options& o, const OptionText& given) {
+       return Set(o.bucket_bytes, given.MultipleOf(pool::kLine, kMostBucketBytes));
+     }},
+    {"block",
+     [](Options& o, const OptionText& given) {
+       return Set(o.block_bytes, given.MultipleOf(pool::kLine, kMostBlockBytes));
+     }},
+    {"trips", [](Options& o, const OptionText& given) { return SetToOneOf(o.trips, given, kTrips); }},
+});
 
 }  // namespace
 
@@ -246,37 +260,7 @@ std::string RawEngine::Describe(FarAddr at, std::span<const FarAddr> roots) cons
   return "";
 }
 
-Result<Options> Options::Parse(const OptionMap& options) {
-  Options parsed;
-  for (const auto& [key, text] : options) {
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = failure == std::errc() && end == text.data() + text.size();
-    const auto refuse = [&key = key, &text = text](std::string_view expected) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("option {}={}: expected {}", Escape(key), Escape(text), expected));
-    };
-    if (key == "records") {
-      if (!is_number || number == 0 || number > kMostRecords) return refuse("a number from 1 to 4000000000");
-      parsed.records = number;
-    } else if (key == "bucket") {
-      if (!is_number || number == 0 || number > kMostBucketBytes || number % pool::kLine != 0)
-        return refuse("a multiple of 64 up to 4096");
-      parsed.bucket_bytes = number;
-    } else if (key == "block") {
-      if (!is_number || number == 0 || number > kMostBlockBytes || number % pool::kLine != 0)
-        return refuse("a multiple of 64 up to 4194304");
-      parsed.block_bytes = number;
-    } else if (key == "trips") {
-      if (!is_number || number < 1 || number > 2) return refuse("1 or 2");
-      parsed.trips = number;
-    } else {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("raw has no option '{}'; it has records, bucket, block, trips", Escape(key)));
-    }
-  }
-  return parsed;
-}
+Result<Options> Options::Parse(const OptionMap& options) { return ParseOptions("raw", kRules, options); }
 
 Result<std::shared_ptr<Engine>> MakeRawEngine(const OptionMap& options) {
   Result<Options> parsed = Options::Parse(options);

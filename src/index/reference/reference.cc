@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "fabric/op.h"
+#include "index/common/options.h"
 #include "index/reference/mutants.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -64,6 +64,13 @@ const Image* NewestImage(const Bucket& bucket) {
   if (other.version > bucket.head.version() && IsSealed(other, other.version)) return &other;
   return CurrentImage(bucket);
 }
+
+constexpr auto kRules = std::to_array<OptionRule<Options>>({
+    {"buckets",
+     [](Options& o, const OptionText& given) { return Set(o.buckets, given.Number(1, 1'000'000)); }},
+    {"backoff_us",
+     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+});
 
 }  // namespace
 
@@ -143,7 +150,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
 }
 
 // Two trips to insert (lock and read, write and commit), a third to compare the key of an entry that may be it.
-Task<Table::Changed> Table::Modify(Op& op, Change change) {
+Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
@@ -165,8 +172,8 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
 }
 
 // The lock is held. If it returns that nothing was applied, or an error, the lock is still held.
-Task<Table::Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, const Bucket& bucket,
-                                         uint64_t birth) {
+Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, const Bucket& bucket,
+                                  uint64_t birth) {
   const Image* current = CurrentImage(bucket);
   if (current == nullptr) co_return Damaged(place.bucket);
   Image image = *current;
@@ -301,54 +308,6 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr blo
                     "changed; reconnect");
   }
   co_return Done{};
-}
-
-Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kPut, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
-}
-
-Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kInsert, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kUpdate, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Delete(Op& op, std::string_view key) {
-  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
-  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
-                                std::string_view desired) {
-  Change change(ChangeKind::kCompareAndSet, key);
-  change.expected = expected;
-  change.value = desired;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
-  Change change(ChangeKind::kIncrement, key);
-  change.delta = delta;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.counter;
 }
 
 // A page is a bucket, read as it was at one moment. position: node of the table, bucket.
@@ -501,26 +460,7 @@ std::string ReferenceEngine::Describe(FarAddr at, std::span<const FarAddr> roots
 }
 
 Result<Options> Options::Parse(const OptionMap& options) {
-  Options parsed;
-  for (const auto& [key, text] : options) {
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() || number == 0 || number > 1'000'000) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("option {}={}: expected a number from 1 to 1000000", Escape(key), Escape(text)));
-    }
-    if (key == "buckets") {
-      parsed.buckets = number;
-    } else if (key == "backoff_us") {
-      parsed.backoff = std::chrono::microseconds(number);
-    } else {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the reference table has no option '{}'; it has buckets, backoff_us", Escape(key)));
-    }
-  }
-  return parsed;
+  return ParseOptions("the reference table", kRules, options);
 }
 
 Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options) {
@@ -530,3 +470,5 @@ Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options) {
 }
 
 }  // namespace farside::index::reference
+
+template class farside::index::ChangingIndex<farside::index::reference::Table>;

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "index/common/change.h"
+#include "index/common/changing_index.h"
 #include "index/index.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
@@ -41,18 +42,11 @@ struct Options {
   static Result<Options> Parse(const OptionMap& options);
 };
 
-class Table final : public Index {
+class Table final : public ChangingIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, std::vector<fabric::FarAddr> roots);
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
-  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
-  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
-                           std::string_view desired) override;
-  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
   Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
@@ -61,6 +55,7 @@ class Table final : public Index {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
+  friend class ChangingIndex<Table>;
   struct Place {
     fabric::FarAddr bucket;
     uint64_t hash = 0;
@@ -81,11 +76,6 @@ class Table final : public Index {
     std::map<std::string, std::string, std::less<>> kept = {};
 
     void Add(std::string_view key, std::string_view value);
-  };
-  struct Changed {
-    bool was_present = false;
-    bool applied = false;
-    uint64_t counter = 0;
   };
 
   Place PlaceOf(std::string_view key) const;
@@ -134,3 +124,5 @@ class ReferenceEngine final : public Engine {
 Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options);
 
 }  // namespace farside::index::reference
+
+extern template class farside::index::ChangingIndex<farside::index::reference::Table>;

@@ -3,9 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/shard/draft.h"
+#include "index/common/given_up.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -14,8 +13,6 @@ namespace farside::index::shard {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using fabric::Read;
 
 namespace {
@@ -25,33 +22,14 @@ constexpr int kEagerAttempts = 8;
 
 }  // namespace
 
-// For a task that is destroyed on the way: what has come of those that it carries is unknown if its block may have been
-// published. Otherwise they wait for their own turns again.
-class Table::GivenUp {
- public:
-  GivenUp(KeyTurn<Changed>& turn, const Draft& draft) : turn_(turn), draft_(draft) {}
-  GivenUp(const GivenUp&) = delete;
-  GivenUp& operator=(const GivenUp&) = delete;
-  ~GivenUp() {
-    if (!turn_.carries() || !draft_.may_be_published()) return;
-    turn_.Settle(
-        Error(ErrorCode::kOutcomeUnknown,
-              "the operation was joined to another one on the same key, which was given up on the way"));
-  }
-
- private:
-  KeyTurn<Changed>& turn_;
-  const Draft& draft_;
-};
-
-Task<Table::Changed> Table::Modify(Op& op, Change change) {
+Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const KeyHash hash(Hash64(AsBytes(change.key)));
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn<Changed> turn(turns_, op.client(), hash.hash(), change);
+  KeyTurn turn(turns_, op.client(), hash.hash(), change);
   const std::string_view own_value = change.value;
   std::string last_value;  // of those that it carries
   std::optional<Nanos> began;
@@ -66,7 +44,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     if (turn.Carry(last_value)) change.value = last_value;
     if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
   }
-  Draft draft(pool_.allocator(part.node()));
+  Draft draft;
   const GivenUp given_up(turn, draft);
   Changed changed;
   Result<Attempt> outcome = Attempt::kRetry;
@@ -88,10 +66,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
     turn.Settle(outcome.error());
     co_return outcome.error();
   }
-  // They came at the same moment, one behind the other: behind a put, the key is there.
-  Changed of_the_others = changed;
-  of_the_others.was_present |= change.kind == ChangeKind::kPut;
-  turn.Settle(of_the_others);
+  turn.Settle(changed);
   co_return changed;
 }
 
@@ -99,7 +74,7 @@ Task<Table::Changed> Table::Modify(Op& op, Change change) {
 Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
                                             const KeyHash& hash, Draft& draft, Changed& changed,
                                             uint64_t catalogs, std::optional<Nanos> began, Error error) {
-  for (Patience patience(pool_, part.node(), options_.backoff, catalogs, began); patience.Allows(error);) {
+  for (Patience patience = PatienceSince(catalogs, part, began); patience.Allows(error);) {
     draft.Discard();
     co_await patience.Wait(op);
     if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
@@ -148,13 +123,13 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   }
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  const Result<Decision> decision = DecideAndDraft(change, part, hash, value, draft, changed);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
+  if (!decision->removes && !draft.owned()) co_await draft.FetchRoom(op);
 
   if (!found.has_value()) {
-    const Attempt inserted = co_await Insert(op, part, hash, view, change.key, draft);  // trip 2
+    const Attempt inserted = co_await InsertAbsent(op, part, hash, view, change.key, draft);  // trip 2
     if (inserted == Attempt::kDone) part.CountRecords(1);
     co_return inserted;
   }
@@ -164,13 +139,17 @@ Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& p
   co_return replaced;
 }
 
-Result<Decision> Table::DecideAndDraft(const Change& change, const KeyHash& hash,
+Result<Decision> Table::DecideAndDraft(const Change& change, const Partition& part, const KeyHash& hash,
                                        std::optional<std::string_view> value, Draft& draft,
                                        Changed& changed) {
   Result<Decision> decision = Decide(change, value);
   if (!decision.ok()) return decision;
   changed = {.was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
-  if (decision->applied && !decision->removes) draft.Fill(change.key, decision->Value(change), hash.hash());
+  if (decision->applied && !decision->removes) {
+    const std::string_view stored = decision->Value(change);
+    draft.Reserve(pool_.allocator(part.node()), pool::BlockBytes(change.key.size(), stored.size()));
+    draft.Fill(change.key, stored, hash.hash());
+  }
   return decision;
 }
 
@@ -200,10 +179,10 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (found.has_value()) value = found->value;
   if (!found.has_value() && !unused.has_value() && !IsUpToDate(part, hash, view, /*with_overflow=*/true))
     co_return std::nullopt;
-  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  const Result<Decision> decision = DecideAndDraft(change, part, hash, value, draft, changed);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
+  if (!decision->removes && !draft.owned()) co_await draft.FetchRoom(op);
   // The directory may have gone on while a block was read: the unit is still locked, and as it was.
   if (found.has_value()) {
     const Attempt replaced = co_await Replace(op, part, hash, found->slot, decision->removes, draft, buffer,
@@ -216,7 +195,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
     Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
     slot.entry = view.bucket.entry(*unused);
-    const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), slot.version));
     const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
     if (written) inserted = Attempt::kDone;
   } else {
@@ -240,7 +219,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
   }
   Entry desired;
   if (!removes) {
-    desired = draft.EntryFor(TagOf(shape(), hash.number(slot.place), slot.version));
+    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.place), slot.version));
   } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
@@ -260,8 +239,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
 }
 
 // The key is not in the view.
-Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash, const View& view,
-                                   std::string_view key, Draft& draft) {
+Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash& hash, const View& view,
+                                         std::string_view key, Draft& draft) {
   const Bucket& bucket = view.bucket;
   if (bucket.version != part.directory().version) {
     const bool inserted = co_await SplitWith(op, part, hash, bucket, draft);
@@ -283,7 +262,7 @@ Task<Table::Attempt> Table::Insert(Op& op, Partition& part, const KeyHash& hash,
   Slot slot{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
-  const Entry desired = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
+  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
   const bool written = co_await WriteSlot(op, part, slot, desired, &draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
@@ -332,54 +311,6 @@ Task<bool> Table::CasSlot(Op& op, const Slot& slot, Entry desired, Draft* draft)
   co_return old == expect || Mutant(kFailedCasIsDone);
 }
 
-// ---- operations --------------------------------------------------------------------------------------
-
-Task<PutOutcome> Table::Put(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kPut, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
-}
-
-Task<bool> Table::Insert(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kInsert, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kInsert, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Update(Op& op, std::string_view key, std::string_view value) {
-  Change change(ChangeKind::kUpdate, key);
-  change.value = value;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::Delete(Op& op, std::string_view key) {
-  const Changed changed = co_await Modify(op, Change(ChangeKind::kDelete, key));
-  op.End(OpKind::kDelete, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<bool> Table::CompareAndSet(Op& op, std::string_view key, std::string_view expected,
-                                std::string_view desired) {
-  Change change(ChangeKind::kCompareAndSet, key);
-  change.expected = expected;
-  change.value = desired;
-  const Changed changed = co_await Modify(op, change);
-  op.End(OpKind::kUpdate, changed.applied ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return changed.applied;
-}
-
-Task<uint64_t> Table::Increment(Op& op, std::string_view key, uint64_t delta) {
-  Change change(ChangeKind::kIncrement, key);
-  change.delta = delta;
-  const Changed changed = co_await Modify(op, change);
-  op.End(changed.was_present ? OpKind::kUpdate : OpKind::kInsert, OpOutcome::kDone);
-  co_return changed.counter;
-}
-
 }  // namespace farside::index::shard
+
+template class farside::index::ChangingIndex<farside::index::shard::Table>;

@@ -6,7 +6,6 @@
 #include <bit>
 #include <vector>
 
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 

@@ -1,6 +1,5 @@
 // Inserting a key where its bucket of level 1 has no unused slot: into a hole of the bucket, into level 2, or into level 3.
 // Rare, so it may cost a lock (shard/1).
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 
@@ -115,7 +114,7 @@ Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHas
     Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *hole * sizeof(Entry);
     slot.entry = view.bucket.entry(*hole);
-    const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(Place::kLevel1), view.bucket.version));
+    const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), view.bucket.version));
     const bool written = co_await CasSlot(op, slot, entry, &draft);
     co_return written ? Attempt::kDone : Attempt::kRetry;
   }
@@ -174,7 +173,7 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
 
 Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash,
                                          const Overflow& overflow, Place place, Draft& draft) {
-  const Entry entry = draft.EntryFor(TagOf(shape(), hash.number(place), overflow.version));
+  const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(place), overflow.version));
   Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
   std::optional<size_t> empty = FindEmpty(overflow, shape());
   if (empty.has_value()) {

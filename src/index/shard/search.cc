@@ -3,9 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 
@@ -13,7 +11,6 @@ namespace farside::index::shard {
 
 using fabric::FarAddr;
 using fabric::ForBlock;
-using fabric::NodeId;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
@@ -61,10 +58,11 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
            slot = FindTag(entries, shape(), tag, *slot + 1)) {
         const Entry entry = entries[*slot];
         const uint64_t bytes = entry.bytes();
+        const FarAddr block_at(part.node(), entry.offset());
         if (bytes != 0) {
-          co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), entry.offset()), buffer.Resize(bytes))));
+          co_await op.InOrder(ForBlock(Read(block_at, buffer.Resize(bytes))));  // without a frame of its own
         } else {
-          co_await ReadLargeBlock(op, part.node(), entry, buffer);
+          co_await ReadBlock(op, block_at, bytes, buffer);
         }
         const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
         if (!view.ok()) co_return view.error();
@@ -154,13 +152,12 @@ void Table::Anticipate(std::string_view key) {
 
 Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                   std::string& value, uint64_t catalogs) {
-  Patience patience(pool_, part.node(), options_.backoff, catalogs);
+  const Patience patience = PatienceSince(catalogs, part);
   if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
-  while (!found.ok() && patience.Allows(found.error())) {
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
-    found = co_await SearchPinned(op, part, hash, key, value).Outcome();
+  if (!found.ok()) {
+    const auto again = [&] { return SearchPinned(op, part, hash, key, value); };
+    found = co_await Patiently<bool>(op, patience, found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   co_return *found;
@@ -221,11 +218,12 @@ Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, c
     Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
     at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
     at.entry = bucket.entry(*slot);
+    const FarAddr block_at(part.node(), at.entry.offset());
     const uint64_t bytes = at.entry.bytes();
     if (bytes != 0) {
-      co_await op.InOrder(ForBlock(Read(FarAddr(part.node(), at.entry.offset()), buffer.Resize(bytes))));
+      co_await op.InOrder(ForBlock(Read(block_at, buffer.Resize(bytes))));
     } else {
-      co_await ReadLargeBlock(op, part.node(), at.entry, buffer);
+      co_await ReadBlock(op, block_at, bytes, buffer);
     }
     const Result<std::optional<std::string_view>> value = ValueIfKey(buffer, key);
     if (!value.ok()) co_return value.error();
@@ -251,7 +249,7 @@ Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part
         if (at.entry.tag() != tag || !at.entry.has_block()) continue;
         at.at =
             (is_node ? overflow.nodes[line - 1].at : part.OverflowAt(overflow.unit)) + slot * sizeof(Entry);
-        co_await ReadBlock(op, at.at.node, at.entry, buffer);
+        co_await ReadBlock(op, FarAddr(part.node(), at.entry.offset()), at.entry.bytes(), buffer);
         const Result<std::optional<std::string_view>> value = ValueIfKey(buffer, key);
         if (!value.ok()) co_return value.error();
         if (value->has_value()) co_return Found{.slot = at, .value = **value};
@@ -267,25 +265,6 @@ Result<std::optional<std::string_view>> Table::ValueIfKey(const BlockBuffer& buf
   if (!view.ok()) return view.error();
   if (view->key != key && !Mutant(kTagIsKey)) return std::optional<std::string_view>();
   return std::optional<std::string_view>(view->value);
-}
-
-Task<Done> Table::ReadBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
-  if (entry.bytes() != 0) {
-    co_await op.InOrder(ForBlock(Read(FarAddr(node, entry.offset()), buffer.Resize(entry.bytes()))));
-  } else {
-    co_await ReadLargeBlock(op, node, entry, buffer);
-  }
-  co_return Done{};
-}
-
-// Too large for its size to stand in the entry.
-Task<Done> Table::ReadLargeBlock(Op& op, NodeId node, Entry entry, BlockBuffer& buffer) {
-  const FarAddr at(node, entry.offset());
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(pool::kLine))));
-  const Result<uint64_t> size = pool::BlockBytesFromHeader(buffer.bytes());
-  if (!size.ok()) co_return size.error();
-  co_await op.InOrder(ForBlock(Read(at, buffer.Resize(*size))));
-  co_return Done{};
 }
 
 }  // namespace farside::index::shard

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "index/shard/company.h"
+#include "index/shard/mutants.h"
 #include "pool/placement.h"
 
 namespace farside::index::shard {
@@ -38,6 +39,10 @@ Table::~Table() {
 
 Partition& Table::PartitionOf(uint64_t hash) {
   return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)];
+}
+
+Patience Table::PatienceSince(uint64_t catalogs, const Partition& part, std::optional<Nanos> began) const {
+  return Patience(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

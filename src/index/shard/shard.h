@@ -18,7 +18,8 @@
 //   shard/8  A lock names the unit that its owner may be splitting. Whoever takes it over from a dead one finishes that
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
-//   shard/10 (patience.h)
+//   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
+//            began, as far as it knows (index/common/patience.h).
 #pragma once
 
 #include <array>
@@ -30,8 +31,12 @@
 #include <string_view>
 #include <vector>
 
+#include "index/common/block_buffer.h"
 #include "index/common/change.h"
+#include "index/common/changing_index.h"
+#include "index/common/draft.h"
 #include "index/common/key_turns.h"
+#include "index/common/patience.h"
 #include "index/index.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
@@ -42,7 +47,7 @@
 
 namespace farside::index::shard {
 
-class Table final : public Index {
+class Table final : public ChangingIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
   ~Table() override;
@@ -50,13 +55,6 @@ class Table final : public Index {
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
   bool searches_together() const override { return true; }
   Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches) override;
-  Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Insert(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Update(fabric::Op& op, std::string_view key, std::string_view value) override;
-  Task<bool> Delete(fabric::Op& op, std::string_view key) override;
-  Task<bool> CompareAndSet(fabric::Op& op, std::string_view key, std::string_view expected,
-                           std::string_view desired) override;
-  Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<TableStats> Stats(fabric::Op& op) override;
   uint64_t growth() const override;
@@ -65,9 +63,7 @@ class Table final : public Index {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
-  class BlockBuffer;  // draft.h
-  class Draft;
-  class GivenUp;  // change.cc
+  friend class ChangingIndex<Table>;
   // Everywhere a key may stand, as read for a change.
   struct View {
     Bucket bucket;
@@ -84,17 +80,15 @@ class Table final : public Index {
     Slot slot;
     std::string_view value;  // inside of the buffer with the block
   };
-  struct Changed {
-    bool was_present = false;
-    bool applied = false;
-    uint64_t counter = 0;
-  };
   // What an attempt came to.
   enum class Attempt : uint8_t { kDone, kRetry };
 
   Partition& PartitionOf(const KeyHash& hash) { return PartitionOf(hash.hash()); }
   Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
+  // Of an operation that began when the pool's catalogs had changed so often, or has waited since `began` (shard/10).
+  Patience PatienceSince(uint64_t catalogs, const Partition& part,
+                         std::optional<Nanos> began = std::nullopt) const;
 
   // ---- search (search.cc)
   // Wherever its bucket has come to, in one or several attempts.
@@ -119,8 +113,6 @@ class Table final : public Index {
   Task<std::optional<Found>> FindInOverflows(fabric::Op& op, Partition& part, const KeyHash& hash,
                                              const View& view, std::string_view key, BlockBuffer& buffer);
   static Result<std::optional<std::string_view>> ValueIfKey(const BlockBuffer& buffer, std::string_view key);
-  Task<Done> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
-  Task<Done> ReadLargeBlock(fabric::Op& op, fabric::NodeId node, Entry entry, BlockBuffer& buffer);
 
   // ---- several searches at once (search_together.cc)
   struct Company;
@@ -186,20 +178,22 @@ class Table final : public Index {
   Task<std::optional<Attempt>> ModifyUnderLock(fabric::Op& op, const Change& change, Partition& part,
                                                const KeyHash& hash, View& view, Draft& draft,
                                                Changed& changed);
-  // What the change makes of the value that was found; and the draft of its block, if there is one.
-  static Result<Decision> DecideAndDraft(const Change& change, const KeyHash& hash,
-                                         std::optional<std::string_view> value, Draft& draft,
-                                         Changed& changed);
+  // What the change makes of the value that was found; and the draft of its block, if there is one. It may lack room.
+  Result<Decision> DecideAndDraft(const Change& change, const Partition& part, const KeyHash& hash,
+                                  std::optional<std::string_view> value, Draft& draft, Changed& changed);
   // Replaces an entry by the draft's block, or by nothing. `buffer` has the block that it names.
   Task<Attempt> Replace(fabric::Op& op, Partition& part, const KeyHash& hash, const Slot& slot, bool removes,
                         Draft& draft, const BlockBuffer& buffer, bool locked);
-  Task<Attempt> Insert(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
-                       std::string_view key, Draft& draft);
+  Task<Attempt> InsertAbsent(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view,
+                             std::string_view key, Draft& draft);
   enum class Locking : uint8_t {
     kIfCareful,  // as the directory demands
     kHeld,       // the lock of the unit is held
     kTake,       // the lock is taken
   };
+  static Entry EntryFor(const Draft& draft, uint64_t tag) {
+    return Entry::Of(draft.at().offset, draft.bytes(), tag);
+  }
   // CAS of an entry. True if it took effect.
   Task<bool> WriteSlot(fabric::Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft,
                        Locking locking);
@@ -291,7 +285,7 @@ class Table final : public Index {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns<Changed> turns_;
+  KeyTurns turns_;
   std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
@@ -319,3 +313,5 @@ class ShardEngine final : public Engine {
 Result<std::shared_ptr<Engine>> MakeShardEngine(const OptionMap& options);
 
 }  // namespace farside::index::shard
+
+extern template class farside::index::ChangingIndex<farside::index::shard::Table>;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "index/shard/arrange.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
@@ -212,10 +211,10 @@ Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change&
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
-  const Result<Decision> decision = DecideAndDraft(change, hash, value, draft, changed);
+  const Result<Decision> decision = DecideAndDraft(change, part, hash, value, draft, changed);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !draft.has_memory()) co_await draft.FetchMemory(op);
+  if (!decision->removes && !draft.owned()) co_await draft.FetchRoom(op);
   if (found.has_value()) {
     co_await SplitUnderLock(op, part, split, nullptr, nullptr, /*absent=*/false);
     co_return Attempt::kRetry;
@@ -242,7 +241,7 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
   }
   if (draft != nullptr) {
     const uint64_t number = hash->number(Place::kLevel1);
-    added = draft->EntryFor(TagOf(shape(), number, split.version + 1));
+    added = EntryFor(*draft, TagOf(shape(), number, split.version + 1));
     added_moves = UnitOf(shape(), number, split.version + 1) == split.new_unit;
   }
   if (split.old_bucket.overflow()) co_await ProveOverflow(op, part, split);

@@ -8,9 +8,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "index/shard/draft.h"
 #include "index/shard/mutants.h"
-#include "index/shard/patience.h"
 #include "index/shard/shard.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -34,7 +32,7 @@ constexpr int kMostHelps = 64;
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  const Patience patience(pool_, part.node(), options_.backoff, pool_.known_catalog_changes());
+  const Patience patience = PatienceSince(pool_.known_catalog_changes(), part);
   int helped_in_vain = 0;
   for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
@@ -147,7 +145,7 @@ Task<Done> Table::WalkUnit(Op& op, Partition& part, uint64_t unit, pool::Reach& 
       uint64_t bytes = slot.entry.bytes();
       if (bytes == 0) {
         BlockBuffer buffer;
-        co_await ReadBlock(op, part.node(), slot.entry, buffer);
+        co_await ReadBlock(op, FarAddr(part.node(), slot.entry.offset()), slot.entry.bytes(), buffer);
         bytes = buffer.bytes().size();
       }
       reach.MarkBlock(FarAddr(part.node(), slot.entry.offset()), bytes);
@@ -177,7 +175,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     const std::vector<Slot> slots = SlotsOf(part, raw, level == 0);
     for (const Slot& slot : slots) {
       BlockBuffer buffer;
-      co_await ReadBlock(op, part.node(), slot.entry, buffer);
+      co_await ReadBlock(op, FarAddr(part.node(), slot.entry.offset()), slot.entry.bytes(), buffer);
       const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
       if (!view.ok()) co_return view.error();
       page.push_back({.key = std::string(view->key), .value = std::string(view->value)});
@@ -247,7 +245,7 @@ Task<Done> Table::AddStats(Op& op, Partition& part, TableStats& stats, std::arra
         uint64_t bytes = slot.entry.bytes();
         if (bytes == 0) {
           BlockBuffer buffer;
-          co_await ReadBlock(op, part.node(), slot.entry, buffer);
+          co_await ReadBlock(op, FarAddr(part.node(), slot.entry.offset()), slot.entry.bytes(), buffer);
           bytes = buffer.bytes().size();
         }
         stats.block_bytes += bytes;
@@ -302,7 +300,7 @@ Task<Done> Table::VerifyUnit(Op& op, Partition& part, uint64_t unit) {
 // The block is whole, and whoever looks for its key finds this very slot (shard/1, shard/4).
 Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
   BlockBuffer buffer;
-  co_await ReadBlock(op, part.node(), slot.entry, buffer);
+  co_await ReadBlock(op, FarAddr(part.node(), slot.entry.offset()), slot.entry.bytes(), buffer);
   const Result<pool::BlockView> block = pool::DecodeBlock(buffer.bytes());
   if (!block.ok()) co_return block.error();
   const std::string key(block->key);

@@ -1,0 +1,19 @@
+#include "index/chime/errors.h"
+
+#include <fmt/format.h>
+
+#include "pool/layout.h"
+
+namespace farside::index::chime {
+
+Error Damaged(NodePtr at, std::string_view what) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the tree's node at {:#x} of the table's memory node {} {}; run farside fsck",
+                           LineBits::Get(at.word()) * pool::kLine, at.node(), what));
+}
+
+Error Contended(std::string_view what) {
+  return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
+}
+
+}  // namespace farside::index::chime
