@@ -1,13 +1,13 @@
 // Every planted bug of the chime table is caught by name, and without them nothing is.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "check/campaign.h"
 #include "index/chime/mutants.h"
+#include "tests/mutants/hunt.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/chime_disguise.h"
 #include "tests/simulation/chime_hotspot_scenes.h"
@@ -16,12 +16,6 @@
 
 namespace farside::index::chime {
 namespace {
-
-// Something that may catch a bug: says what it has caught, or nothing.
-struct Hunt {
-  std::string name;
-  std::function<std::string()> run;
-};
 
 std::string Search(uint64_t seeds) {
   std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
@@ -82,24 +76,10 @@ TEST_P(ChimeMutant, IsCaught) {
   // Given the chime table with one planted bug.
   // When the scenes and searches run, one after the other.
   // Expect that one of them catches it.
-  const ScopedMutant mutant(GetParam());
-  for (const Hunt& hunt : Hunts()) {
-    const std::string caught = hunt.run();
-    if (caught.empty()) continue;
-    RecordProperty("by", hunt.name);
-    RecordProperty("what", caught);
-    return;
-  }
-  FAIL() << GetParam().text << " was not caught";
+  ExpectCaught(GetParam(), Hunts());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), [](const auto& param) {
-  std::string name = param.param.text;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), NameOfBug);
 
 TEST(ChimeMutants, WithoutABug_NothingIsCaught) {
   // Given the same hunts, and no bug. Expect that none of them catches anything.

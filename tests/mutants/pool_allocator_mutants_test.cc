@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cctype>
 #include <string>
 
 #include "pool/mutants.h"
+#include "tests/mutants/hunt.h"
 #include "tests/simulation/pool_scenes.h"
 #include "tests/simulation/pool_world.h"
 
@@ -71,13 +71,7 @@ TEST_P(AllocatorMutant, IsCaught) {
   RecordProperty("problem", problem);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AllocatorMutant, testing::ValuesIn(kAllocatorMutants), [](const auto& param) {
-  std::string name = param.param.text;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, AllocatorMutant, testing::ValuesIn(kAllocatorMutants), NameOfBug);
 
 TEST(AllocatorMutants, WithoutOneNothingIsCaught) {
   EXPECT_EQ(PlayScenes(), "");

@@ -7,6 +7,7 @@
 #include "check/campaign.h"
 #include "index/reference/mutants.h"
 #include "index/reference/reference.h"
+#include "tests/mutants/hunt.h"
 
 namespace farside::index::reference {
 namespace {
@@ -45,13 +46,7 @@ TEST_P(ReferenceMutant, IsCaught) {
   EXPECT_EQ(again.problem, report.first_violation->problem);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ReferenceMutant, testing::ValuesIn(kAllMutants), [](const auto& param) {
-  std::string name = param.param.text;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, ReferenceMutant, testing::ValuesIn(kAllMutants), NameOfBug);
 
 TEST(ReferenceMutants, WithoutOneNothingIsCaught) {
   // Given the same build with no bug switched on.

@@ -1,7 +1,6 @@
 // Every planted bug of the shard table is caught by name, and without them nothing is.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include "check/campaign.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
+#include "tests/mutants/hunt.h"
 #include "tests/sanitized.h"
 #include "tests/simulation/shard_death_scenes.h"
 #include "tests/simulation/shard_in_flight.h"
@@ -22,12 +22,6 @@ namespace farside::index::shard {
 namespace {
 
 using check::WorkloadShape;
-
-// Something that may catch a bug: says what it has caught, or nothing.
-struct Hunt {
-  std::string name;
-  std::function<std::string()> run;
-};
 
 // Runs with faults by chance, and without; the options take turns from seed to seed.
 std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape,
@@ -135,24 +129,10 @@ TEST_P(ShardMutant, IsCaught) {
   // Given the shard table with one planted bug.
   // When the searches and scenes run, one after the other.
   // Expect that one of them catches it.
-  const ScopedMutant mutant(GetParam());
-  for (const Hunt& hunt : Hunts()) {
-    const std::string caught = hunt.run();
-    if (caught.empty()) continue;
-    RecordProperty("by", hunt.name);
-    RecordProperty("what", caught);
-    return;
-  }
-  FAIL() << GetParam().text << " was not caught";
+  ExpectCaught(GetParam(), Hunts());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), [](const auto& param) {
-  std::string name = param.param.text;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
 
 TEST(ShardMutants, WithoutOneNothingIsCaught) {
   // Given the same build with no bug switched on.

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <vector>
+
 #include "index/chime/mutants.h"
 
 namespace farside::index::chime {

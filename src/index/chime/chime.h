@@ -24,7 +24,7 @@
 //   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
-//            has changed since it began (index/common/patience.h).
+//            has changed since it began (patience.h).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "index/common/options.h"
+#include "index/common/zeroed_roots.h"
 #include "pool/block.h"
 #include "pool/placement.h"
 
@@ -26,7 +27,6 @@ using fabric::Write;
 
 namespace {
 
-constexpr uint64_t kZeroedByATrip = 1 << 20;
 constexpr uint64_t kMostRecords = 4'000'000'000;
 
 // Bytes for one operation, from the cache of coroutine frames: an allocation on the heap would be measured too.
@@ -219,30 +219,9 @@ OptionMap RawEngine::recorded_options() const {
           {"records", std::to_string(options_.records)}};
 }
 
+// So every page is there before anything is measured.
 Task<std::vector<FarAddr>> RawEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
-  std::vector<FarAddr> roots;
-  for (const NodeId node : nodes) {
-    const Result<FarAddr> root = co_await MakeRoot(op, pool.allocator(node)).Outcome();
-    if (root.ok()) {
-      roots.push_back(*root);
-      continue;
-    }
-    for (const FarAddr& made : roots) pool.allocator(made.node).FreeUnpublished(made, empty_bytes());
-    co_return root.error();
-  }
-  co_return std::move(roots);
-}
-
-// Zeros everywhere: so every page is there before anything is measured.
-Task<FarAddr> RawEngine::MakeRoot(Op& op, pool::Allocator& allocator) {
-  const FarAddr root = co_await allocator.Allocate(op, empty_bytes());
-  const std::vector<std::byte> zeros(std::min(empty_bytes(), kZeroedByATrip));
-  for (uint64_t done = 0; done < empty_bytes(); done += zeros.size()) {
-    const std::span<const std::byte> part(zeros.data(),
-                                          std::min<uint64_t>(zeros.size(), empty_bytes() - done));
-    co_await op.InOrder(Unreachable(Write(root + done, part)));
-  }
-  co_return root;
+  return MakeZeroedRoots(op, pool, std::move(nodes), empty_bytes());
 }
 
 std::unique_ptr<Index> RawEngine::Open(pool::PoolClient& pool, std::vector<FarAddr> roots) {

@@ -96,8 +96,6 @@ class RawEngine final : public Engine {
   std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
 
  private:
-  Task<fabric::FarAddr> MakeRoot(fabric::Op& op, pool::Allocator& allocator);
-
   const Options options_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "fabric/op.h"
 #include "index/common/options.h"
+#include "index/common/zeroed_roots.h"
 #include "index/reference/mutants.h"
 #include "pool/block.h"
 #include "pool/placement.h"
@@ -39,7 +40,6 @@ constexpr int kReadsUntilDamaged = 4;
 // Attempts of one operation; each of them met a change by somebody else, or waited for a pause.
 constexpr int kMostAttempts = 1000;
 constexpr int kPausesPerLease = 16;
-constexpr uint64_t kZeroedByATrip = 1 << 20;
 
 FarAddr ImageAt(FarAddr bucket, size_t image) { return bucket + kImagesOffset + image * sizeof(Image); }
 
@@ -415,28 +415,7 @@ OptionMap ReferenceEngine::recorded_options() const {
 
 Task<std::vector<FarAddr>> ReferenceEngine::Create(Op& op, pool::PoolClient& pool,
                                                    std::vector<NodeId> nodes) {
-  std::vector<FarAddr> roots;
-  for (const NodeId node : nodes) {
-    const Result<FarAddr> root = co_await MakeRoot(op, pool.allocator(node)).Outcome();
-    if (root.ok()) {
-      roots.push_back(*root);
-      continue;
-    }
-    for (const FarAddr& made : roots) pool.allocator(made.node).FreeUnpublished(made, empty_bytes());
-    co_return root.error();
-  }
-  co_return std::move(roots);
-}
-
-Task<FarAddr> ReferenceEngine::MakeRoot(Op& op, pool::Allocator& allocator) {
-  const FarAddr root = co_await allocator.Allocate(op, empty_bytes());
-  const std::vector<std::byte> zeros(std::min(empty_bytes(), kZeroedByATrip));
-  for (uint64_t done = 0; done < empty_bytes(); done += zeros.size()) {
-    const std::span<const std::byte> part(zeros.data(),
-                                          std::min<uint64_t>(zeros.size(), empty_bytes() - done));
-    co_await op.InOrder(Unreachable(Write(root + done, part)));
-  }
-  co_return root;
+  return MakeZeroedRoots(op, pool, std::move(nodes), empty_bytes());
 }
 
 std::unique_ptr<Index> ReferenceEngine::Open(pool::PoolClient& pool, std::vector<FarAddr> roots) {

@@ -116,8 +116,6 @@ class ReferenceEngine final : public Engine {
   std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
 
  private:
-  Task<fabric::FarAddr> MakeRoot(fabric::Op& op, pool::Allocator& allocator);
-
   const Options options_;
 };
 
