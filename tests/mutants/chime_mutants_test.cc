@@ -12,6 +12,7 @@
 #include "tests/simulation/chime_disguise.h"
 #include "tests/simulation/chime_hotspot_scenes.h"
 #include "tests/simulation/chime_merge_scenes.h"
+#include "tests/simulation/chime_middle_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -54,6 +55,12 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"a key comes back elsewhere",
        [] { return AnotherKeyStandsThere(/*inline_keys=*/true, /*again=*/true); }},
       {"remembered keys are split away", [] { return RememberedKeysGoElsewhere(/*inline_keys=*/true, 0); }},
+      {"twins whose hashes are alike", TwinsWithHashesThatAreAlike},
+      {"keys of both halves",
+       [] {
+         return KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}});
+       }},
+      {"the dead split parents", [] { return ParentsAreSplitByTheDead(/*fanout=*/4); }},
       {"scan with old nodes", ScanWithOldNodes},
       {"nobody tells the parent", NobodyTellsTheParent},
       {"a key comes back", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/false); }},

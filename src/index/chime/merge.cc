@@ -12,10 +12,10 @@
 // If the client dies before 1, nothing has happened. After 1, whoever takes over P does 2; after 2, whoever takes over G does
 // 3 to 5 (but does 2 before it, if need be). After 3, L is nobody's, and a sweep finds it: its walk raises `merges`.
 //
-// The first leaf of a parent stays, so nothing is merged across the middle of the keys either (chime/11).
-//
 // So as long as P names a dead sibling, or G a dead child, its lock is held by whoever merges, or has died over it: who comes
 // by a lock that nobody died with finds neither (chime/9).
+//
+// The first leaf of a parent stays: there is no P. So with keys=inline nothing is merged across the middle (chime/11).
 #include <algorithm>
 #include <array>
 #include <span>
