@@ -108,6 +108,17 @@ INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), [](co
   return name;
 });
 
+TEST(ChimeMutants, BothHalvesUnderOneParent_AreMistakenForEachOther) {
+  // Given one parent for the leaves of both halves. Fsck tells at once; but that is not why it must not be.
+  // When leaves are merged, or somebody dies while the parent is split. Expect that keys are taken for others.
+  const ScopedMutant mutant(kMergedAcross);
+  const std::string merged = KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}});
+  EXPECT_NE(merged, "");
+  EXPECT_EQ(merged.find("kCorrupt"), std::string::npos) << merged;
+  const std::string split = ParentsAreSplitByTheDead(/*fanout=*/4, /*with_fsck=*/false);
+  EXPECT_NE(split.find("is of lower and not of upper"), std::string::npos) << split;
+}
+
 TEST(ChimeMutants, WithoutABug_NothingIsCaught) {
   // Given the same hunts, and no bug. Expect that none of them catches anything.
   for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
