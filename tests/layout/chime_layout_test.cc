@@ -42,7 +42,7 @@ TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
   const Shape of_inline{.inline_keys = true};
   EXPECT_EQ(of_bytes.leaf_bytes(), 1088u);
   EXPECT_EQ(of_bytes.inner_bytes(), 2112u);
-  EXPECT_EQ(of_inline.leaf_bytes(), 1472u);
+  EXPECT_EQ(of_inline.leaf_bytes(), 1088u);
   EXPECT_EQ(of_inline.inner_bytes(), 1088u);
   const auto neighbourhoods = [](const Shape& shape) {
     uint64_t bytes = 0;
@@ -51,12 +51,11 @@ TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
     return bytes;
   };
   EXPECT_EQ(neighbourhoods(of_bytes), 64u * 128);
-  EXPECT_EQ(neighbourhoods(of_inline), 10'615u);  // 165.9 of each
+  EXPECT_EQ(neighbourhoods(of_inline), 64u * 128);
   // No entry lies in two lines, nor does a pivot.
   for (const Shape& shape : {of_bytes, of_inline}) {
     for (size_t slot = 0; slot < shape.span; ++slot) {
-      EXPECT_EQ(shape.SlotOffset(slot) / pool::kLine,
-                (shape.SlotOffset(slot) + shape.entry_bytes() - 1) / pool::kLine);
+      EXPECT_EQ(SlotOffset(slot) / pool::kLine, (SlotOffset(slot) + kEntryBytes - 1) / pool::kLine);
       EXPECT_EQ(shape.PivotOffset(slot) / pool::kLine,
                 (shape.PivotOffset(slot) + shape.pivot_bytes() - 1) / pool::kLine);
     }
@@ -68,18 +67,44 @@ TEST(ChimeLayout, EntriesOfBothFormats_ComeBackAsTheyWere) {
   // not used leaves no reference behind.
   for (const bool inline_keys : {false, true}) {
     const Shape shape{.inline_keys = inline_keys};
-    std::array<std::byte, kMostEntryBytes> bytes;
-    for (const uint64_t key : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+    std::array<std::byte, kEntryBytes> bytes;
+    for (const uint64_t key : {uint64_t{0}, uint64_t{1}, kMiddle - 1, kMiddle, kMiddle + 1, ~uint64_t{0}}) {
       // With keys=bytes no value is 0: the first line of a memory node is the pool's.
       for (const uint64_t value : {inline_keys ? uint64_t{0} : uint64_t{1}, ~uint64_t{0}}) {
         const Entry entry{.used = true, .key = key, .value = value};
         StoreEntry(shape, bytes.data(), entry);
-        EXPECT_EQ(LoadEntry(shape, bytes.data()), entry);
+        EXPECT_EQ(LoadEntry(shape, HalfOf(key), bytes.data()), entry);
       }
       StoreEntry(shape, bytes.data(), {.used = false, .key = key, .value = ~uint64_t{0}});
-      EXPECT_FALSE(LoadEntry(shape, bytes.data()).used);
+      EXPECT_FALSE(LoadEntry(shape, HalfOf(key), bytes.data()).used);
     }
   }
+}
+
+TEST(ChimeLayout, AnEntryThatIsNotUsed_IsZeros) {
+  // Given an entry with keys=inline. When it is stored as one that is not used. Expect nothing of it.
+  const Shape shape{.inline_keys = true};
+  std::array<std::byte, kEntryBytes> bytes;
+  StoreEntry(shape, bytes.data(), {.used = false, .key = 1, .value = 2});
+  EXPECT_EQ(bytes, (std::array<std::byte, kEntryBytes>{}));
+}
+
+TEST(ChimeLayout, HalfOfALeaf_FollowsFromItsFence) {
+  // Given leaves that end before, at and behind the middle, or nowhere. Expect those of the lower half to be the ones that end
+  // not behind it.
+  const auto half = [](uint64_t fence, BoundRef ref) {
+    Header header{};
+    header.fence_prefix = fence;
+    header.fence_ref = ref.word();
+    return HalfOf(header);
+  };
+  EXPECT_EQ(half(1, BoundRef::Short(8)), Half::kLower);
+  EXPECT_EQ(half(kMiddle, BoundRef::Short(8)), Half::kLower);
+  EXPECT_EQ(half(kMiddle + 1, BoundRef::Short(8)), Half::kUpper);
+  EXPECT_EQ(half(~uint64_t{0}, BoundRef::Short(8)), Half::kUpper);
+  EXPECT_EQ(half(0, BoundRef::Beyond()), Half::kUpper);
+  EXPECT_EQ(HalfOf(kMiddle - 1), Half::kLower);
+  EXPECT_EQ(HalfOf(kMiddle), Half::kUpper);
 }
 
 Task<Done> PutSome(fabric::Client& client, OptionMap options,
@@ -117,40 +142,73 @@ struct Example {
 };
 
 TEST(ChimeLayout, GoldenBytesOfATableWithInlineKeys) {
-  // Given leaves of two entries. When three keys are put. Expect exactly these bytes.
+  // Given leaves of two entries. When three keys are put below the middle, and one above. Expect exactly these bytes.
   const Example example({{"keys", "inline"}, {"span", "2"}, {"neighbourhood", "2"}, {"fanout", "4"}},
-                        {{"apple...", "red....."}, {"banana..", "yellow.."}, {"cherry..", "dark red"}});
+                        {{"apple...", "red....."},
+                         {"banana..", "yellow.."},
+                         {"cherry..", "dark red"},
+                         {"\u00e9clair.", "brown..."}});
   EXPECT_EQ(example.Dump(example.root, 16),
-            "00000000  82 06 00 00 00 04 00 00  00 00 00 00 00 00 00 00  |................|\n");
-  const uint64_t inner = example.Follow(example.root);
+            "00000000  82 06 00 00 00 08 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t top = example.Follow(example.root);
+  EXPECT_EQ(example.Dump(top, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 02 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  00 00 00 00 00 00 00 00  84 06 00 00 00 04 00 00  |................|\n"
+            "00000050  00 00 00 00 00 00 00 80  86 06 00 00 00 04 00 00  |................|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t inner = example.Follow(top + 64 + 8);
   EXPECT_EQ(example.Dump(inner, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 01 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 80  |................|\n"
+            "00000020  00 00 00 00 00 00 08 00  86 06 00 00 00 04 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  00 00 00 00 00 00 00 00  88 06 00 00 00 00 00 00  |................|\n"
+            "00000050  2e 2e 61 6e 61 6e 61 62  8c 06 00 00 00 00 00 00  |..ananab........|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t other_inner = example.Follow(top + 64 + 24);
+  EXPECT_EQ(example.Dump(other_inner, 128),
             "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 01 00 00 00  |........chim....|\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
-            "00000040  00 00 00 00 00 00 00 00  84 06 00 00 00 00 00 00  |................|\n"
-            "00000050  2e 2e 61 6e 61 6e 61 62  86 06 00 00 00 00 00 00  |..ananab........|\n"
+            "00000040  00 00 00 00 00 00 00 80  8a 06 00 00 00 00 00 00  |................|\n"
+            "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
   const uint64_t left = example.Follow(inner + 64 + 8);
   EXPECT_EQ(example.Dump(left, 128),
             "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
             "00000010  02 00 00 00 00 00 00 00  2e 2e 61 6e 61 6e 61 62  |..........ananab|\n"
-            "00000020  00 00 00 00 00 00 08 00  86 06 00 00 00 00 00 00  |................|\n"
+            "00000020  00 00 00 00 00 00 08 00  8c 06 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
-            "00000040  01 2e 2e 2e 65 6c 70 70  61 72 65 64 2e 2e 2e 2e  |....elppared....|\n"
-            "00000050  2e 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  2e 2e 2e 65 6c 70 70 e1  72 65 64 2e 2e 2e 2e 2e  |...elpp.red.....|\n"
+            "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
   const uint64_t right = example.Follow(inner + 64 + 24);
   EXPECT_EQ(example.Dump(right, 128),
             "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 80  |................|\n"
+            "00000020  00 00 00 00 00 00 08 00  8a 06 00 00 00 00 00 00  |................|\n"
+            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  2e 2e 79 72 72 65 68 e3  64 61 72 6b 20 72 65 64  |..yrreh.dark red|\n"
+            "00000050  2e 2e 61 6e 61 6e 61 e2  79 65 6c 6c 6f 77 2e 2e  |..anana.yellow..|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
+  const uint64_t other = example.Follow(other_inner + 64 + 8);
+  EXPECT_EQ(example.Dump(other, 128),
+            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
-            "00000040  01 2e 2e 79 72 72 65 68  63 64 61 72 6b 20 72 65  |...yrrehcdark re|\n"
-            "00000050  64 01 2e 2e 61 6e 61 6e  61 62 79 65 6c 6c 6f 77  |d...ananabyellow|\n"
-            "00000060  2e 2e 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000040  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
+            "00000050  2e 72 69 61 6c 63 a9 c3  62 72 6f 77 6e 2e 2e 2e  |.rialc..brown...|\n"
+            "00000060  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
 }
 

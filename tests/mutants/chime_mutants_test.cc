@@ -12,6 +12,7 @@
 #include "tests/simulation/chime_disguise.h"
 #include "tests/simulation/chime_hotspot_scenes.h"
 #include "tests/simulation/chime_merge_scenes.h"
+#include "tests/simulation/chime_middle_scenes.h"
 #include "tests/simulation/chime_scenes.h"
 
 namespace farside::index::chime {
@@ -48,6 +49,12 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"a key comes back elsewhere",
        [] { return AnotherKeyStandsThere(/*inline_keys=*/true, /*again=*/true); }},
       {"remembered keys are split away", [] { return RememberedKeysGoElsewhere(/*inline_keys=*/true, 0); }},
+      {"twins whose hashes are alike", TwinsWithHashesThatAreAlike},
+      {"keys of both halves",
+       [] {
+         return KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}});
+       }},
+      {"the dead split parents", [] { return ParentsAreSplitByTheDead(/*fanout=*/4); }},
       {"scan with old nodes", ScanWithOldNodes},
       {"nobody tells the parent", NobodyTellsTheParent},
       {"a key comes back", [] { return KeyGoesAndComesBack(/*inline_keys=*/true, /*reused=*/false); }},
@@ -80,6 +87,17 @@ TEST_P(ChimeMutant, IsCaught) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), NameOfBug);
+
+TEST(ChimeMutants, BothHalvesUnderOneParent_AreMistakenForEachOther) {
+  // Given one parent for the leaves of both halves. Fsck tells at once; but that is not why it must not be.
+  // When leaves are merged, or somebody dies while the parent is split. Expect that keys are taken for others.
+  const ScopedMutant mutant(kMergedAcross);
+  const std::string merged = KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}});
+  EXPECT_NE(merged, "");
+  EXPECT_EQ(merged.find("kCorrupt"), std::string::npos) << merged;
+  const std::string split = ParentsAreSplitByTheDead(/*fanout=*/4, /*with_fsck=*/false);
+  EXPECT_NE(split.find("is of lower and not of upper"), std::string::npos) << split;
+}
 
 TEST(ChimeMutants, WithoutABug_NothingIsCaught) {
   // Given the same hunts, and no bug. Expect that none of them catches anything.

@@ -19,6 +19,8 @@ enum class Asks : uint8_t { kGet, kScanAll, kScanSome, kLast };
 struct Disguise {
   Asks asks = Asks::kGet;
   bool inline_keys = false;
+  bool twins =
+      false;  // inline keys are of both halves, two by two: they differ in the top bit only (chime/11)
   OptionMap options = {};
 };
 
@@ -124,6 +126,10 @@ class DisguisedTable final : public Index {
  private:
   std::string KeyOf(std::string_view key) const {
     std::string inside(key);
+    if (disguise_.twins) {
+      inside.front() = static_cast<char>(inside.front() ^ (inside.back() & 1) << 7);
+      inside.back() = static_cast<char>(inside.back() & ~1);
+    }
     if (disguise_.inline_keys) inside.resize(8, '_');
     return inside;
   }
@@ -173,6 +179,10 @@ inline std::vector<std::shared_ptr<Engine>> AllDisguises() {
         engines.push_back(std::make_shared<DisguisedEngine>(
             Disguise{.asks = asks, .inline_keys = inline_keys, .options = options}));
       }
+    }
+    for (const Asks asks : {Asks::kGet, Asks::kScanAll}) {
+      engines.push_back(std::make_shared<DisguisedEngine>(
+          Disguise{.asks = asks, .inline_keys = true, .twins = true, .options = options}));
     }
   }
   return engines;

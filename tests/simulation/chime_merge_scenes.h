@@ -400,14 +400,9 @@ inline std::string TableIsDroppedUnderAWaiter() {
   const fabric::FarAddr root_block = owner->roots().front();
   const std::span<std::byte> memory = world.fabric.memory(root_block.node);
   const auto set_locks = [&](uint64_t lock) {
-    const NodePtr root(LoadU64(memory.data() + root_block.offset));
     const Shape shape{.span = 1, .neighbourhood = 1, .fanout = 16, .inline_keys = true};
-    const uint64_t inner = LineBits::Get(root.word()) * pool::kLine;
-    for (size_t slot = 0; slot < shape.fanout; ++slot) {
-      const RawPivot pivot = LoadPivot(shape, memory.data() + inner + shape.PivotOffset(slot));
-      if (!pivot.child.null())
-        StoreU64(memory.data() + LineBits::Get(pivot.child.word()) * pool::kLine, lock);
-    }
+    for (const NodePtr leaf : NodesOf(memory, shape, root_block.offset, 0))
+      StoreU64(BytesOf(memory, leaf), lock);
   };
   set_locks(pool::LockWord::HeldBy(owner->pool().member(root_block.node).self()).word());
   Task<PutOutcome> put = waiter->Put(scene.Key('c'), "too late");

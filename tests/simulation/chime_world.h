@@ -29,6 +29,28 @@ inline double DetailOf(const TableStats& stats, std::string_view name) {
   return -1;
 }
 
+// ---- the tree as it stands in memory, on one node --------------------------------------------------------
+
+inline std::byte* BytesOf(std::span<std::byte> memory, NodePtr node) {
+  return memory.data() + LineBits::Get(node.word()) * pool::kLine;
+}
+// The nodes of a level, as those above name them, in no order.
+inline std::vector<NodePtr> NodesOf(std::span<std::byte> memory, const Shape& shape, uint64_t root_block,
+                                    uint32_t level) {
+  std::vector<NodePtr> nodes = {NodePtr(LoadU64(memory.data() + root_block))};
+  while (nodes.front().level() > level) {
+    std::vector<NodePtr> below;
+    for (const NodePtr node : nodes) {
+      for (size_t slot = 0; slot < shape.fanout; ++slot) {
+        const RawPivot pivot = LoadPivot(shape, BytesOf(memory, node) + shape.PivotOffset(slot));
+        if (!pivot.child.null()) below.push_back(pivot.child);
+      }
+    }
+    nodes = std::move(below);
+  }
+  return nodes;
+}
+
 // ---- keys for scenes -----------------------------------------------------------------------------------
 
 // Keys of 8 bytes that fit into one leaf, and one more for which others have to move, or for which the leaf is split.

@@ -169,12 +169,13 @@ Result<Report> RunFigure16(const Settings& settings) {
       "leaves them.",
       inside.span, Grouped(records));
   report.rows = {
-      {"metadata of an entry, bytes", 4.56, MetadataOf(inside), Rule::Reported(), Unit::kNumber},
-      {"the same beside the paper's with fence keys", 6.59, MetadataOf(inside), Rule::Reported(),
+      {"metadata of an entry, bytes", 4.56, MetadataOf(inside), Rule::AtMost(4.56), Unit::kNumber},
+      {"the same beside the paper's with fence keys", 6.59, MetadataOf(inside), Rule::AtMost(6.59),
        Unit::kNumber},
       {"metadata of an entry, keys=bytes, without blocks", kNotGiven, MetadataOf(beside), Rule::Reported(),
        Unit::kNumber},
-      {"a leaf, keys=inline", 1316, static_cast<double>(inside.leaf_bytes()), Rule::Reported(), Unit::kBytes},
+      {"a leaf, keys=inline", 1316, static_cast<double>(inside.leaf_bytes()), Rule::AtMost(1316),
+       Unit::kBytes},
       {"an inner node, keys=inline", 1148, static_cast<double>(inside.inner_bytes()), Rule::AtMost(1148),
        Unit::kBytes},
       {"far memory of a record, all told", kNotGiven,
@@ -183,20 +184,23 @@ Result<Report> RunFigure16(const Settings& settings) {
       {"load of the leaves", kNotGiven, load, Rule::Reported(), Unit::kShare},
   };
   report.note =
-      "The paper's figures are computed from its description. Ours is more, and the fence is among it: an\n"
-      "entry never lies in two lines, for which 13 bytes of each line are unused, 4.5 bytes an entry.";
+      "The paper's figures are computed from its description. Ours is the header, and the fence is among "
+      "it:\n"
+      "entries need no versions, as none lies in two lines, and the top bit of a key, which all keys of a "
+      "leaf\n"
+      "share, says whether an entry is used.";
   return report;
 }
 
 // ---- figures 3d, 18f, 19a and 19b: load at split -----------------------------------------------------------
 
-// Fills leaves until a key finds no room.
+// Fills leaves until a key finds no room; of the lower half of the keys, as nothing else is said of them.
 double MeanLoadAtSplit(const chime::Shape& shape, uint64_t leaves, Random& random) {
   uint64_t inserted = 0;
   for (uint64_t i = 0; i < leaves; ++i) {
     chime::Leaf leaf;
     while (true) {
-      const chime::Entry entry{.used = true, .key = random.Next(), .value = 0};
+      const chime::Entry entry{.used = true, .key = random.Next() & ~chime::kMiddle, .value = 0};
       const auto path = FindRoom(shape, leaf, HomeOf(shape, entry));
       if (!path.has_value()) break;
       for (size_t step = path->size() - 1; step > 0; --step)

@@ -126,8 +126,8 @@ Result<Report> RunChimeSherman(const Settings& settings) {
   report.note =
       "What was used most by chime, and by the B+ tree:" + binds +
       "\n"
-      "c: a leaf that is packed as the paper describes Sherman's has 1132 bytes, ours 1472; the row that is\n"
-      "computed says what would be left, if the B+ tree then did more in proportion to its bytes.\n"
+      "c: a leaf that is packed as the paper describes Sherman's has 1132 bytes, ours 1088; the row that is\n"
+      "computed says what it would be with those, if the B+ tree did less in proportion to its bytes.\n"
       "a: a lock is taken and released by a CAS each, of which the model's card does 9 million in a second.\n"
       "The paper's release locks by a WRITE, which may be lost while others try their CAS (freedom/8).\n"
       "e: the paper's scans read the neighbourhoods of the keys that they ask for, and so must know them.\n"

@@ -94,7 +94,7 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
   const pool::PoolClient::Pin pin = pool_.Begin();
   if (!IsFresh(pin)) co_await Refresh(op, pin);
   std::optional<Spot> spot;
-  if (Speculates(change.kind)) spot = hotspots_.Find(target.hash);
+  if (Speculates(change.kind)) spot = hotspots_.Find(target.spot_id);
   const std::optional<Place> known =
       spot.has_value() ? Place{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
   Place place;
@@ -122,8 +122,8 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
       KeyTurn turn(leaf_turns_, op.client(), leaf.word(), change);
       if (!turn.is_first()) co_await turn;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
-      Neighbourhood hood =
-          spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot) : Neighbourhood(shape(), target.home);
+      Neighbourhood hood = spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot, target.half())
+                                            : Neighbourhood(shape(), target.home, target.half());
       std::vector<std::byte> whole;                                      // for comparison
       co_await LockAndRead(op, change.kind, leaf, header, hood, whole);  // trip 1
       step = co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
@@ -151,7 +151,7 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
       continue;
     }
     if (*step == Step::kElsewhere) {
-      hotspots_.Forget(target.hash);
+      hotspots_.Forget(target.spot_id);
       spot.reset();
     }
     co_await errands.Run(op);
@@ -168,7 +168,7 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
 Task<Done> Table::LockAndRead(Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
                               std::vector<std::byte>& whole) {
   if (hood.is_guess()) {
-    const auto read = Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail());
+    const auto read = Read(At(leaf) + SlotOffset(hood.home()), hood.tail());
     co_await Lock(op, leaf, std::span(&read, 1));
     co_return Done{};
   }
@@ -185,8 +185,8 @@ Task<Done> Table::LockAndRead(Op& op, ChangeKind kind, NodePtr leaf, Header& hea
   }
   // The whole neighbourhood, always: behind the first free slot there may be a copy of the key.
   const std::array reads = {Read(At(leaf), std::as_writable_bytes(std::span(&header, 1))),
-                            Read(At(leaf) + shape().SlotOffset(hood.home()), hood.tail()),
-                            Read(At(leaf) + shape().SlotOffset(0), hood.wrapped())};
+                            Read(At(leaf) + SlotOffset(hood.home()), hood.tail()),
+                            Read(At(leaf) + SlotOffset(0), hood.wrapped())};
   co_await Lock(op, leaf, std::span(reads).first(hood.wrapped().empty() ? 2 : 3));
   co_return Done{};
 }
@@ -198,6 +198,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
                                       Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
   if (!hood.is_guess()) {
     if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+    if (Contradicts(header, target)) co_return Damaged(leaf, kOtherHalf);
     if (header.heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
     const bool below = co_await IsBelowFence(op, target.key, header);
     if (!below) co_return Step::kBeyond;
@@ -260,9 +261,9 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
   const Step committed = co_await Commit(op, leaf, where, entry, draft, look.has_value() ? &*look : nullptr);
   const bool emptied = lonely && (!look.has_value() || look->Count(shape()) == 0);
   // What was inserted stands in a leaf that is growing, and will often have to go elsewhere: who looks for it remembers it.
-  if (decision->removes) hotspots_.Forget(target.hash);
+  if (decision->removes) hotspots_.Forget(target.spot_id);
   if (!decision->removes && slot.has_value())
-    hotspots_.Remember(target.hash, {.leaf = leaf, .slot = where}, target.clears);
+    hotspots_.Remember(target.spot_id, {.leaf = leaf, .slot = where}, target.clears);
   // This client has unlinked it.
   if (slot.has_value() && !shape().inline_keys) {
     const FarAddr replaced = AddressOf(found.value, nodes_);
@@ -279,13 +280,12 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
 // INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry is
 // there before somebody else holds the lock. An entry that is not used (a key is deleted) needs no block.
 Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look) {
-  std::array<std::byte, kMostEntryBytes> room;
-  StoreEntry(shape(), room.data(), entry);
-  const std::span<const std::byte> bytes = std::span(room).first(shape().entry_bytes());
+  std::array<std::byte, kEntryBytes> bytes;
+  StoreEntry(shape(), bytes.data(), entry);
   fabric::SmallBatch<4> trip(op, Order::kInOrder);
   const bool with_block = entry.used && draft.owned();
   if (with_block) trip.Add(draft.Write());
-  trip.Add(Write(At(leaf) + shape().SlotOffset(slot), bytes));
+  trip.Add(Write(At(leaf) + SlotOffset(slot), bytes));
   const uint64_t mine = LockedBySelf(leaf);
   const size_t unlock = trip.Add(Cas(At(leaf) + kLockOffset, mine, 0));
   if (look != nullptr) trip.Add(Read(At(leaf) + pool::kLine, look->lines(shape())));
@@ -321,7 +321,7 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   moving.moves += Mutant(kMovesNotRaised) ? 0 : 1;
   Header moved = image.header;
   moved.moves += Mutant(kMovesNotRaised) ? 0 : 2;
-  std::vector<std::array<std::byte, kMostEntryBytes>> entries(path.size());
+  std::vector<std::array<std::byte, kEntryBytes>> entries(path.size());
   for (size_t i = 0; i < path.size(); ++i) {
     StoreEntry(shape(), entries[i].data(), i == 0 ? entry : image.Get(shape(), path[i - 1]));
   }
@@ -334,8 +334,7 @@ Task<Table::Step> Table::MoveAndCommit(Op& op, NodePtr leaf, const Leaf& image, 
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moving)));
   for (size_t i = path.size(); i-- > 0;) {
     const size_t step = Mutant(kSourceFirst) ? path.size() - 1 - i : i;
-    const std::span<const std::byte> bytes = std::span(entries[step]).first(shape().entry_bytes());
-    trip.Add(Write(At(leaf) + shape().SlotOffset(path[step]), bytes));
+    trip.Add(Write(At(leaf) + SlotOffset(path[step]), entries[step]));
   }
   trip.Add(Write(At(leaf) + kUnlockedOffset, without_lock(moved)));
   const uint64_t mine = LockedBySelf(leaf);

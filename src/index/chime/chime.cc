@@ -13,9 +13,9 @@ namespace farside::index::chime {
 using fabric::FarAddr;
 using fabric::NodeId;
 using fabric::Op;
+using fabric::Order;
 using fabric::Unreachable;
 using fabric::Write;
-using fabric::WriteObject;
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
     : options_(options),
@@ -33,11 +33,41 @@ Patience Table::PatienceSince(uint64_t catalogs) const {
 
 // ---- engine ------------------------------------------------------------------------------------------
 
-uint64_t ChimeEngine::empty_bytes() const {
-  return sizeof(RootBlock) + options_.shape.inner_bytes() + options_.shape.leaf_bytes();
+namespace {
+
+// How many leaves an empty table has, and how many inner nodes.
+size_t FirstLeaves(const Shape& shape) { return shape.inline_keys ? 2 : 1; }
+// INVARIANT chime/11: each half has a parent of its own, and the root is above them. Pivots of one parent would not do: they may
+// be missing for some time (chime/7), and what they separate may be merged.
+size_t FirstInners(const Shape& shape) { return shape.inline_keys && !Mutant(kMergedAcross) ? 3 : 1; }
+
+// The i-th of these nodes on its level: its keys are from here on,
+RawPivot FirstPivot(size_t i, NodePtr node) {
+  if (i == 0) return {.prefix = 0, .ref = BoundRef::Short(0), .child = node};
+  return {.prefix = kMiddle, .ref = BoundRef::Short(kPrefixBytes), .child = node};
+}
+// and up to where the next one begins, if there is one.
+Header FirstHeader(uint32_t level, NodePtr next) {
+  Header header{};
+  header.info = NodeInfo::Of(level).word();
+  header.fence_ref = BoundRef::Beyond().word();
+  if (next.null()) return header;
+  header.fence_prefix = FirstPivot(1, next).prefix;
+  header.fence_ref = FirstPivot(1, next).ref.word();
+  header.sibling = next.word();
+  return header;
 }
 
-// An inner node as root, with one leaf. All on the first node: the others get their share as leaves are split.
+}  // namespace
+
+uint64_t ChimeEngine::empty_bytes() const {
+  const Shape& shape = options_.shape;
+  return sizeof(RootBlock) + FirstInners(shape) * shape.inner_bytes() +
+         FirstLeaves(shape) * shape.leaf_bytes();
+}
+
+// An inner node as root, with one leaf; with keys=inline a leaf for each half of the keys, and its parent. All on the first
+// node: the others get their share as leaves are split.
 Task<std::vector<FarAddr>> ChimeEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
   if (nodes.size() > kMostNodes) {
     co_return Error(
@@ -54,35 +84,55 @@ Task<std::vector<FarAddr>> ChimeEngine::Create(Op& op, pool::PoolClient& pool, s
   }
   const Shape& shape = options_.shape;
   pool::Allocator& allocator = pool.allocator(nodes.front());
-  std::vector<std::pair<FarAddr, uint64_t>> made;
-  for (const uint64_t bytes : {uint64_t{sizeof(RootBlock)}, shape.inner_bytes(), shape.leaf_bytes()}) {
+  std::vector<uint64_t> sizes = {sizeof(RootBlock)};
+  sizes.resize(sizes.size() + FirstInners(shape), shape.inner_bytes());
+  sizes.resize(sizes.size() + FirstLeaves(shape), shape.leaf_bytes());
+  std::vector<FarAddr> made;
+  for (const uint64_t bytes : sizes) {
     const Result<FarAddr> at = co_await allocator.Allocate(op, bytes).Outcome();
     if (!at.ok()) {
-      for (const auto& [block, size] : made) allocator.FreeUnpublished(block, size);
+      for (size_t i = 0; i < made.size(); ++i) allocator.FreeUnpublished(made[i], sizes[i]);
       co_return at.error();
     }
-    made.emplace_back(*at, bytes);
+    made.push_back(*at);
   }
-  const FarAddr root_at = made[0].first;
-  const FarAddr inner_at = made[1].first;
-  const FarAddr leaf_at = made[2].first;
-  Leaf leaf;
-  leaf.header.info = NodeInfo::Of(0).word();
-  leaf.header.fence_ref = BoundRef::Beyond().word();
-  InnerImage inner;
-  inner.header.info = NodeInfo::Of(1).word();
-  inner.header.fence_ref = BoundRef::Beyond().word();
-  inner.Set(shape, 0, {.prefix = 0, .ref = BoundRef::Short(0), .child = NodePtr::To(0, leaf_at.offset, 0)});
+
+  const auto inner = [&](size_t i, uint32_t level) { return NodePtr::To(0, made[1 + i].offset, level); };
+  const auto leaf = [&](size_t i) { return NodePtr::To(0, made[1 + FirstInners(shape) + i].offset, 0); };
+  std::vector<InnerImage> inners(FirstInners(shape));  // the root is the first,
+  std::vector<Leaf> leaves(FirstLeaves(shape));
+  const bool with_parents = inners.size() > 1;  // and then come those of each leaf
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const bool is_last = i + 1 == leaves.size();
+    leaves[i].header = FirstHeader(0, is_last ? NodePtr() : leaf(i + 1));
+    inners[0].Set(shape, i, FirstPivot(i, with_parents ? inner(1 + i, 1) : leaf(i)));
+    if (!with_parents) continue;
+    inners[1 + i].header = FirstHeader(1, is_last ? NodePtr() : inner(2 + i, 1));
+    inners[1 + i].Set(shape, 0, FirstPivot(i, leaf(i)));
+  }
+  const uint32_t top = with_parents ? 2 : 1;
+  inners[0].header = FirstHeader(top, NodePtr());
   RootBlock root{};
-  root.root = NodePtr::To(0, inner_at.offset, 1).word();
-  co_await op.InOrder(Unreachable(WriteObject(leaf_at, leaf.header)),
-                      Unreachable(Write(leaf_at + pool::kLine, leaf.lines(shape))),
-                      Unreachable(WriteObject(inner_at, inner.header)),
-                      Unreachable(Write(inner_at + pool::kLine, inner.lines(shape))),
-                      Unreachable(WriteObject(root_at, root)));
+  root.root = inner(0, top).word();
+
+  fabric::Batch trip(op, Order::kInOrder);
+  const auto add = [&](FarAddr at, std::span<const std::byte> bytes) {
+    trip.Add(Unreachable(Write(at, bytes)));
+  };
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const FarAddr at = made[1 + inners.size() + i];
+    add(at, leaves[i].header_bytes());
+    add(at + pool::kLine, leaves[i].lines(shape));
+  }
+  for (size_t i = 0; i < inners.size(); ++i) {
+    add(made[1 + i], std::as_bytes(std::span(&inners[i].header, 1)));
+    add(made[1 + i] + pool::kLine, inners[i].lines(shape));
+  }
+  add(made[0], std::as_bytes(std::span(&root, 1)));
+  co_await trip;
   std::vector<FarAddr> roots;
   for (const NodeId node : nodes) roots.emplace_back(node, 0);
-  roots.front() = root_at;
+  roots.front() = made[0];
   co_return std::move(roots);
 }
 

@@ -25,6 +25,9 @@
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
 //            has changed since it began (patience.h).
+//   chime/11 With keys=inline, no leaf has keys of both halves, below 2^63 and from there on, nor has the parent of a leaf: the
+//            first two have a fence between them, and nodes only get smaller but by merges under one parent. So whoever looks
+//            for a key is never at a leaf of the other half, and the leaf's fence tells everybody else which half it has.
 #pragma once
 
 #include <cstdint>
@@ -82,11 +85,14 @@ class Table final : public ChangingIndex<Table> {
     Target(const Shape& shape, const Hotspots& hotspots, std::string_view text)
         : key(text), hash(Hash64(text)), clears(hotspots.clears()) {
       home = shape.HomeOf(TagOf(hash));
+      spot_id = shape.inline_keys ? Hotspots::IdOf(hash, half()) : hash;
     }
+    Half half() const { return HalfOf(key.prefix); }
     Key key;
     uint64_t hash;
     uint64_t clears;  // of the hotspots, when the operation began
     size_t home = 0;
+    uint64_t spot_id = 0;  // by which the hotspots know it
   };
   // What an attempt under the lock came to.
   enum class Step : uint8_t {
@@ -123,6 +129,8 @@ class Table final : public ChangingIndex<Table> {
   // True, and the value, if the key is in what was read of the leaf; then its place is remembered.
   Task<bool> FindValue(fabric::Op& op, const Target& target, NodePtr leaf, const Neighbourhood& hood,
                        std::string& value);
+  // Whether a header, if it was read, says that the leaf has the other half of the keys: then memory is damaged.
+  bool Contradicts(const Header& header, const Target& target) const;
   // Whether an entry of what was read may be the key's: with keys=bytes, its block has to tell.
   bool MayBe(const Target& target, const Neighbourhood& hood, const Entry& entry) const;
   Task<Done> ReadBlock(fabric::Op& op, BlockRef block, BlockBuffer& buffer);
@@ -266,6 +274,7 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> MarkDeadChildren(fabric::Op& op, pool::Reach& reach, const std::set<uint64_t>& marked);
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
   Task<uint64_t> BytesOf(fabric::Op& op, BlockRef block);
+  bool IsAcross(const Bound& low, const Bound& fence) const;
   Task<Done> VerifyLeaf(fabric::Op& op, NodePtr at, const Leaf& leaf, const Bound& low, const Bound& fence);
 
   const Options options_;

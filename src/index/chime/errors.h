@@ -10,6 +10,8 @@ namespace farside::index::chime {
 
 // "the tree's node at 0x40 of the table's memory node 1 <what>; run farside fsck".
 Error Damaged(NodePtr at, std::string_view what);
+// Of a leaf that the way to a key has led to (chime/11).
+inline constexpr std::string_view kOtherHalf = "has the keys of the other half of the tree";
 Error Contended(std::string_view what);
 
 }  // namespace farside::index::chime

@@ -33,6 +33,12 @@ Hotspots::Hotspots(uint64_t most_bytes)
   while (first_sets_ >> kGrowthShift >= kFewestSets) first_sets_ >>= kGrowthShift;
 }
 
+uint64_t Hotspots::IdOf(uint64_t hash, Half half) {
+  if (Mutant(kSpotsOfBothHalves)) return hash;
+  constexpr uint64_t kBit = uint64_t{1} << 32;  // of the fingerprint
+  return half == Half::kUpper ? hash | kBit : hash & ~kBit;
+}
+
 size_t Hotspots::WayOf(const Set& set, uint64_t hash) {
   const uint64_t fingerprint = FingerprintOf(hash);
   for (size_t way = 0; way < kWays; ++way) {

@@ -36,8 +36,12 @@ class Hotspots {
  public:
   explicit Hotspots(uint64_t most_bytes);
 
+  // What keys=inline is to know a key by. INVARIANT chime/11: keys of different halves have different fingerprints, so nobody is
+  // led to a leaf of the other half, whatever keys have hashes that are alike.
+  static uint64_t IdOf(uint64_t hash, Half half);
+
   bool enabled() const { return most_sets_ > 0; }
-  // Where the key with this hash was found last. Counts as a use of it.
+  // Where the key with this hash, or IdOf, was found last. Counts as a use of it.
   std::optional<Spot> Find(uint64_t hash);
   // The key was found there, by somebody who began when there had been so many `clears`: what was found before the last one is
   // not remembered behind it.

@@ -23,28 +23,34 @@ Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& h
              std::span<const Pivot> pivots)
     : at_(at),
       sibling_(NodePtr(header.sibling)),
-      fence_ref_(BoundRef(header.fence_ref)),
       fence_prefix_(header.fence_prefix),
       size_(static_cast<uint32_t>(pivots.size())),
+      infinite_(fence.infinite),
       words_(std::make_unique<uint64_t[]>(2 * pivots.size())) {
   for (size_t i = 0; i < size_; ++i) {
     words_[i] = pivots[i].raw.prefix;
     words_[size_ + i] = pivots[i].raw.child.word();
   }
   if (shape.inline_keys) return;
-  texts_ = std::make_unique<std::vector<std::string>>();
-  texts_->reserve(pivots.size() + 1);
-  for (const Pivot& pivot : pivots) texts_->push_back(pivot.bound.text);
-  texts_->push_back(fence.text);
+  texts_ = std::make_unique<Texts>();
+  texts_->fence_ref = BoundRef(header.fence_ref);
+  texts_->bounds.reserve(pivots.size() + 1);
+  for (const Pivot& pivot : pivots) texts_->bounds.push_back(pivot.bound.text);
+  texts_->bounds.push_back(fence.text);
 }
 
 std::string Inner::FenceText() const {
-  return texts_ == nullptr ? TextOf(fence_prefix_, kPrefixBytes) : texts_->back();
+  return texts_ == nullptr ? TextOf(fence_prefix_, kPrefixBytes) : texts_->bounds.back();
 }
 
 Bound Inner::fence() const {
-  if (fence_ref_.infinite()) return Bound::Beyond();
+  if (infinite_) return Bound::Beyond();
   return {.prefix = fence_prefix_, .text = FenceText()};
+}
+
+BoundRef Inner::fence_ref() const {
+  if (texts_ != nullptr) return texts_->fence_ref;
+  return infinite_ ? BoundRef::Beyond() : BoundRef::Short(kPrefixBytes);
 }
 
 size_t Inner::IndexOf(const Key& key) const {
@@ -52,7 +58,7 @@ size_t Inner::IndexOf(const Key& key) const {
   size_t above = CountUpTo(all, key.prefix);
   // Of those with the same prefix, the whole keys decide.
   if (texts_ != nullptr) {
-    while (above > 0 && all[above - 1] == key.prefix && (*texts_)[above - 1] > key.text) --above;
+    while (above > 0 && all[above - 1] == key.prefix && texts_->bounds[above - 1] > key.text) --above;
   }
   return above == 0 ? 0 : above - 1;
 }
@@ -63,14 +69,14 @@ size_t Inner::IndexBelow(const Bound& bound) const {
   if (!bound.infinite) {
     above = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), bound.prefix) - all.begin());
     if (texts_ != nullptr) {
-      while (above < all.size() && all[above] == bound.prefix && (*texts_)[above] < bound.text) ++above;
+      while (above < all.size() && all[above] == bound.prefix && texts_->bounds[above] < bound.text) ++above;
     }
   }
   return above == 0 ? 0 : above - 1;
 }
 
 Bound Inner::LowerBound(size_t i) const {
-  if (texts_ != nullptr) return Bound::Of((*texts_)[i]);
+  if (texts_ != nullptr) return Bound::Of(texts_->bounds[i]);
   return words_[i] == 0 ? Bound() : Bound::Of(TextOf(words_[i], kPrefixBytes));
 }
 
@@ -82,8 +88,8 @@ size_t Inner::Find(NodePtr child) const {
 uint64_t Inner::bytes() const {
   uint64_t bytes = sizeof(Inner) + 2 * size_ * sizeof(uint64_t);
   if (texts_ == nullptr) return bytes;
-  bytes += sizeof(*texts_) + texts_->capacity() * sizeof(std::string);
-  for (const std::string& text : *texts_) {
+  bytes += sizeof(*texts_) + texts_->bounds.capacity() * sizeof(std::string);
+  for (const std::string& text : texts_->bounds) {
     if (text.capacity() > std::string().capacity()) bytes += text.capacity() + 1;
   }
   return bytes;

@@ -55,7 +55,7 @@ class Inner {
 
   NodePtr at() const { return at_; }
   Bound fence() const;
-  BoundRef fence_ref() const { return fence_ref_; }
+  BoundRef fence_ref() const;
   NodePtr sibling() const { return sibling_; }
   size_t size() const { return size_; }
   NodePtr child(size_t i) const { return NodePtr(words_[size_ + i]); }
@@ -66,7 +66,7 @@ class Inner {
 
   // Whether the key is below the fence.
   bool Has(const Key& key) const {
-    if (fence_ref_.infinite()) return true;
+    if (infinite_) return true;
     if (key.prefix != fence_prefix_) return key.prefix < fence_prefix_;
     return key.text < FenceText();
   }
@@ -86,15 +86,20 @@ class Inner {
   std::span<const uint64_t> prefixes() const { return {words_.get(), size_}; }
   std::string FenceText() const;
 
+  // keys=bytes: what there is besides prefixes.
+  struct Texts {
+    BoundRef fence_ref;
+    std::vector<std::string> bounds;  // the whole pivots, and the fence behind them
+  };
+
   NodePtr at_;
   NodePtr sibling_;
-  BoundRef fence_ref_;
   uint64_t fence_prefix_;
   uint32_t size_;
+  bool infinite_;  // there is no fence
   mutable bool used_ = false;
   std::unique_ptr<uint64_t[]> words_;  // all prefixes, then all children
-  // keys=bytes: the whole pivots, and the fence behind them.
-  std::unique_ptr<std::vector<std::string>> texts_;
+  std::unique_ptr<Texts> texts_;
 };
 
 }  // namespace farside::index::chime

@@ -2,7 +2,7 @@
 //
 //   root block      one line, on the first node: the pointer to the root, changed by CAS, and a counter of merges
 //   inner node      a header line, then lines of pivots, in no order
-//   leaf            a header line, then lines of 3 entries (keys=inline) or 4 (keys=bytes)
+//   leaf            a header line, then lines of 4 entries
 //   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
 //
 // Numbers are little-endian. Lock words and the root are changed by CAS only; everything else by WRITEs that stay inside of
@@ -22,7 +22,7 @@
 
 namespace farside::index::chime {
 
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
@@ -187,8 +187,18 @@ inline constexpr uint64_t kLockOffset = 0;
 // What a WRITE of the header begins with: the lock is changed by CAS only.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
 
-// An entry of a leaf, decoded. Two formats have it: a key of 8 bytes with a value of 8 bytes needs a byte to say whether it is
-// there; a BlockRef is never 0. `key` is a big-endian number: the key, or its first 8 bytes, zeros behind a shorter one.
+// With keys=inline, the keys of a leaf are all below the middle or none of them is (chime/11). So they share their top bit, which
+// says in an entry that it is used.
+inline constexpr uint64_t kMiddle = uint64_t{1} << 63;
+enum class Half : uint64_t { kLower = 0, kUpper = kMiddle };  // the top bit of its keys
+constexpr Half HalfOf(uint64_t key) { return Half{key & kMiddle}; }
+// Of a leaf: its fence tells.
+constexpr Half HalfOf(const Header& header) {
+  const bool is_lower = !BoundRef(header.fence_ref).infinite() && header.fence_prefix <= kMiddle;
+  return is_lower ? Half::kLower : Half::kUpper;
+}
+
+// An entry of a leaf, decoded. `key` is a big-endian number: the key, or its first 8 bytes, zeros behind a shorter one.
 struct Entry {
   bool used = false;
   uint64_t key = 0;
@@ -196,38 +206,36 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
+// Entries are of one size, so many to a line that none lies in two lines.
+inline constexpr size_t kEntryBytes = 16;
+inline constexpr size_t kEntriesPerLine = pool::kLine / kEntryBytes;
+static_assert(kEntriesPerLine * kEntryBytes == pool::kLine);
+// Where the entry of a slot begins, from the beginning of its leaf: behind the header.
+constexpr uint64_t SlotOffset(size_t slot) { return pool::kLine + slot * kEntryBytes; }
+
 // How many lines this many slots take.
 constexpr size_t LinesOf(size_t slots, size_t per_line) { return (slots + per_line - 1) / per_line; }
-
-// Entries of one size, as many to a line as fit, so that none lies in two lines. The sizes are constants: nobody divides by
-// what is known at run time only.
-template <size_t kBytesEach>
-struct EntryGrid {
-  static constexpr size_t kBytes = kBytesEach;
-  static constexpr size_t kPerLine = pool::kLine / kBytes;
-  // Where the entry of a slot begins, from the beginning of its leaf.
-  static constexpr uint64_t SlotOffset(size_t slot) {
-    return (1 + slot / kPerLine) * pool::kLine + slot % kPerLine * kBytes;
-  }
-};
+inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kEntriesPerLine);
 
 // keys=inline
-//   offset   0      1     9       17
-//            used   key   value
-struct InlineEntries : EntryGrid<17> {
-  static Entry Load(const std::byte* from) {
-    return {.used = from[0] != std::byte{0}, .key = LoadU64(from + 1), .value = LoadU64(from + 9)};
+//   offset   0                        8       16
+//            63: used, 62..0: key     value
+struct InlineEntries {
+  static Entry Load(const std::byte* from, Half half) {
+    const uint64_t word = LoadU64(from);
+    return {.used = (word & kMiddle) != 0,
+            .key = (word & ~kMiddle) | static_cast<uint64_t>(half),
+            .value = LoadU64(from + 8)};
   }
   static void Store(std::byte* to, const Entry& entry) {
-    to[0] = std::byte{entry.used};
-    StoreU64(to + 1, entry.key);
-    StoreU64(to + 9, entry.value);
+    StoreU64(to, entry.used ? entry.key | kMiddle : 0);
+    StoreU64(to + 8, entry.used ? entry.value : 0);
   }
 };
-// keys=bytes
+// keys=bytes. A BlockRef is never 0.
 //   offset   0        8          16
 //            prefix   BlockRef
-struct BlockEntries : EntryGrid<16> {
+struct BlockEntries {
   static Entry Load(const std::byte* from) {
     const uint64_t ref = LoadU64(from + 8);
     return {.used = ref != 0, .key = LoadU64(from), .value = ref};
@@ -237,10 +245,6 @@ struct BlockEntries : EntryGrid<16> {
     StoreU64(to + 8, entry.used ? entry.value : 0);
   }
 };
-inline constexpr size_t kMostEntryBytes = InlineEntries::kBytes;
-inline constexpr size_t kFewestEntriesPerLine = InlineEntries::kPerLine;
-static_assert(BlockEntries::kBytes <= kMostEntryBytes && BlockEntries::kPerLine >= kFewestEntriesPerLine);
-inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kFewestEntriesPerLine);
 
 // A pivot of an inner node: {prefix, child} with keys=inline, 4 to a line; {prefix, ref, child} with keys=bytes, 2 to a
 // line. It is there if its child is not 0, and counts if it is below the node's fence.
@@ -258,14 +262,7 @@ struct Shape {
   size_t fanout = 64;        // pivots of an inner node
   bool inline_keys = false;  // keys=inline
 
-  constexpr size_t entry_bytes() const { return inline_keys ? InlineEntries::kBytes : BlockEntries::kBytes; }
-  constexpr size_t entries_per_line() const {
-    return inline_keys ? InlineEntries::kPerLine : BlockEntries::kPerLine;
-  }
-  constexpr uint64_t SlotOffset(size_t slot) const {
-    return inline_keys ? InlineEntries::SlotOffset(slot) : BlockEntries::SlotOffset(slot);
-  }
-  constexpr size_t leaf_lines() const { return LinesOf(span, entries_per_line()); }
+  constexpr size_t leaf_lines() const { return LinesOf(span, kEntriesPerLine); }
   constexpr uint64_t leaf_bytes() const { return (1 + leaf_lines()) * pool::kLine; }
   constexpr size_t pivots_per_line() const { return inline_keys ? 4 : 2; }
   constexpr uint64_t pivot_bytes() const { return inline_keys ? 16 : 24; }
@@ -277,12 +274,10 @@ struct Shape {
   }
   // What a search READs: from the home on, and what is left at the beginning.
   constexpr uint64_t tail_bytes(size_t home) const {
-    const size_t last = home + neighbourhood < span ? home + neighbourhood - 1 : span - 1;
-    return SlotOffset(last) + entry_bytes() - SlotOffset(home);
+    return (home + neighbourhood < span ? neighbourhood : span - home) * kEntryBytes;
   }
   constexpr uint64_t wrapped_bytes(size_t home) const {
-    const size_t left = home + neighbourhood <= span ? 0 : home + neighbourhood - span;
-    return left == 0 ? 0 : SlotOffset(left - 1) + entry_bytes() - SlotOffset(0);
+    return home + neighbourhood < span ? 0 : (home + neighbourhood - span) * kEntryBytes;
   }
   constexpr uint64_t PivotOffset(size_t slot) const {
     return (1 + slot / pivots_per_line()) * pool::kLine + slot % pivots_per_line() * pivot_bytes();
@@ -290,8 +285,9 @@ struct Shape {
   constexpr size_t HomeOf(uint64_t tag) const { return tag * span >> 16; }
 };
 
-inline Entry LoadEntry(const Shape& shape, const std::byte* from) {
-  return shape.inline_keys ? InlineEntries::Load(from) : BlockEntries::Load(from);
+// `half`: of the leaf that it is from; with keys=bytes it does not matter.
+inline Entry LoadEntry(const Shape& shape, Half half, const std::byte* from) {
+  return shape.inline_keys ? InlineEntries::Load(from, half) : BlockEntries::Load(from);
 }
 inline void StoreEntry(const Shape& shape, std::byte* to, const Entry& entry) {
   if (shape.inline_keys) {

@@ -22,15 +22,18 @@ size_t HomeOf(const Shape& shape, const Entry& entry);
 // The entries among which a key of some home may stand; or one of them, which may be the key's.
 class Neighbourhood {
  public:
-  Neighbourhood(const Shape& shape, size_t home)
+  // `half`: of the key that is looked for, which is that of every leaf where it is looked for (chime/11).
+  Neighbourhood(const Shape& shape, size_t home, Half half)
       : shape_(shape),
+        half_(half),
         home_(home),
         size_(shape.neighbourhood),
-        until_(shape.span - home),
         tail_bytes_(shape.tail_bytes(home)),
         wrapped_bytes_(shape.wrapped_bytes(home)) {}
 
-  static Neighbourhood Guess(const Shape& shape, size_t slot) { return Neighbourhood(shape, OneSlot{slot}); }
+  static Neighbourhood Guess(const Shape& shape, size_t slot, Half half) {
+    return Neighbourhood(shape, OneSlot{slot}, half);
+  }
 
   // Whether the key may also stand elsewhere.
   bool is_guess() const { return is_guess_; }
@@ -42,8 +45,8 @@ class Neighbourhood {
   // From all lines of the leaf.
   void CopyFrom(std::span<const std::byte> lines) {
     const auto copy = [&](size_t slot, std::span<std::byte> to) {
-      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(shape_.SlotOffset(slot) - pool::kLine),
-                  to.size(), to.begin());
+      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(SlotOffset(slot) - pool::kLine), to.size(),
+                  to.begin());
     };
     copy(home_, tail());
     copy(0, wrapped());
@@ -53,46 +56,42 @@ class Neighbourhood {
   std::span<const std::byte> leaf_lines() const { return leaf_lines_; }
   // The i-th from the home on: which slot that is, and what is there.
   size_t SlotAt(size_t i) const { return shape_.SlotAt(home_, i); }
-  Entry Get(size_t i) const {
-    const uint64_t offset = i < until_ ? shape_.SlotOffset(home_ + i) - shape_.SlotOffset(home_)
-                                       : tail_bytes_ + shape_.SlotOffset(i - until_) - shape_.SlotOffset(0);
-    return LoadEntry(shape_, room_.data() + offset);
-  }
+  Entry Get(size_t i) const { return LoadEntry(shape_, half_, room_.data() + i * kEntryBytes); }
 
  private:
   struct OneSlot {
     size_t slot;
   };
-  Neighbourhood(const Shape& shape, OneSlot only)
+  Neighbourhood(const Shape& shape, OneSlot only, Half half)
       : shape_(shape),
+        half_(half),
         home_(only.slot),
         size_(1),
         is_guess_(true),
-        until_(1),
-        tail_bytes_(shape.entry_bytes()),
+        tail_bytes_(kEntryBytes),
         wrapped_bytes_(0) {}
 
   const Shape& shape_;
+  Half half_;
   size_t home_;
   size_t size_;
   bool is_guess_ = false;
-  size_t until_;  // so many slots from the home on, the leaf ends
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;
   std::span<const std::byte> leaf_lines_;
-  std::array<std::byte, (kMostNeighbourhood / kFewestEntriesPerLine + 3) * pool::kLine> room_;
+  std::array<std::byte, kMostNeighbourhood * kEntryBytes> room_;
 };
 
-// A whole leaf.
+// A whole leaf. Its header says of which half its keys are, so it comes before its entries.
 class Leaf {
  public:
   Header header{};
 
   Entry Get(const Shape& shape, size_t slot) const {
-    return LoadEntry(shape, lines_.data() + shape.SlotOffset(slot) - pool::kLine);
+    return LoadEntry(shape, HalfOf(header), lines_.data() + SlotOffset(slot) - pool::kLine);
   }
   void Set(const Shape& shape, size_t slot, const Entry& entry) {
-    StoreEntry(shape, lines_.data() + shape.SlotOffset(slot) - pool::kLine, entry);
+    StoreEntry(shape, lines_.data() + SlotOffset(slot) - pool::kLine, entry);
   }
   // All that is behind the header.
   std::span<std::byte> lines(const Shape& shape) {

@@ -14,6 +14,8 @@
 //
 // So as long as P names a dead sibling, or G a dead child, its lock is held by whoever merges, or has died over it: who comes
 // by a lock that nobody died with finds neither (chime/9).
+//
+// The first leaf of a parent stays: there is no P. So with keys=inline nothing is merged across the middle (chime/11).
 #include <algorithm>
 #include <array>
 #include <span>

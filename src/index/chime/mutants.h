@@ -82,6 +82,12 @@ inline constexpr MutantName kGuessIsFinal{"chime/speculation-final"};
 inline constexpr MutantName kHeirBeforeFence{"chime/heir-before-fence"};
 // A dead leaf whose lock is taken over is given what its sibling had (chime/9).
 inline constexpr MutantName kDeadInherits{"chime/dead-leaf-inherits"};
+// The leaves of both halves of the keys have one parent, under which they are merged (chime/11).
+inline constexpr MutantName kMergedAcross{"chime/merged-across-the-middle"};
+// Keys of the upper half are taken for those of the lower one that differ in nothing else (chime/11).
+inline constexpr MutantName kHalfIgnored{"chime/half-ignored"};
+// Where a key of one half was found, a key of the other is looked for if their hashes are alike (chime/11).
+inline constexpr MutantName kSpotsOfBothHalves{"chime/spots-of-both-halves"};
 // Where keys were found is remembered although leaves have gone (chime/8).
 inline constexpr MutantName kHotspotsKept{"chime/hotspots-outlive-leaves"};
 // What is remembered of keys grows without a bound.
@@ -95,7 +101,8 @@ inline constexpr std::array kAllMutants = {
     kWaitsWithPin,      kPinsPastADrop,     kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted,
     kDeadChildKept,     kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,
     kOldReadRemembered, kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,
-    kHotspotsUnbounded, kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,
+    kHotspotsUnbounded, kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,      kMergedAcross,
+    kHalfIgnored,       kSpotsOfBothHalves,
 };
 
 }  // namespace farside::index::chime

@@ -131,7 +131,8 @@ void Table::Collect(const Leaf& leaf, const KeyRange& range, std::vector<Item>& 
   const uint64_t from = PrefixOf(range.from);
   const size_t first = items.size();
   for (size_t slot = 0; slot < shape().span; ++slot) {
-    const Entry entry = leaf.Get(shape(), slot);
+    Entry entry = leaf.Get(shape(), slot);
+    if (Mutant(kHalfIgnored)) entry.key &= ~kMiddle;
     if (!entry.used || entry.key < from) continue;
     if (range.to.has_value() && entry.key > PrefixOf(*range.to)) continue;
     items.push_back({.prefix = entry.key, .value = entry.value});

@@ -52,7 +52,7 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   if (!IsFresh(pin)) co_await Refresh(op, pin);
   const Target target(shape(), hotspots_, key);
   ++searches_;
-  const std::optional<Spot> spot = hotspots_.Find(target.hash);
+  const std::optional<Spot> spot = hotspots_.Find(target.spot_id);
   if (spot.has_value()) {
     const bool found = co_await Speculate(op, target, *spot, value);  // trip 1
     if (found || Mutant(kGuessIsFinal)) co_return found;
@@ -64,13 +64,14 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   } else {
     place = co_await Find(op, target.key, 0);
   }
-  Neighbourhood hood(shape(), target.home);
+  Neighbourhood hood(shape(), target.home, target.half());
   NodePtr dead;  // that this search was led to
   int torn = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     Header header{};
     if (torn == 0) {
-      co_await ReadNeighbourhood(op, place.node, hood, header);                    // trip 1
+      co_await ReadNeighbourhood(op, place.node, hood, header);  // trip 1
+      if (Contradicts(header, target)) co_return Damaged(place.node, kOtherHalf);
       const bool found = co_await FindValue(op, target, place.node, hood, value);  // trip 2, with keys=bytes
       if (found || Mutant(kMissNotConfirmed)) co_return found;
       const bool beyond = co_await IsBeyond(op, target.key, header);
@@ -112,13 +113,13 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
 // since it was remembered; that does not matter either (chime/5).
 Task<bool> Table::Speculate(Op& op, const Target& target, Spot spot, std::string& value) {
   ++speculations_;
-  Neighbourhood guess = Neighbourhood::Guess(shape(), spot.slot);
-  co_await op.InOrder(Read(At(spot.leaf) + shape().SlotOffset(spot.slot), guess.tail()));
+  Neighbourhood guess = Neighbourhood::Guess(shape(), spot.slot, target.half());
+  co_await op.InOrder(Read(At(spot.leaf) + SlotOffset(spot.slot), guess.tail()));
   const bool found = co_await FindValue(op, target, spot.leaf, guess, value);
   if (found) {
     ++hits_;
   } else {
-    hotspots_.Forget(target.hash);
+    hotspots_.Forget(target.spot_id);
     op.CountRetry();
   }
   co_return found;
@@ -137,8 +138,8 @@ Task<Done> Table::ReadNeighbourhood(Op& op, NodePtr leaf, Neighbourhood& hood, H
   }
   fabric::SmallBatch<3> trip(op, Order::kInOrder);
   if (with_fence) trip.Add(Read(at, std::as_writable_bytes(std::span(&header, 1))));
-  trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
-  if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
+  trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
+  if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
   co_await trip;
   co_return Done{};
 }
@@ -159,8 +160,8 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   if (op.client().orders_reads()) {
     fabric::SmallBatch<4> trip(op, Order::kInOrder);
     trip.Add(header_before);
-    trip.Add(Read(at + shape().SlotOffset(hood.home()), hood.tail()));
-    if (!hood.wrapped().empty()) trip.Add(Read(at + shape().SlotOffset(0), hood.wrapped()));
+    trip.Add(Read(at + SlotOffset(hood.home()), hood.tail()));
+    if (!hood.wrapped().empty()) trip.Add(Read(at + SlotOffset(0), hood.wrapped()));
     trip.Add(header_after);
     co_await trip;
   } else {
@@ -170,6 +171,7 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
     co_await op.InOrder(header_after);
   }
   if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
+  if (Contradicts(header, target)) co_return Damaged(leaf, kOtherHalf);
   const bool found = co_await FindValue(op, target, leaf, hood, value);
   if (found) co_return Looked::kFound;
   // INVARIANT chime/4
@@ -180,6 +182,11 @@ Task<Table::Looked> Table::LookAgain(Op& op, const Target& target, NodePtr leaf,
   const bool was_its = below || Mutant(kHeirBeforeFence);
   if (was_its && header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
+}
+
+// INVARIANT chime/11. Of a header that was not read, nothing is known.
+bool Table::Contradicts(const Header& header, const Target& target) const {
+  return shape().inline_keys && NodeInfo(header.info) == NodeInfo::Of(0) && HalfOf(header) != target.half();
 }
 
 bool Table::MayBe(const Target& target, const Neighbourhood& hood, const Entry& entry) const {
@@ -196,7 +203,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     if (!MayBe(target, hood, entry)) continue;
     const Spot spot{.leaf = leaf, .slot = hood.SlotAt(i)};
     if (shape().inline_keys) {
-      hotspots_.Remember(target.hash, spot, target.clears);
+      hotspots_.Remember(target.spot_id, spot, target.clears);
       std::array<std::byte, 8> bytes;
       StoreU64(bytes.data(), entry.value);
       value.assign(AsText(bytes));
@@ -207,7 +214,7 @@ Task<bool> Table::FindValue(Op& op, const Target& target, NodePtr leaf, const Ne
     const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
     if (!view.ok()) co_return view.error();
     if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
-    hotspots_.Remember(target.hash, spot, target.clears);
+    hotspots_.Remember(target.spot_id, spot, target.clears);
     value.assign(view->value);
     co_return true;
   }

@@ -275,6 +275,12 @@ Task<TableStats> Table::StatsPinned(Op& op) {
 
 // ---- verifying ---------------------------------------------------------------------------------------
 
+// INVARIANT chime/11: whether what is between these bounds is on both sides of the middle, as no leaf and no parent of leaves
+// is with keys=inline.
+bool Table::IsAcross(const Bound& low, const Bound& fence) const {
+  return shape().inline_keys && low.prefix < kMiddle && (fence.infinite || fence.prefix > kMiddle);
+}
+
 // Level by level from the bottom: what a pivot says of its child is compared with what the level below has said.
 Task<Done> Table::Verify(Op& op) {
   const pool::PoolClient::Pin pin = pool_.Begin();
@@ -315,6 +321,8 @@ Task<Done> Table::Verify(Op& op) {
         if (i == 0 && pivot.text != bound)
           co_return Damaged(at, "does not begin where the one before it ends");
       }
+      if (level == 1 && IsAcross(Bound::Of(bound), node->fence()))
+        co_return Damaged(at, "has leaves of both halves of the tree");
       above.emplace(at.word(), bound);
       bound = node->fence().text;
       at = node->sibling();
@@ -331,6 +339,7 @@ Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& 
   if (leaf.header.leaving != 0 || leaf.header.moves % 2 != 0)
     co_return Damaged(at, "is in the middle of a split that nobody does");
   if (!fence.infinite && fence.text <= low.text) co_return Damaged(at, "ends before it begins");
+  if (IsAcross(low, fence)) co_return Damaged(at, "has keys of both halves of the tree");
   std::vector<Item> items;
   for (size_t slot = 0; slot < shape().span; ++slot) {
     const Entry entry = leaf.Get(shape(), slot);
