@@ -159,8 +159,11 @@ std::vector<OptionMap> ChimeEngine::stress_options() const {
       {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
       // Some of both, and a client that remembers nothing.
       {{"span", "2"}, {"neighbourhood", "2"}, {"fanout", "3"}, {"cache", "0"}, {"hotspot", "0"}},
-      // As users have it.
+      // One leaf for all of them.
       {{"span", "8"}, {"neighbourhood", "4"}},
+      // Keys and values in the leaves: splits and merges, and moves.
+      {{"keys", "inline"}, {"span", "1"}, {"neighbourhood", "1"}, {"fanout", "8"}, {"hotspot", "4096"}},
+      {{"keys", "inline"}, {"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
   };
 }
 

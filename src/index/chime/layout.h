@@ -5,7 +5,7 @@
 //   leaf            a header line, then lines of 4 entries
 //   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
 //
-// Numbers are little-endian. Lock words and the root are changed by CAS only; everything else by WRITEs that stay inside of
+// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything else by WRITEs that stay inside of
 // one line, so that whoever reads the line finds all of the WRITE or nothing.
 #pragma once
 
@@ -49,7 +49,7 @@ constexpr fabric::FarAddr AddressOf(uint64_t word, std::span<const fabric::NodeI
   return fabric::FarAddr(nodes[NodeBits::Get(word)], LineBits::Get(word) * pool::kLine);
 }
 
-// Points to a node of the tree: a child, a sibling, the root.
+// Points to a node of the tree: a child, a sibling, an heir, the root.
 //   63..50   49..42   41..36   35..0
 //   unused   level    node     line
 class NodePtr {

@@ -168,14 +168,19 @@ Task<bool> Table::TryLockBoth(Op& op, NodePtr left, NodePtr leaf, Leaf& before, 
     have_left = trip.Old(first) == 0;
     have_leaf = trip.Old(second) == 0;
   } else {
-    auto [old_left, read_left] =
-        co_await op.InOrder(Cas(At(left) + kLockOffset, 0, left_mine), Read(At(left), before.header_bytes()));
-    have_left = old_left == 0;
+    const std::array of_left = {Read(At(left), before.header_bytes())};
+    const uint64_t left_held = co_await TryLock(op, left, of_left);
+    have_left = left_held == 0;
     if (!have_left) co_return false;
-    auto [old_leaf, read_leaf, read_lines] =
-        co_await op.InOrder(Cas(At(leaf) + kLockOffset, 0, leaf_mine), Read(At(leaf), empty.header_bytes()),
-                            Read(At(leaf) + pool::kLine, empty.lines(shape())));
-    have_leaf = old_leaf == 0;
+    const std::array of_leaf = {Read(At(leaf), empty.header_bytes()),
+                                Read(At(leaf) + pool::kLine, empty.lines(shape()))};
+    const Result<uint64_t> leaf_held = co_await TryLock(op, leaf, of_leaf).Outcome();
+    if (!leaf_held.ok()) {
+      // That memory node is out of reach, and nothing was changed. This client lives on, and so would the lock.
+      Unlock(op, left);
+      co_return leaf_held.error();
+    }
+    have_leaf = *leaf_held == 0;
   }
   if (have_left && have_leaf) co_return true;
   if (have_left) Unlock(op, left);

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "index/chime/chime.h"
+#include "index/chime/circle.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/block.h"
@@ -245,7 +246,9 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
   // other that is empty: when the one before it was read, nobody else had its keys (chime/9).
   bool arrived = false;
   NodePtr dead;  // that it was led to
+  Circle circle;
   while (!done) {
+    if (arrived && circle.Closes(place.node)) co_return Damaged(place.node, kInCircles);
     const size_t wanted = limit - (page.size() - before);
     const std::vector<NodePtr> ahead = LeavesAhead(place, wanted);
     std::vector<Leaf> leaves;
@@ -353,9 +356,11 @@ Task<bool> Table::LastPinned(Op& op, const KeyRange& range, Record& record) {
       co_await ReadLeaf(op, place.node, leaf);
     }
     Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
+    Circle circle;
     while (!fence.infinite && (upper.infinite || fence.text < upper.text)) {
       low = fence;
       const NodePtr next(leaf.header.sibling);
+      if (circle.Closes(next)) co_return Damaged(next, kInCircles);
       co_await ReadLeaf(op, next, leaf);
       fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     }

@@ -90,7 +90,8 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   co_return Step::kAgain;
 }
 
-// One trip if both leaves are on one memory node, otherwise two.
+// One trip if both leaves are on one memory node, otherwise two. Whether the lock was still this client's does not matter here:
+// who is taken for dead cannot change anything any more, and nobody is told that something was done.
 Task<Done> Table::WriteSplit(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                              std::vector<fabric::WriteVerb> first) {
   const bool together = at.node() == made.node();

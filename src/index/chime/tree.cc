@@ -60,7 +60,7 @@ Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
     Place place{.node = root_, .parent = {}};
     bool stale = false;
     while (place.node.level() > level && !stale) {
-      if (++steps > kMostSteps) break;
+      if (++steps > kMostSteps) co_return Damaged(place.node, "leads nowhere");
       std::shared_ptr<const Inner> node;
       if (fresh) {
         node = co_await LoadInner(op, place.node);
@@ -76,6 +76,7 @@ Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
       if (stale) continue;
       // INVARIANT chime/7: the parent was just read.
       const uint32_t above = node->at().level() + 1;
+      if (node->sibling().null()) co_return Damaged(node->at(), "has a fence and no sibling");
       co_await Repair(op, above, node->fence(), node->fence_ref(), node->sibling());
       place.node = node->sibling();
     }

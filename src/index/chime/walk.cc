@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "index/chime/chime.h"
+#include "index/chime/circle.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/block.h"
@@ -50,16 +51,20 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   reach.Mark(root_block_, sizeof(RootBlock));
   co_await ReadRoot(op);
   for (uint32_t level = root_.level(); level > 0; --level) {
+    Circle circle;
     NodePtr at = co_await Leftmost(op, level);
     while (!at.null()) {
+      if (circle.Closes(at)) co_return Damaged(at, kInCircles);
       reach.Mark(At(at), shape().inner_bytes());
       const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
       at = node->sibling();
     }
   }
   std::set<uint64_t> dead;  // that are still among the leaves
+  Circle circle;
   NodePtr at = co_await Leftmost(op, 0);
   while (!at.null()) {
+    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf, Waits::kLong);
     reach.Mark(At(at), shape().leaf_bytes());
@@ -86,7 +91,9 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
 }
 
 Task<Done> Table::MarkDeadChildren(Op& op, pool::Reach& reach, const std::set<uint64_t>& marked) {
+  Circle circle;
   for (NodePtr at = co_await Leftmost(op, 1); !at.null();) {
+    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     InnerImage image;
     co_await op.InOrder(Read(At(at), std::as_writable_bytes(std::span(&image.header, 1))),
                         Read(At(at) + pool::kLine, image.lines(shape())));
@@ -139,7 +146,7 @@ Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
   NodePtr dead;
   int steps = 0;  // of which sound memory needs few
   for (bool arrived = false; !arrived;) {
-    if (++steps > kMostSteps) co_return Damaged(place.node, "leads in circles");
+    if (++steps > kMostSteps) co_return Damaged(place.node, kInCircles);
     if (leaf.dead() && place.node != dead) {
       dead = place.node;
       place = co_await GoToHeir(op, place, leaf.header);
@@ -225,14 +232,18 @@ Task<TableStats> Table::StatsPinned(Op& op) {
   co_await ReadRoot(op);
   const uint32_t height = root_.level() + 1;
   for (uint32_t level = root_.level(); level > 0; --level) {
+    Circle circle;
     NodePtr at = co_await Leftmost(op, level);
     for (; !at.null(); ++inner_nodes) {
+      if (circle.Closes(at)) co_return Damaged(at, kInCircles);
       const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
       at = node->sibling();
     }
   }
+  Circle circle;
   NodePtr at = co_await Leftmost(op, 0);
   for (; !at.null(); ++leaves) {
+    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf);
     const BoundRef fence(leaf.header.fence_ref);
@@ -286,14 +297,18 @@ Task<Done> Table::Verify(Op& op) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   co_await Refresh(op, pin);
   // Whoever died in the middle of a merge is in the way: nobody else holds a lock.
+  Circle of_parents;
   for (NodePtr at = co_await Leftmost(op, 1); !at.null();) {
+    if (of_parents.Closes(at)) co_return Damaged(at, kInCircles);
     const auto header = co_await op.InOrder(Read<Header>(At(at)));
     if (header.lock != 0) co_await Settle(op, at, Waits::kLong);
     at = NodePtr(header.sibling);
   }
   std::map<uint64_t, std::string> lows;  // of the nodes of the level below: what their keys are not below
   Bound low;
+  Circle of_leaves;
   for (NodePtr at = co_await Leftmost(op, 0); !at.null();) {
+    if (of_leaves.Closes(at)) co_return Damaged(at, kInCircles);
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf, Waits::kLong);
     if (leaf.header.lock != 0) {
@@ -305,13 +320,16 @@ Task<Done> Table::Verify(Op& op) {
     co_await VerifyLeaf(op, at, leaf, low, fence);
     lows.emplace(at.word(), low.text);
     low = fence;
-    at = NodePtr(leaf.header.sibling);
-    if (fence.infinite != at.null()) co_return Damaged(lows.empty() ? root_ : at, "ends in the wrong place");
+    const NodePtr next(leaf.header.sibling);
+    if (fence.infinite != next.null()) co_return Damaged(at, "ends in the wrong place");
+    at = next;
   }
   for (uint32_t level = 1; level <= root_.level(); ++level) {
     std::map<uint64_t, std::string> above;
     std::string bound;
+    Circle circle;
     for (NodePtr at = co_await Leftmost(op, level); !at.null();) {
+      if (circle.Closes(at)) co_return Damaged(at, kInCircles);
       const std::shared_ptr<const Inner> node = co_await LoadInner(op, at);
       for (size_t i = 0; i < node->size(); ++i) {
         const auto child = lows.find(node->child(i).word());

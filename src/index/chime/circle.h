@@ -1,0 +1,31 @@
+// Whether a way along siblings leads in circles, as it may in damaged memory: by Brent's method, which remembers one node.
+#pragma once
+
+#include <cstdint>
+
+#include "index/chime/layout.h"
+
+namespace farside::index::chime {
+
+class Circle {
+ public:
+  // The way has come to the node. True: for the second time.
+  bool Closes(NodePtr at) {
+    if (at == mark_) return true;
+    if (++steps_ == until_) {
+      mark_ = at;
+      steps_ = 0;
+      until_ *= 2;
+    }
+    return false;
+  }
+
+ private:
+  NodePtr mark_;
+  uint64_t steps_ = 0;
+  uint64_t until_ = 1;
+};
+
+inline constexpr char kInCircles[] = "leads in circles";
+
+}  // namespace farside::index::chime
