@@ -15,7 +15,7 @@
 //
 // If whoever carries others fails, or is given up, before anything can have come of it, they wait for their own turns again.
 //
-// Nothing is held meanwhile but the turn, so nobody waits in a circle. Who waits goes on by a timer that is due at once,
+// Nobody who has a turn waits for another one of the same turns, so nobody waits in a circle. Who waits goes on by a timer that is due at once,
 // not inside of whoever ends.
 #pragma once
 
