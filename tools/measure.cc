@@ -17,6 +17,11 @@ void Measure::MarkBlock(fabric::FarAddr block, uint64_t bytes) {
   Add({block, bytes, true});
 }
 
+void Measure::CountRecords(uint64_t records) {
+  if (other_ != nullptr) other_->CountRecords(records);
+  records_ += records;
+}
+
 void Measure::Add(const Entry& entry) {
   entries_.push_back(entry);
   if (progress_) progress_(entries_.size());
@@ -32,7 +37,7 @@ TableSize Measure::Size(const std::vector<pool::Geometry>& geometries) {
   for (size_t node = 0; node < geometries.size(); ++node) {
     carvings.emplace_back(static_cast<fabric::NodeId>(node), geometries[node]);
   }
-  TableSize size;
+  TableSize size{.keys = records_};
   for (const Entry& entry : entries_) {
     if (Index(entry.at.node) >= carvings.size()) continue;
     const pool::Carving& carving = carvings[Index(entry.at.node)];

@@ -29,6 +29,7 @@ class Measure final : public pool::Reach {
 
   void Mark(fabric::FarAddr block, uint64_t bytes) override;
   void MarkBlock(fabric::FarAddr block, uint64_t bytes) override;
+  void CountRecords(uint64_t records) override;
 
   // `geometries` are those of the nodes. What no pool of that shape can hold counts nothing.
   TableSize Size(const std::vector<pool::Geometry>& geometries);
@@ -45,6 +46,7 @@ class Measure final : public pool::Reach {
   pool::Reach* const other_;
   const Progress progress_;
   std::vector<Entry> entries_;
+  uint64_t records_ = 0;  // without blocks of their own
 };
 
 }  // namespace farside::tools

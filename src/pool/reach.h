@@ -20,8 +20,10 @@ class Reach {
   // `bytes` as asked for when the block was allocated, or anything of the same size class. May be called more
   // than once for a block that is moved meanwhile, and with addresses of other nodes.
   virtual void Mark(fabric::FarAddr block, uint64_t bytes) = 0;
-  // The same, for a key and its value (pool/block.h).
+  // The same, for a key and its value (pool/block.h): a record of the table.
   virtual void MarkBlock(fabric::FarAddr block, uint64_t bytes) { Mark(block, bytes); }
+  // Records that have no blocks of their own, but stand in something that is marked.
+  virtual void CountRecords(uint64_t /*records*/) {}
 };
 
 }  // namespace farside::pool

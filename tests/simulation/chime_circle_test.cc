@@ -85,5 +85,19 @@ TEST_F(ChimeInCircles, WhoScans_ComesToAnEnd) {
   ExpectCorrupt(member_.Last(KeyRange::All()));
 }
 
+// A leaf for each key, and inner nodes of two: keys that come in order make a tree that is as high as a tree may be.
+TEST(ChimeHeight, KeysThatComeInOrder_AreFoundBeyondTheHighestLevel) {
+  World world;
+  Member member(world, {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}});
+  const auto key = [](int i) { return fmt::format("k{:03}", i); };
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(member.Try(member.Put(key(i), "value")).ok()) << key(i);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(member.Now(member.Get(key(i))), "value");
+  Member other(world, {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}});
+  EXPECT_EQ(other.Now(other.Get(key(99))), "value");
+  EXPECT_EQ(other.Now(other.Scan(KeyRange::All(), 1000)).size(), 100u);
+  EXPECT_TRUE(other.Try(other.Verify()).ok());
+  EXPECT_EQ(world.problem, "");
+}
+
 }  // namespace
 }  // namespace farside::index::chime

@@ -94,6 +94,26 @@ TEST_F(ChimeMiddleDamaged, ALeafAcrossTheMiddle_IsFoundByFsck) {
   ExpectCorrupt(member_.Verify(), "has keys of both halves");
 }
 
+TEST_F(ChimeMiddleDamaged, ALeafWithoutItsFence_InventsNoKeys) {
+  // Given a leaf of the lower half. When its header says that there is no fence, but names a sibling. Expect that scans and
+  // cursors say that it is damaged, instead of taking its keys for those of the other half.
+  Damage(0, Half::kLower, [](Header& header) { header.fence_ref = BoundRef::Beyond().word(); });
+  ExpectCorrupt(member_.Scan(KeyRange::All(), 10), "ends in the wrong place");
+  Cursor cursor;
+  ExpectCorrupt(member_.Page(cursor), "ends in the wrong place");
+}
+
+TEST_F(ChimeMiddleDamaged, AnEntryThatIsNotUsedAndNotZero_IsFoundByFsck) {
+  // Given an entry of the lower half. When the bit is cleared that says that it is used. Expect that it is reported.
+  for (const NodePtr leaf : NodesOf(memory_, Shape{.inline_keys = true}, member_.roots().front().offset, 0)) {
+    for (size_t slot = 0; slot < kMostSpan; ++slot) {
+      std::byte* const entry = BytesOf(memory_, leaf) + SlotOffset(slot);
+      StoreU64(entry, LoadU64(entry) & ~kMiddle);
+    }
+  }
+  ExpectCorrupt(member_.Verify(), "has bytes where no entry is");
+}
+
 TEST_F(ChimeMiddleDamaged, AParentAcrossTheMiddle_IsFoundByFsck) {
   // Given the parent of leaves below the middle. When it ends behind it. Expect that it is reported.
   Damage(1, Half::kLower, [](Header& header) { header.fence_prefix = kMiddle + 1; });

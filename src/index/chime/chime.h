@@ -249,6 +249,7 @@ class Table final : public ChangingIndex<Table> {
   };
   // A leaf as it was at some moment, entry by entry (chime/4).
   Task<Done> ReadLeaf(fabric::Op& op, NodePtr at, Leaf& leaf, Waits waits = Waits::kBriefly);
+  static std::optional<Error> DamageOf(NodePtr at, const Header& header);
   // The same for several at once; `ok[i]` says for which it worked.
   Task<Done> ReadLeaves(fabric::Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,
                         std::vector<bool>& ok);

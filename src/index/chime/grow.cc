@@ -184,7 +184,8 @@ Task<bool> Table::GrowRoot(Op& op, const Bound& bound, BoundRef ref, NodePtr chi
   const NodePtr old = root_;
   const uint32_t level = old.level() + 1;
   if (child.level() + 1 != level) co_return false;  // another operation of this client has made it grow
-  if (level > kMostLevels) co_return Damaged(old, "is at a level that no tree has");
+  if (level > kMostLevels)
+    co_return Contended("the tree is as high as a tree may be; a larger fanout makes lower ones");
   pool::Allocator& allocator = pool_.allocator(nodes_[0]);
   const FarAddr at = co_await allocator.Allocate(op, shape().inner_bytes());
   InnerImage image;

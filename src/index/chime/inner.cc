@@ -25,11 +25,10 @@ Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& h
       sibling_(NodePtr(header.sibling)),
       fence_prefix_(header.fence_prefix),
       size_(static_cast<uint32_t>(pivots.size())),
-      infinite_(fence.infinite),
-      words_(std::make_unique<uint64_t[]>(2 * pivots.size())) {
+      infinite_(fence.infinite) {
   for (size_t i = 0; i < size_; ++i) {
-    words_[i] = pivots[i].raw.prefix;
-    words_[size_ + i] = pivots[i].raw.child.word();
+    words()[i] = pivots[i].raw.prefix;
+    words()[size_ + i] = pivots[i].raw.child.word();
   }
   if (shape.inline_keys) return;
   texts_ = std::make_unique<Texts>();
@@ -77,12 +76,12 @@ size_t Inner::IndexBelow(const Bound& bound) const {
 
 Bound Inner::LowerBound(size_t i) const {
   if (texts_ != nullptr) return Bound::Of(texts_->bounds[i]);
-  return words_[i] == 0 ? Bound() : Bound::Of(TextOf(words_[i], kPrefixBytes));
+  return prefixes()[i] == 0 ? Bound() : Bound::Of(TextOf(prefixes()[i], kPrefixBytes));
 }
 
 size_t Inner::Find(NodePtr child) const {
-  const uint64_t* const children = words_.get() + size_;
-  return static_cast<size_t>(std::find(children, children + size_, child.word()) - children);
+  const std::span<const uint64_t> all = children();
+  return static_cast<size_t>(std::find(all.begin(), all.end(), child.word()) - all.begin());
 }
 
 uint64_t Inner::bytes() const {

@@ -46,19 +46,26 @@ struct Pivot {
 };
 
 // What a client keeps of an inner node: its pivots in order. Never changed, only replaced. Clients keep many of them, so
-// what they take is counted in bytes.
+// what they take is counted in bytes, and prefixes and children stand right behind it: who comes from a pointer waits for memory
+// once.
 class Inner {
  public:
   // `pivots` in ascending order, those that count; at least one.
-  Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
-        std::span<const Pivot> pivots);
+  static std::shared_ptr<const Inner> Make(const Shape& shape, NodePtr at, const Bound& fence,
+                                           const Header& header, std::span<const Pivot> pivots) {
+    return std::shared_ptr<const Inner>(new (2 * pivots.size()) Inner(shape, at, fence, header, pivots));
+  }
+  Inner(const Inner&) = delete;
+  Inner& operator=(const Inner&) = delete;
+  ~Inner() = default;
+  static void operator delete(void* memory) { ::operator delete(memory); }
 
   NodePtr at() const { return at_; }
   Bound fence() const;
   BoundRef fence_ref() const;
   NodePtr sibling() const { return sibling_; }
   size_t size() const { return size_; }
-  NodePtr child(size_t i) const { return NodePtr(words_[size_ + i]); }
+  NodePtr child(size_t i) const { return NodePtr(children()[i]); }
   // Which child it is; size() if none.
   size_t Find(NodePtr child) const;
   // What no key of the i-th child is below. The first one of all has none: the empty key.
@@ -83,7 +90,18 @@ class Inner {
   void set_used(bool used) const { used_ = used; }
 
  private:
-  std::span<const uint64_t> prefixes() const { return {words_.get(), size_}; }
+  Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
+        std::span<const Pivot> pivots);
+  // With so many words behind it.
+  static void* operator new(size_t bytes, size_t words) {
+    return ::operator new(bytes + words * sizeof(uint64_t));
+  }
+  static void operator delete(void* memory, size_t /*words*/) { ::operator delete(memory); }
+  // All prefixes, then all children.
+  uint64_t* words() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* words() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  std::span<const uint64_t> prefixes() const { return {words(), size_}; }
+  std::span<const uint64_t> children() const { return {words() + size_, size_}; }
   std::string FenceText() const;
 
   // keys=bytes: what there is besides prefixes.
@@ -98,8 +116,8 @@ class Inner {
   uint32_t size_;
   bool infinite_;  // there is no fence
   mutable bool used_ = false;
-  std::unique_ptr<uint64_t[]> words_;  // all prefixes, then all children
   std::unique_ptr<Texts> texts_;
 };
+static_assert(sizeof(Inner) % alignof(uint64_t) == 0, "words follow");
 
 }  // namespace farside::index::chime

@@ -5,8 +5,8 @@
 //   leaf            a header line, then lines of 4 entries
 //   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
 //
-// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything else by WRITEs that stay inside of
-// one line, so that whoever reads the line finds all of the WRITE or nothing.
+// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything else by WRITEs.
+// Whoever reads a line finds all of what a WRITE brings to it, or nothing.
 #pragma once
 
 #include <array>
@@ -27,7 +27,9 @@ inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
 inline constexpr size_t kMostFanout = 64;
-inline constexpr size_t kMostLevels = 40;  // far more than 2^64 keys need, even in nodes of two
+// More than 2^64 keys need in nodes of four. In nodes of two or three, which are for tests, keys that come in order leave nodes
+// with one child behind: then the tree ends at this level, and what is beyond its root is found along the siblings.
+inline constexpr size_t kMostLevels = 40;
 
 // ---- words -------------------------------------------------------------------------------------------
 

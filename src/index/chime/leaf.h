@@ -102,6 +102,11 @@ class Leaf {
   }
   std::span<std::byte> header_bytes() { return std::as_writable_bytes(std::span(&header, 1)); }
   size_t Count(const Shape& shape) const;
+  // Whether all bytes of the slot are zero.
+  bool IsBlank(size_t slot) const {
+    const std::byte* const from = lines_.data() + SlotOffset(slot) - pool::kLine;
+    return (LoadU64(from) | LoadU64(from + 8)) == 0;
+  }
   // Its keys belong to another leaf (chime/9). It has no entries, and never will.
   bool dead() const { return header.heir != 0; }
 

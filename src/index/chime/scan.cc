@@ -54,6 +54,14 @@ Task<Done> Table::ReadLeavesOfNode(Op& op, std::span<const NodePtr> at, std::spa
   co_return Done{};
 }
 
+// Whether the header of a leaf can be one: fence and sibling stand in one line, so whoever reads one of them reads the other.
+std::optional<Error> Table::DamageOf(NodePtr at, const Header& header) {
+  if (NodeInfo(header.info) != NodeInfo::Of(0)) return Damaged(at, "is not a leaf");
+  if (BoundRef(header.fence_ref).infinite() != NodePtr(header.sibling).null())
+    return Damaged(at, "ends in the wrong place");
+  return std::nullopt;
+}
+
 Task<Done> Table::ReadLeaves(Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,
                              std::vector<bool>& ok) {
   leaves.resize(at.size());
@@ -69,7 +77,8 @@ Task<Done> Table::ReadLeaves(Op& op, std::span<const NodePtr> at, std::vector<Le
     begin = end;
   }
   for (size_t i = 0; i < at.size(); ++i) {
-    if (NodeInfo(again[i].info) != NodeInfo::Of(0)) co_return Damaged(at[i], "is not a leaf");
+    const std::optional<Error> damage = DamageOf(at[i], again[i]);
+    if (damage.has_value()) co_return *damage;
     ok[i] = IsAtRest(leaves[i].header, again[i]) || Mutant(kScanReadsOnce);
     leaves[i].header = again[i];
   }
@@ -81,7 +90,8 @@ Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf, Waits waits) {
   for (int attempt = 1; attempt < kMostAttempts; ++attempt) {
     Header again;
     co_await ReadLeavesOfNode(op, std::span(&at, 1), std::span(&leaf, 1), std::span(&again, 1));
-    if (NodeInfo(again.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
+    const std::optional<Error> damage = DamageOf(at, again);
+    if (damage.has_value()) co_return *damage;
     const bool at_rest = IsAtRest(leaf.header, again);
     leaf.header = again;
     if (at_rest) co_return Done{};

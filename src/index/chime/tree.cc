@@ -163,7 +163,7 @@ Task<std::shared_ptr<const Inner>> Table::LoadInner(Op& op, NodePtr at) {
 
 std::shared_ptr<const Inner> Table::Remember(NodePtr at, const InnerImage& image, const Bound& fence,
                                              std::span<const Pivot> pivots) {
-  auto node = std::make_shared<const Inner>(shape(), at, fence, image.header, pivots);
+  std::shared_ptr<const Inner> node = Inner::Make(shape(), at, fence, image.header, pivots);
   if (image.memory == memory_ || Mutant(kOldReadRemembered)) cache_.Put(node);
   return node;
 }

@@ -72,8 +72,9 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
     const BoundRef fence(leaf.header.fence_ref);
     if (fence.in_block()) {
       const uint64_t bytes = co_await BytesOf(op, fence.block());
-      reach.MarkBlock(AddressOf(fence.word(), nodes_), bytes);
+      reach.Mark(AddressOf(fence.word(), nodes_), bytes);
     }
+    if (shape().inline_keys) reach.CountRecords(leaf.Count(shape()));
     for (size_t slot = 0; slot < shape().span && !shape().inline_keys; ++slot) {
       const Entry entry = leaf.Get(shape(), slot);
       if (!entry.used) continue;
@@ -109,7 +110,7 @@ Task<Done> Table::MarkDeadChildren(Op& op, pool::Reach& reach, const std::set<ui
       reach.Mark(At(raw.child), shape().leaf_bytes());
       if (!raw.ref.in_block()) continue;
       const uint64_t bytes = co_await BytesOf(op, raw.ref.block());
-      reach.MarkBlock(AddressOf(raw.ref.word(), nodes_), bytes);
+      reach.Mark(AddressOf(raw.ref.word(), nodes_), bytes);
     }
     at = NodePtr(image.header.sibling);
   }
@@ -161,7 +162,7 @@ Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
   const NodePtr first = place.node;
   NodePtr at = first;
   while (true) {
-    if (++steps > kMostSteps) co_return Damaged(at, "leads in circles");
+    if (++steps > kMostSteps) co_return Damaged(at, kInCircles);
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     if (fence.infinite || fence.prefix > prefix) co_return first;
     const NodePtr next(leaf.header.sibling);
@@ -193,7 +194,9 @@ Task<bool> Table::NextPinned(Op& op, Cursor& cursor, std::vector<Record>& page) 
   NodePtr at;
   if (phase % kPhases == 0) at = co_await Leftmost(op, 0);
   if (phase % kPhases == kAtLeaf) at = co_await LeafOf(op, cursor);
+  Circle circle;
   while (phase % kPhases != kAtEnd && page.size() == before) {
+    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     Leaf leaf;
     co_await ReadLeaf(op, at, leaf);
     std::vector<Item> items;
@@ -201,6 +204,8 @@ Task<bool> Table::NextPinned(Op& op, Cursor& cursor, std::vector<Record>& page) 
     std::vector<Record> records = co_await ReadItems(op, items);
     std::move(records.begin(), records.end(), std::back_inserter(page));
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
+    if (phase % kPhases == kAtLeaf && !fence.infinite && fence.prefix < prefix)
+      co_return Damaged(at, kInCircles);
     at = NodePtr(leaf.header.sibling);
     word = at.word();
     prefix = fence.prefix;
@@ -361,6 +366,8 @@ Task<Done> Table::VerifyLeaf(Op& op, NodePtr at, const Leaf& leaf, const Bound& 
   std::vector<Item> items;
   for (size_t slot = 0; slot < shape().span; ++slot) {
     const Entry entry = leaf.Get(shape(), slot);
+    if (shape().inline_keys && !entry.used && !leaf.IsBlank(slot))
+      co_return Damaged(at, "has bytes where no entry is");
     if (!entry.used) continue;
     items.push_back({.prefix = entry.key, .value = entry.value});
     const size_t home = HomeOf(shape(), entry);
