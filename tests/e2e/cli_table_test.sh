@@ -193,6 +193,22 @@ run fsck --json file:a.pool
 expect_status 0
 expect_json 'o["ok"] and o["tables"] == [] and o["bytes"]["reachable"] == 0 and o["notes"] == 0'
 
+# ---- keys are counted, wherever they stand: in the leaves, or in blocks beside longer separators than a leaf has room for
+run table create 'file:keys.pool?size=4MiB' inline --engine chime --option keys=inline
+expect_status 0
+run table create file:keys.pool bytes --engine chime --option span=1
+expect_status 0
+for number in 1 2 3 4 5; do
+  run put file:keys.pool inline "number $number" "8 bytes."
+  expect_status 0
+  run put file:keys.pool bytes "a common prefix, then $number" value
+  expect_status 0
+done
+for table in inline bytes; do
+  run table show --json file:keys.pool "$table"
+  expect_json 'o["keys"] == 5'
+done
+
 # ---- embedded pools
 run table list embedded:
 expect_status 0
