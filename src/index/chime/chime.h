@@ -168,8 +168,6 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> InsertPivot(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
   // The same for whoever can go on without it: that there is no memory is no error.
   Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
-  // Whether the level has it, as far as this client remembers.
-  bool KnowsPivot(uint32_t level, const Bound& bound, NodePtr child);
   enum class Inserted : uint8_t { kDone, kRight, kAgain };
   Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
                                    BoundRef ref, NodePtr child, Header of_child, Errands& errands);

@@ -31,24 +31,19 @@ size_t Table::NodeForNew(size_t old, std::string_view separator) const {
 
 Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
   if (pool_.read_only() || Mutant(kNotRepaired)) co_return Done{};
-  // Of those in flight that have met the same split, one tells the level above; it may be hundreds.
+  // Of those in flight that have met the same split, one tells the level above; it may be hundreds. If it could not, neither
+  // could the others, who hold their pins: whoever comes next does.
   const Change of_nobody(ChangeKind::kDelete, {});
   KeyTurn turn(tellers_, op.client(), child.word(), of_nobody);
   if (!turn.is_first()) {
     co_await turn;
-    if (KnowsPivot(level, bound, child)) co_return Done{};
+    co_return Done{};
   }
   const Result<Done> inserted = co_await InsertPivot(op, level, std::move(bound), ref, child).Outcome();
   const bool can_wait = !inserted.ok() && (inserted.error().code() == ErrorCode::kOutOfMemory ||
                                            inserted.error().code() == ErrorCode::kContended);
   if (!inserted.ok() && !can_wait) co_return inserted.error();
   co_return Done{};
-}
-
-bool Table::KnowsPivot(uint32_t level, const Bound& bound, NodePtr child) {
-  const std::optional<Place> place = Known(Key(bound.text), level);
-  const Inner* const parent = place.has_value() ? cache_.Find(place->node) : nullptr;
-  return parent != nullptr && parent->Find(child) < parent->size();
 }
 
 Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
