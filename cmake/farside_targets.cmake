@@ -75,25 +75,29 @@ function(farside_layer)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
 endfunction()
 
-# farside_mutable_layer(NAME n FOLDER folder... [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...] [INSTALL])
+# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...] [INSTALL])
 #
 # A layer with planted bugs in it. It is compiled twice from the same sources: farside_<n> for everybody,
 # and farside_<n>_mutants, in which the bugs can be switched on, for the tests that prove that the
 # checkers catch them. MUTABLE_DEPS are layers of this sort; each form depends on the same form of them. The
 # second form is never installed, and no program links both.
 function(farside_mutable_layer)
-  cmake_parse_arguments(arg "INSTALL" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
     message(FATAL_ERROR "farside_mutable_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(recurse "")
+  if(arg_RECURSE)
+    set(recurse RECURSE)
   endif()
   set(install "")
   if(arg_INSTALL)
     set(install INSTALL)
   endif()
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS} ${install})
+  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS} ${install})
   list(TRANSFORM arg_MUTABLE_DEPS APPEND _mutants)
-  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
+  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
     DEFINITIONS FARSIDE_MUTANTS=1)
   set_target_properties(farside_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
   # Programs choose between the two forms, so neither is in the list of layers.

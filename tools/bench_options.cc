@@ -10,12 +10,12 @@
 #include "base/bytes.h"
 #include "base/size.h"
 #include "index/raw/raw.h"
-#include "pool/block.h"
 #include "pool/client.h"
-#include "pool/layout.h"
-#include "pool/size_class.h"
-#include "pool/superblock.h"
-#include "pool/url.h"
+#include "pool/memory/block.h"
+#include "pool/memory/size_class.h"
+#include "pool/region/layout.h"
+#include "pool/region/superblock.h"
+#include "pool/region/url.h"
 #include "store/engines.h"
 
 namespace farside::tools {

@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/reach.h"
+#include "pool/memory/reach.h"
 #include "store/engines.h"
 #include "tools/bench_keeper.h"
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "fabric/sim/timed/timed.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "tools/bench_world.h"
 
 namespace farside::tools {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "tools/bench_world.h"
 #include "tools/daemon.h"
 #include "tools/descriptor_limit.h"

@@ -14,7 +14,7 @@
 
 #include "fabric/client.h"
 #include "farside/result.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "tools/bench_client.h"
 #include "tools/bench_options.h"
 

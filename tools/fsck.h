@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "farside/result.h"
-#include "pool/fsck.h"
+#include "pool/fsck/fsck.h"
 #include "tools/exit_code.h"
 #include "tools/measure.h"
 

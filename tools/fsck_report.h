@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "fabric/address.h"
-#include "pool/fsck.h"
-#include "pool/url.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/url.h"
 #include "tools/fsck.h"
 #include "tools/terminal.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "pool/carving.h"
+#include "pool/memory/carving.h"
 
 namespace farside::tools {
 

@@ -9,8 +9,8 @@
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/index.h"
-#include "pool/layout.h"
-#include "pool/reach.h"
+#include "pool/memory/reach.h"
+#include "pool/region/layout.h"
 
 namespace farside::tools {
 

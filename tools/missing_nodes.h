@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "tools/exit_code.h"
 
 namespace farside::tools {

@@ -44,9 +44,9 @@ std::string RowsText(const std::vector<Row>& rows, const Paint& paint, bool unic
     metric = std::max(metric, row.metric.size());
     ours = std::max(ours, Format(row.unit, row.ours).size());
   }
-  std::string text = paint.Dim(fmt::format("{:<{}}  {:>9}  {:>{}}   {}", "metric", metric, "paper",
-                                           "ours", ours, "rule")) +
-                     "\n";
+  std::string text =
+      paint.Dim(fmt::format("{:<{}}  {:>9}  {:>{}}   {}", "metric", metric, "paper", "ours", ours, "rule")) +
+      "\n";
   for (const Row& row : rows) {
     const std::string reported = row.paper.has_value() ? Format(row.unit, *row.paper) : "-";
     const std::string verdict = Verdict(row, paint, unicode);

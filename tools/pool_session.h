@@ -16,7 +16,7 @@
 #include "fabric/run.h"
 #include "farside/result.h"
 #include "index/tables.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "store/session.h"
 
 namespace farside::tools {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fabric/address.h"
-#include "pool/catalog_layout.h"
+#include "pool/catalog/layout.h"
 
 namespace farside::tools {
 

@@ -5,8 +5,8 @@
 
 #include "fabric/op.h"
 #include "farside/task.h"
-#include "pool/catalog.h"
-#include "pool/layout.h"
+#include "pool/catalog/catalog.h"
+#include "pool/region/layout.h"
 
 namespace farside::tools {
 

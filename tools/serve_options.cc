@@ -1,6 +1,6 @@
 #include "tools/serve_options.h"
 
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 #include "tools/command_options.h"
 
 namespace farside::tools {

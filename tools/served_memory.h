@@ -19,9 +19,9 @@
 #include "fabric/memory/region.h"
 #include "fabric/shm/shared_memory.h"
 #include "farside/result.h"
-#include "pool/pool_region.h"
-#include "pool/superblock.h"
-#include "pool/url.h"
+#include "pool/region/pool_region.h"
+#include "pool/region/superblock.h"
+#include "pool/region/url.h"
 
 namespace farside::tools {
 

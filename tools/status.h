@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "farside/record.h"
 #include "farside/result.h"
-#include "pool/catalog.h"
-#include "pool/layout.h"
-#include "pool/open.h"
+#include "pool/catalog/catalog.h"
+#include "pool/region/layout.h"
+#include "pool/region/open.h"
 #include "tools/exit_code.h"
 
 namespace farside::tools {

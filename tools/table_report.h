@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pool/catalog.h"
-#include "pool/open.h"
+#include "pool/catalog/catalog.h"
+#include "pool/region/open.h"
 #include "tools/measure.h"
 
 namespace farside::tools {

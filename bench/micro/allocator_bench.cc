@@ -20,7 +20,7 @@
 
 #include "base/random.h"
 #include "fabric/embedded/embedded.h"
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 #include "tests/unit/pool/allocator_session.h"
 #include "tests/unit/pool/mixed_blocks.h"
 

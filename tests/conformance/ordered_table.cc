@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 
 namespace farside::conformance {
 namespace {

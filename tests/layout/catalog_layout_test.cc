@@ -1,12 +1,12 @@
 // The bytes of the catalog, as docs/layouts/catalog.md shows them.
-#include "pool/catalog_layout.h"
+#include "pool/catalog/layout.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "base/bytes.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 
 namespace farside::pool {
 namespace {

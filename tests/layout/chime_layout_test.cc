@@ -5,7 +5,7 @@
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "index/chime/chime.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::index::chime {

@@ -7,10 +7,10 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "pool/layout.h"
-#include "pool/place.h"
-#include "pool/size_class.h"
-#include "pool/superblock.h"
+#include "pool/memory/size_class.h"
+#include "pool/region/layout.h"
+#include "pool/region/place.h"
+#include "pool/region/superblock.h"
 
 namespace farside::pool {
 namespace {

@@ -7,7 +7,7 @@
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::index::reference {

@@ -17,8 +17,8 @@
 #include "fabric/run.h"
 #include "fabric/tcp/tcp.h"
 #include "farside/farside.h"
-#include "pool/layout.h"
-#include "pool/superblock.h"
+#include "pool/region/layout.h"
+#include "pool/region/superblock.h"
 #include "tests/sanitized.h"
 #include "tools/daemon.h"
 

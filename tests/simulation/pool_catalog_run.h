@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "check/history.h"
 #include "check/linearizability.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 #include "tests/simulation/pool_run.h"
 
 namespace farside::pool {

@@ -14,8 +14,8 @@
 
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
-#include "pool/lock.h"
-#include "pool/membership.h"
+#include "pool/members/lock.h"
+#include "pool/members/membership.h"
 
 namespace farside::pool {
 

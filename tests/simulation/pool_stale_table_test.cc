@@ -10,9 +10,9 @@
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
-#include "pool/catalog_layout.h"
-#include "pool/fsck.h"
-#include "pool/superblock.h"
+#include "pool/catalog/layout.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 #include "tests/simulation/pool_run.h"
 

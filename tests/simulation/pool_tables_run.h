@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 #include "pool/client.h"
-#include "pool/fsck.h"
+#include "pool/fsck/fsck.h"
 #include "tests/simulation/pool_run.h"
 
 namespace farside::pool {

@@ -22,9 +22,9 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "pool/allocator.h"
-#include "pool/membership.h"
-#include "pool/sweep.h"
+#include "pool/members/membership.h"
+#include "pool/memory/allocator.h"
+#include "pool/memory/sweep.h"
 
 namespace farside::pool {
 

@@ -8,8 +8,8 @@
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "index/raw/raw.h"
-#include "pool/fsck.h"
-#include "pool/superblock.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::index::raw {

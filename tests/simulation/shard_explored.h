@@ -12,7 +12,7 @@
 #include "check/exhaustive/index_program.h"
 #include "check/perform.h"
 #include "index/shard/shard.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::index::shard {

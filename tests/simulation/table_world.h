@@ -18,8 +18,8 @@
 #include "fabric/op.h"
 #include "fabric/sim/sim.h"
 #include "index/index.h"
-#include "pool/fsck.h"
-#include "pool/superblock.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::index {

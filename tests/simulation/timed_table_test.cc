@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "index/reference/reference.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 #include "tests/simulation/timed_run.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "index/shard/layout.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 #include "tools/bench_options.h"
 #include "tools/bench_report.h"
 #include "tools/output.h"

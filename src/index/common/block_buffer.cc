@@ -1,7 +1,7 @@
 #include "index/common/block_buffer.h"
 
 #include "farside/result.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index {
 

@@ -1,4 +1,4 @@
-// Blocks that are read: a key and its value (pool/block.h).
+// Blocks that are read: a key and its value (pool/memory/block.h).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 #include "fabric/address.h"
 #include "fabric/op.h"
 #include "farside/task.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index {
 

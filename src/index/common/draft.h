@@ -11,8 +11,8 @@
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/common/block_buffer.h"
-#include "pool/allocator.h"
-#include "pool/block.h"
+#include "pool/memory/allocator.h"
+#include "pool/memory/block.h"
 
 namespace farside::index {
 

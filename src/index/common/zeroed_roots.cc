@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "farside/result.h"
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::index {
 

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "index/common/options.h"
 #include "index/common/zeroed_roots.h"
-#include "pool/block.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::raw {
 

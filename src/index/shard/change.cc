@@ -6,7 +6,7 @@
 #include "index/common/given_up.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
 

@@ -324,7 +324,8 @@ TEST_F(ShmTest, CallsOfAllSizes_AreAnswered) {
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 1), most)).value(), most);
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 1), most + "y")).error().code(),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 2), "")).error().code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 2), "")).error().code(),
+            ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 3), "")).error().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(fabric::Run(*client, CallIt(*client, CallId(1, 1), "")).value(), "");
   // What a daemon says is escaped, and bounded.

@@ -12,8 +12,8 @@
 
 #include "fabric/embedded/embedded.h"
 #include "fabric/run.h"
-#include "pool/allocator.h"
-#include "pool/membership.h"
+#include "pool/members/membership.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::pool {
 

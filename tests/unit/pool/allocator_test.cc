@@ -1,6 +1,6 @@
 // The allocator on memory of this process: what it costs, what it says when memory is full, and what it
 // makes of damaged memory. Interleavings and deaths are in tests/simulation.
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "fabric/embedded/embedded.h"
-#include "pool/sweep.h"
+#include "pool/memory/sweep.h"
 #include "tests/unit/base/heap_count.h"
 #include "tests/unit/pool/allocator_session.h"
 

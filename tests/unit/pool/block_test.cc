@@ -1,5 +1,5 @@
 // Blocks: what goes in comes out, and anything else is told apart from a block.
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The catalog without concurrency: names, errors, and everything that may stand in an entry.
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

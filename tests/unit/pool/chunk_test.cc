@@ -1,4 +1,4 @@
-#include "pool/chunk.h"
+#include "pool/memory/chunk.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "pool/shelf.h"
+#include "pool/memory/shelf.h"
 
 namespace farside::pool {
 namespace {

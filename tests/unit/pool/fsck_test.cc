@@ -1,5 +1,5 @@
 // Fsck: every byte of a pool is accounted for, everything that is wrong is found, and no bytes make it crash.
-#include "pool/fsck.h"
+#include "pool/fsck/fsck.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@
 #include "base/random.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "pool/block.h"
-#include "pool/carving.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 #include "pool/client.h"
-#include "pool/superblock.h"
+#include "pool/memory/block.h"
+#include "pool/memory/carving.h"
+#include "pool/region/superblock.h"
 #include "tests/sanitized.h"
 
 namespace farside::pool {

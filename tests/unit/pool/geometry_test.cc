@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "pool/layout.h"
-#include "pool/superblock.h"
+#include "pool/region/layout.h"
+#include "pool/region/superblock.h"
 
 namespace farside::pool {
 namespace {

@@ -16,8 +16,8 @@
 #include "base/random.h"
 #include "fabric/run.h"
 #include "pool/client.h"
-#include "pool/fsck.h"
-#include "pool/open.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/open.h"
 
 namespace farside::pool {
 

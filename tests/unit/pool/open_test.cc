@@ -1,4 +1,4 @@
-#include "pool/open.h"
+#include "pool/region/open.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 #include "base/hash.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/membership.h"
-#include "pool/place.h"
-#include "pool/url.h"
+#include "pool/members/membership.h"
+#include "pool/region/place.h"
+#include "pool/region/url.h"
 
 namespace farside::pool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/place.h"
+#include "pool/region/place.h"
 
 #include <gtest/gtest.h>
 

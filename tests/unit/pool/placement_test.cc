@@ -1,5 +1,5 @@
 // Placement: every client computes the same node, shares are even, and few keys move when a node is added.
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 
 namespace farside::pool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/reader_guard.h"
+#include "pool/members/reader_guard.h"
 
 #include <gtest/gtest.h>
 

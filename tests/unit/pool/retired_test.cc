@@ -1,4 +1,4 @@
-#include "pool/retired.h"
+#include "pool/memory/retired.h"
 
 #include <gtest/gtest.h>
 

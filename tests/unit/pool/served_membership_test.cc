@@ -7,7 +7,7 @@
 #include <span>
 
 #include "fabric/run.h"
-#include "pool/membership.h"
+#include "pool/members/membership.h"
 #include "tests/unit/fabric/tcp/tcp_world.h"
 
 namespace farside::pool {

@@ -1,10 +1,10 @@
-#include "pool/size_class.h"
+#include "pool/memory/size_class.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "pool/carving.h"
+#include "pool/memory/carving.h"
 
 namespace farside::pool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Riders of a sync: what each adds and reads, however many there are, and what a sync allocates.
-#include "pool/sync_rider.h"
+#include "pool/members/sync_rider.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "pool/url.h"
+#include "pool/region/url.h"
 
 #include <gtest/gtest.h>
 

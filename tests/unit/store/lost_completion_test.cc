@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "tests/unit/store/store_test.h"
 
 namespace farside::store {

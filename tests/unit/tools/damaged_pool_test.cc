@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 #include "fabric/op.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 #include "store/engines.h"
 #include "tools/export.h"
 #include "tools/fsck.h"
