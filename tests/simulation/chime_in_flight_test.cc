@@ -1,5 +1,5 @@
 // Clients with many operations in flight at once: changes of one key take turns and carry each other, changes of one leaf
-// take turns (index/common/key_turns.h).
+// take turns (index/kit/key_turns.h).
 #include <algorithm>
 #include <string>
 #include <vector>

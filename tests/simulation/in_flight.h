@@ -1,5 +1,5 @@
 // Clients with many operations in flight at once: searches that share their trips, and changes of one key that take turns
-// and carry each other (index/common/key_turns.h).
+// and carry each other (index/kit/key_turns.h).
 #pragma once
 
 #include <fmt/format.h>

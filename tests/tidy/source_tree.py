@@ -22,7 +22,7 @@ class Place(NamedTuple):
     """Where a file stands: its layer, and the part of the layer that is a target of its own.
 
     The part is "" for the core of a layer, else a backend ("sim"), an engine ("chime",
-    "baseline/race"), or the helpers they share ("memory" in fabric, "common" in index).
+    "baseline/race"), or the helpers they share ("memory" in fabric, "kit" in index).
     """
 
     layer: str

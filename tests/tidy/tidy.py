@@ -12,7 +12,7 @@ from typing import Iterator
 from source_tree import LAYERS, Place, code_files, includes, place_of, read, resolve
 
 # Parts of a layer that its other parts may use.
-SHARED_PARTS = {"fabric": "memory", "index": "common"}
+SHARED_PARTS = {"fabric": "memory", "index": "kit"}
 PART_IS_CALLED = {"fabric": "backend", "index": "engine"}
 
 MUTANT_HEADER = PurePosixPath("src/base/mutant.h")
@@ -57,8 +57,8 @@ def order_problem(here: Place, there: Place) -> str:
     shared = SHARED_PARTS.get(here.layer)
     called = PART_IS_CALLED.get(here.layer, "part")
     if here.part == "":
-        # index/*.cc and index/common are one target; in fabric the core stands below all parts.
-        if there.part == "common" and here.layer == "index":
+        # index/*.cc and index/kit are one target; in fabric the core stands below all parts.
+        if there.part == "kit" and here.layer == "index":
             return ""
         return f"the core of {here.layer} must not know one of its parts ({there.part})"
     if there.part == shared:

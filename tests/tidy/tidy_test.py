@@ -105,12 +105,12 @@ class IncludeRules(Tree):
 
     def test_the_core_of_index_including_an_engine_is_found(self):
         self.expect("src/index/index.h", "index/chime/chime.h", "core of index must not know")
-        self.expect("src/index/common/block.h", "index/shard/shard.h", "common must not know")
+        self.expect("src/index/kit/block.h", "index/shard/shard.h", "kit must not know")
 
     def test_an_engine_may_use_common_and_the_interface(self):
         self.expect_fine("src/index/shard/a.h", "index/index.h")
-        self.expect_fine("src/index/shard/b.h", "index/common/block.h")
-        self.expect_fine("src/index/baseline/race/a.h", "index/common/block.h")
+        self.expect_fine("src/index/shard/b.h", "index/kit/block.h")
+        self.expect_fine("src/index/baseline/race/a.h", "index/kit/block.h")
 
     def test_a_backend_including_a_backend_is_found(self):
         self.expect("src/fabric/embedded/a.h", "fabric/sim/b.h", "embedded must not know another backend")
@@ -223,15 +223,15 @@ class HeadersAlone(Tree):
         self.assertIn("outer.h does not compile alone", run.stdout)
 
     def test_mutants_are_compiled_both_ways(self):
-        self.write("src/index/common/mutant.h",
+        self.write("src/index/kit/mutant.h",
                    "#pragma once\n#if FARSIDE_MUTANTS\n#include <string>\n#endif\n")
         self.assertEqual(self.check().returncode, 0)
         bad = self.write("src/index/bad.h",
-                         '#pragma once\n#include "index/common/mutant.h"\nstd::string Bad();\n')
+                         '#pragma once\n#include "index/kit/mutant.h"\nstd::string Bad();\n')
         run = self.check()
         self.assertEqual(run.returncode, 1)
         self.assertNotIn("(with FARSIDE_MUTANTS=1)", run.stdout)
-        bad.write_text('#pragma once\n#include "index/common/mutant.h"\n#if FARSIDE_MUTANTS\nBad b;\n#endif\n')
+        bad.write_text('#pragma once\n#include "index/kit/mutant.h"\n#if FARSIDE_MUTANTS\nBad b;\n#endif\n')
         run = self.check()
         self.assertEqual(run.returncode, 1)
         self.assertIn("bad.h does not compile alone (with FARSIDE_MUTANTS=1)", run.stdout)

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/common/options.h"
-#include "index/common/zeroed_roots.h"
+#include "index/kit/options.h"
+#include "index/kit/zeroed_roots.h"
 #include "pool/catalog/placement.h"
 #include "pool/memory/block.h"
 

@@ -1,5 +1,5 @@
 // How engines read their options.
-#include "index/common/options.h"
+#include "index/kit/options.h"
 
 #include <array>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "index/common/block_buffer.h"
+#include "index/kit/block_buffer.h"
 
 #include "farside/result.h"
 #include "pool/memory/block.h"

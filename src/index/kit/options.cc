@@ -1,4 +1,4 @@
-#include "index/common/options.h"
+#include "index/kit/options.h"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 
 #include "fabric/op.h"
 #include "farside/task.h"
-#include "index/common/change.h"
 #include "index/index.h"
+#include "index/kit/change.h"
 
 namespace farside::index {
 

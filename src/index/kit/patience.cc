@@ -1,4 +1,4 @@
-#include "index/common/patience.h"
+#include "index/kit/patience.h"
 
 namespace farside::index {
 

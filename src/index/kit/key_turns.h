@@ -30,7 +30,7 @@
 
 #include "fabric/client.h"
 #include "farside/result.h"
-#include "index/common/change.h"
+#include "index/kit/change.h"
 
 namespace farside::index {
 

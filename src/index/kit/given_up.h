@@ -3,8 +3,8 @@
 #pragma once
 
 #include "farside/result.h"
-#include "index/common/draft.h"
-#include "index/common/key_turns.h"
+#include "index/kit/draft.h"
+#include "index/kit/key_turns.h"
 
 namespace farside::index {
 

@@ -1,4 +1,4 @@
-#include "index/common/change.h"
+#include "index/kit/change.h"
 
 #include <fmt/format.h>
 

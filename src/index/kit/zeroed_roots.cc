@@ -1,4 +1,4 @@
-#include "index/common/zeroed_roots.h"
+#include "index/kit/zeroed_roots.h"
 
 #include <algorithm>
 #include <cstddef>

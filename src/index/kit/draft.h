@@ -10,7 +10,7 @@
 #include "fabric/address.h"
 #include "fabric/op.h"
 #include "farside/task.h"
-#include "index/common/block_buffer.h"
+#include "index/kit/block_buffer.h"
 #include "pool/memory/allocator.h"
 #include "pool/memory/block.h"
 
