@@ -20,7 +20,7 @@
 #include "pool/region/layout.h"
 #include "pool/region/superblock.h"
 #include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

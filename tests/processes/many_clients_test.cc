@@ -15,8 +15,8 @@
 
 #include "farside/farside.h"
 #include "tests/sanitized.h"
-#include "tools/daemon.h"
-#include "tools/descriptor_limit.h"
+#include "tools/common/daemon.h"
+#include "tools/common/descriptor_limit.h"
 
 namespace farside::processes {
 namespace {

@@ -14,7 +14,7 @@
 #include "farside/farside.h"
 #include "tests/sanitized.h"
 #include "tests/temporary_folder.h"
-#include "tools/daemon.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

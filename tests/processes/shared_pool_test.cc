@@ -13,7 +13,7 @@
 #include "check/linearizability.h"
 #include "tests/processes/worker.h"
 #include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

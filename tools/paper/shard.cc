@@ -13,9 +13,9 @@
 
 #include "index/shard/layout.h"
 #include "pool/region/layout.h"
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/output.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/common/output.h"
 #include "tools/paper/bench_figures.h"
 #include "tools/paper/timeline.h"
 #include "tools/paper/trips.h"

@@ -13,7 +13,7 @@
 #include "pool/region/open.h"
 #include "store/engines.h"
 #include "store/session.h"
-#include "tools/bench_options.h"
+#include "tools/bench/options.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {

@@ -10,10 +10,10 @@
 
 #include "fabric/run.h"
 #include "store/engines.h"
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/bench_run.h"
-#include "tools/bench_world.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/bench/run.h"
+#include "tools/bench/world.h"
 #include "tools/json.h"
 
 namespace farside::tools {

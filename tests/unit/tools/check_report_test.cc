@@ -1,4 +1,4 @@
-#include "tools/check_report.h"
+#include "tools/check/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,13 +16,13 @@
 #include "fabric/op.h"
 #include "pool/region/layout.h"
 #include "store/engines.h"
-#include "tools/export.h"
-#include "tools/fsck.h"
-#include "tools/one_record.h"
-#include "tools/pool_session.h"
-#include "tools/scan.h"
-#include "tools/status.h"
-#include "tools/table.h"
+#include "tools/common/pool_session.h"
+#include "tools/export/export.h"
+#include "tools/fsck/fsck.h"
+#include "tools/record/one_record.h"
+#include "tools/scan/scan.h"
+#include "tools/status/status.h"
+#include "tools/table/table.h"
 
 namespace farside::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/line_source.h"
+#include "tools/import/line_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/json.h"
-#include "tools/paper.h"
+#include "tools/paper/paper.h"
 #include "tools/paper/plot.h"
 #include "tools/paper/row.h"
 #include "tools/paper/timeline.h"

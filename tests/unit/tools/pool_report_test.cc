@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "tools/fsck_report.h"
+#include "tools/fsck/report.h"
 #include "tools/json.h"
-#include "tools/table_report.h"
+#include "tools/table/report.h"
 
 namespace farside::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/record_format.h"
+#include "tools/common/record_format.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tools/text.h"
+#include "tools/common/text.h"
 
 namespace farside::tools {
 namespace {

@@ -1,5 +1,5 @@
 // What status sees of a pool, and what it says.
-#include "tools/status.h"
+#include "tools/status/status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "fabric/op.h"
 #include "store/engines.h"
+#include "tools/common/pool_session.h"
 #include "tools/json.h"
-#include "tools/pool_session.h"
-#include "tools/status_report.h"
+#include "tools/status/report.h"
 
 namespace farside::tools {
 namespace {
