@@ -3,7 +3,7 @@
 #   farside_layer(NAME fabric FOLDER src/fabric DEPS base LIBS fmt::fmt)
 #   farside_mutable_layer(NAME pool FOLDER src/pool DEPS fabric)
 #   farside_engine(NAME reference FOLDER src/index/reference)
-#   farside_tests(NAME unit FOLDER tests/unit)
+#   farside_tests(NAME crash SOURCES tests/engines/chime/crash_test.cc)
 #
 # Sources are found, not listed: a new file in a folder is picked up by the next build. A folder
 # without .cc files becomes a header-only target, so an empty folder is no error.
@@ -114,35 +114,39 @@ function(farside_engine)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_ENGINES index_${arg_NAME})
 endfunction()
 
-# farside_tests(NAME unit FOLDER tests/unit [MUTANTS] [LIBS ...])
-#
-# One GoogleTest program farside_<n>_tests of all .cc files below the folder, linked with all layers
-# and all engines; with MUTANTS, in the form in which planted bugs can be switched on. Its tests carry the label
-# <n> in ctest.
-function(farside_tests)
-  cmake_parse_arguments(arg "MUTANTS" "NAME" "FOLDER;LIBS" ${ARGN})
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
-    message(FATAL_ERROR "farside_tests: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
-  endif()
-  farside_glob(sources TRUE ${arg_FOLDER})
-  get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  get_property(mutable_layers GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS)
-  if(arg_MUTANTS)
-    list(TRANSFORM mutable_layers APPEND _mutants)
-  endif()
-
-  set(target farside_${arg_NAME}_tests)
-  add_executable(${target} ${sources})
+# What all code of tests is compiled with: the libraries that it includes, but for those that have mutants.
+function(farside_test_defaults target)
   farside_defaults(${target})
   if(FARSIDE_SANITIZE)
     # g++ 12 sees uninitialized members in <regex> where the sanitizers have put their checks. Those of pointers are
     # for the code that is tested: without them the tests compile in half the time.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -fno-sanitize=null,alignment,vptr)
   endif()
+  get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${target} PRIVATE
-    ${arg_LIBS} ${layers} ${mutable_layers} fmt::fmt nlohmann_json::nlohmann_json
-    GTest::gmock_main GTest::gmock GTest::gtest Threads::Threads)
+  target_link_libraries(${target} PRIVATE ${layers} fmt::fmt nlohmann_json::nlohmann_json OpenSSL::Crypto
+    GTest::gmock GTest::gtest Threads::Threads)
+endfunction()
+
+# farside_tests(NAME crash SOURCES file... [MUTANTS] [LIBS ...])
+#
+# One GoogleTest program farside_<n>_tests, linked with all layers and all engines; with MUTANTS, in the form in which
+# planted bugs can be switched on. Its tests carry the label <n> in ctest.
+function(farside_tests)
+  cmake_parse_arguments(arg "MUTANTS" "NAME" "SOURCES;LIBS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "farside_tests: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  get_property(mutable_layers GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS)
+  if(arg_MUTANTS)
+    list(TRANSFORM mutable_layers APPEND _mutants)
+  endif()
+
+  set(target farside_${arg_NAME}_tests)
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LIBS} farside_test_support)
+  farside_test_defaults(${target})
+  target_link_libraries(${target} PRIVATE ${mutable_layers} GTest::gmock_main)
   gtest_discover_tests(${target}
     TEST_PREFIX "${arg_NAME}/"
     DISCOVERY_MODE PRE_TEST

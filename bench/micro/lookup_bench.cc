@@ -27,7 +27,7 @@
 #include "pool/region/open.h"
 #include "store/engines.h"
 #include "store/session.h"
-#include "tests/unit/base/heap_count.h"
+#include "tests/support/heap_count.h"
 #include "workload/records.h"
 
 namespace farside {

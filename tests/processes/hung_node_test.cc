@@ -19,7 +19,7 @@
 #include "farside/farside.h"
 #include "pool/region/layout.h"
 #include "pool/region/superblock.h"
-#include "tests/sanitized.h"
+#include "tests/support/sanitized.h"
 #include "tools/common/daemon.h"
 
 namespace farside::processes {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
+#include "tests/support/sanitized.h"
 #include "tools/common/daemon.h"
 #include "tools/common/descriptor_limit.h"
 

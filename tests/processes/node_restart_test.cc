@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
-#include "tests/temporary_folder.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/common/daemon.h"
 
 namespace farside::processes {

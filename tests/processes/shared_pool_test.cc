@@ -12,7 +12,7 @@
 
 #include "check/linearizability.h"
 #include "tests/processes/worker.h"
-#include "tests/sanitized.h"
+#include "tests/support/sanitized.h"
 #include "tools/common/daemon.h"
 
 namespace farside::processes {

@@ -81,7 +81,8 @@ def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
 
 def mutant_findings(top: Path) -> Iterator[str]:
     """Planted bugs that no test switches on, by their name or through the list of their header."""
-    tests = [read(top, path) for path in code_files(top) if path.parts[:2] == ("tests", "mutants")]
+    tests = [read(top, path) for path in code_files(top)
+             if path.parts[0] == "tests" and path.name.endswith("mutants_test.cc")]
     for path in code_files(top):
         if path.name != "mutants.h":
             continue
@@ -97,7 +98,7 @@ def mutant_findings(top: Path) -> Iterator[str]:
             if goes_through and listed and name.search(listed[1]):
                 continue
             if not any(name.search(test) for test in tests):
-                yield f"{path}:{number}: tests/mutants does not catch {declared[1]}"
+                yield f"{path}:{number}: no *mutants_test.cc catches {declared[1]}"
 
 
 def text_files(top: Path) -> Iterator[PurePosixPath]:

@@ -123,7 +123,7 @@ class IncludeRules(Tree):
 
     def test_tests_may_include_everything(self):
         self.header("src/index/chime/a.h")
-        self.write("tests/unit/a_test.cc", '#include "index/chime/a.h"\n')
+        self.write("tests/base/a_test.cc", '#include "index/chime/a.h"\n')
         self.assertEqual(list(findings(self.top)), [])
 
 
@@ -143,17 +143,17 @@ class TextRules(Tree):
 
     def test_a_planted_bug_that_no_test_knows_is_found(self):
         self.write("src/pool/mutants.h", '#pragma once\ninline constexpr MutantName kLost{"pool/lost"};\n')
-        self.assertEqual(list(findings(self.top)), ["src/pool/mutants.h:2: tests/mutants does not catch kLost"])
-        self.write("tests/mutants/a_test.cc", "const ScopedMutant mutant(kLostToo);\n")
+        self.assertEqual(list(findings(self.top)), ["src/pool/mutants.h:2: no *mutants_test.cc catches kLost"])
+        self.write("tests/pool/a_mutants_test.cc", "const ScopedMutant mutant(kLostToo);\n")
         self.assertEqual(len(list(findings(self.top))), 1)
-        self.write("tests/mutants/b_test.cc", "const ScopedMutant mutant(kLost);\n")
+        self.write("tests/pool/mutants_test.cc", "const ScopedMutant mutant(kLost);\n")
         self.assertEqual(list(findings(self.top)), [])
 
     def test_planted_bugs_in_a_list_that_a_test_goes_through_are_fine(self):
         self.write("src/index/shard/mutants.h", '#pragma once\ninline constexpr MutantName kA{"shard/a"};\n'
                    "inline constexpr std::array kAllMutants = {\n    kA,\n};\n")
         self.assertEqual(len(list(findings(self.top))), 1)
-        self.write("tests/mutants/shard_test.cc", '#include "index/shard/mutants.h"\nvoid F() { Use(kAllMutants); }\n')
+        self.write("tests/engines/shard/mutants_test.cc", '#include "index/shard/mutants.h"\nvoid F() { Use(kAllMutants); }\n')
         self.assertEqual(list(findings(self.top)), [])
 
     def test_absolute_paths_are_found_in_any_text(self):
