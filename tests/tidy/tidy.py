@@ -50,9 +50,9 @@ def include_findings(top: Path, path: PurePosixPath, text: str) -> Iterator[str]
 
 def order_problem(here: Place, there: Place) -> str:
     """Why code at `here` must not include code at `there`; empty if it may."""
-    if LAYERS.index(there.layer) > LAYERS.index(here.layer):
-        return f"{here.layer} must not know {there.layer}, which is a higher layer"
-    if there.layer != here.layer or there.part in ("", here.part):
+    if there.layer != here.layer:
+        return "" if there.layer in LAYERS[here.layer] else f"{here.layer} must not know the layer {there.layer}"
+    if there.part in ("", here.part):
         return ""
     shared = SHARED_PARTS.get(here.layer)
     called = PART_IS_CALLED.get(here.layer, "part")

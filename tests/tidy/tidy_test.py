@@ -55,15 +55,21 @@ class IncludeRules(Tree):
         self.assertEqual(list(findings(self.top)), [])
 
     def test_upward_includes_are_found(self):
-        self.expect("src/base/a.h", "fabric/b.h", "a.h:2: .*base must not know fabric")
+        self.expect("src/base/a.h", "fabric/b.h", "a.h:2: .*base must not know the layer fabric")
 
     def test_upward_includes_across_several_layers_are_found(self):
-        self.expect("src/fabric/a.h", "check/b.h", "fabric must not know check")
-        self.expect("src/index/a.h", "store/b.h", "index must not know store")
-        self.expect("src/pool/a.h", "index/index.h", "pool must not know index")
+        self.expect("src/fabric/a.h", "check/b.h", "fabric must not know the layer check")
+        self.expect("src/index/a.h", "store/b.h", "index must not know the layer store")
+        self.expect("src/pool/a.h", "index/index.h", "pool must not know the layer index")
 
-    def test_nobody_includes_tools(self):
-        self.expect("src/check/a.h", "tools/b.h", "check must not know tools")
+    def test_workload_stands_on_base_alone_and_only_tools_use_it(self):
+        self.expect_fine("src/workload/a.h", "base/b.h")
+        self.expect_fine("tools/a.h", "workload/b.h")
+        self.expect("src/workload/c.h", "fabric/d.h", "workload must not know the layer fabric")
+        self.expect("src/check/c.h", "workload/d.h", "check must not know the layer workload")
+
+    def test_no_layer_includes_tools(self):
+        self.expect("src/check/a.h", "tools/b.h", "check must not know the layer tools")
 
     def test_upward_includes_in_cc_files_and_with_angle_brackets_are_found(self):
         self.header("src/fabric/b.h")
@@ -73,7 +79,7 @@ class IncludeRules(Tree):
     def test_relative_paths_do_not_hide_an_upward_include(self):
         self.header("src/fabric/b.h")
         self.write("src/base/a.cc", '#include "../fabric/b.h"\n')
-        self.assertRegex("\n".join(findings(self.top)), "base must not know fabric")
+        self.assertRegex("\n".join(findings(self.top)), "base must not know the layer fabric")
 
     def test_downward_includes_are_fine(self):
         self.expect_fine("src/check/a.h", "base/b.h")
@@ -86,7 +92,7 @@ class IncludeRules(Tree):
         self.header("src/base/a.h", "farside/result.h")
         self.assertEqual(list(findings(self.top)), [])
         self.header("src/index/a.h", "farside/pool.h")
-        self.assertRegex("\n".join(findings(self.top)), "index must not know store")
+        self.assertRegex("\n".join(findings(self.top)), "index must not know the layer store")
 
     def test_public_headers_include_only_public_headers(self):
         self.header("src/base/b.h")
@@ -191,7 +197,7 @@ class Scripts(Tree):
         self.header("src/base/a.h", "fabric/b.h")
         run = self.run_script("tidy.py", self.top)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("base must not know fabric", run.stdout)
+        self.assertIn("base must not know the layer fabric", run.stdout)
 
     def test_a_tree_without_code_is_wrong_usage_not_success(self):
         self.assertEqual(self.run_script("tidy.py", self.top).returncode, 2)
