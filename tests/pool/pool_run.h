@@ -2,7 +2,6 @@
 // back as a new client and goes on where its program says; one that dies stays dead.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -20,33 +19,14 @@
 namespace farside::pool {
 
 inline constexpr Nanos kTestLease = std::chrono::microseconds(300);
-inline constexpr Nanos kTestSleep =
-    std::chrono::microseconds(1500);  // of those who fall asleep; past any lease
 
 // A region of zeros is a pool without a superblock, which nothing here looks at.
-inline Geometry SmallGeometry(uint32_t client_slots = 64, uint32_t table_slots = 16) {
-  return Geometry{.region_bytes = 256 * 1024,
-                  .client_slots = client_slots,
-                  .table_slots = table_slots,
-                  .chunk_bytes = 16 * 1024};
-}
+Geometry SmallGeometry(uint32_t client_slots = 64, uint32_t table_slots = 16);
 
 // All freedom that a seed takes, with delays that a client survives which beats now and then.
-inline fabric::sim::SimOptions PoolChaos(uint64_t seed, bool faults) {
-  fabric::sim::SimOptions options;
-  options.seed = seed;
-  options.chaos = fabric::sim::Chaos::ForSeed(seed, faults);
-  options.chaos.longest_delay = std::min(options.chaos.longest_delay, Nanos(8000));
-  options.chaos.longest_sleep = kTestSleep;
-  return options;
-}
+fabric::sim::SimOptions PoolChaos(uint64_t seed, bool faults);
 
-inline fabric::sim::SimOptions PoolCalm() {
-  fabric::sim::SimOptions options;
-  options.chaos = fabric::sim::Chaos::Calm();
-  options.chaos.longest_sleep = kTestSleep;
-  return options;
-}
+fabric::sim::SimOptions PoolCalm();
 
 // What became of a run.
 struct RunOutcome {
@@ -188,18 +168,7 @@ class PoolRun {
 };
 
 // Buries everybody who died, so that only this member is left. Tells the dead from the slow by waiting.
-inline Task<Done> BuryTheDead(Membership& member) {
-  fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
-  const Nanos enough = member.client().Now() + 3 * member.options().lease;
-  while (member.client().Now() < enough) {
-    const uint64_t known = member.known_epoch();
-    co_await member.Sync(op, known, known, true);
-    RegistryView view = co_await member.LookAround(op);
-    for (Owner dead : view.fenced) co_await member.Bury(op, dead);
-    co_await op.Pause(member.options().lease / 4);
-  }
-  co_return Done{};
-}
+Task<Done> BuryTheDead(Membership& member);
 
 // Runs `run` (a function from SimOptions to RunOutcome) with every kind of fault at every verb in turn, until there is
 // no such verb. Returns the first problem with the fault that it takes; counts the faults that happened.

@@ -22,12 +22,7 @@ class Member : public TableMember {
 };
 
 // What Stats says under a name; -1 if it does not say anything.
-inline double DetailOf(const TableStats& stats, std::string_view name) {
-  for (const auto& [known, value] : stats.details) {
-    if (known == name) return value;
-  }
-  return -1;
-}
+double DetailOf(const TableStats& stats, std::string_view name);
 
 // ---- the tree as it stands in memory, on one node --------------------------------------------------------
 
@@ -35,21 +30,8 @@ inline std::byte* BytesOf(std::span<std::byte> memory, NodePtr node) {
   return memory.data() + LineBits::Get(node.word()) * pool::kLine;
 }
 // The nodes of a level, as those above name them, in no order.
-inline std::vector<NodePtr> NodesOf(std::span<std::byte> memory, const Shape& shape, uint64_t root_block,
-                                    uint32_t level) {
-  std::vector<NodePtr> nodes = {NodePtr(LoadU64(memory.data() + root_block))};
-  while (nodes.front().level() > level) {
-    std::vector<NodePtr> below;
-    for (const NodePtr node : nodes) {
-      for (size_t slot = 0; slot < shape.fanout; ++slot) {
-        const RawPivot pivot = LoadPivot(shape, BytesOf(memory, node) + shape.PivotOffset(slot));
-        if (!pivot.child.null()) below.push_back(pivot.child);
-      }
-    }
-    nodes = std::move(below);
-  }
-  return nodes;
-}
+std::vector<NodePtr> NodesOf(std::span<std::byte> memory, const Shape& shape, uint64_t root_block,
+                             uint32_t level);
 
 // ---- keys for scenes -----------------------------------------------------------------------------------
 
@@ -60,29 +42,6 @@ struct Crowd {
 };
 inline std::string EightBytes(uint64_t i) { return fmt::format("k{:07}", i); }
 // `moves`: how many entries have to move for the last key; 0: there is no room for it at all.
-inline Crowd CrowdFor(const Shape& shape, size_t moves, size_t fewest = 2) {
-  for (uint64_t start = 0;; start += 100) {
-    Crowd crowd;
-    Leaf leaf;
-    for (uint64_t i = start; i < start + 100; ++i) {
-      const std::string key = EightBytes(i);
-      const uint64_t tag = TagOf(Hash64(key));
-      Entry entry{.used = true, .key = PrefixOf(key), .value = i};
-      if (!shape.inline_keys) entry.value = BlockRef::To(0, (i + 1) * 64, 64, tag).word();
-      const auto path = FindRoom(shape, leaf, shape.HomeOf(tag));
-      const size_t needed = path.has_value() ? path->size() - 1 : 0;
-      const bool full = !path.has_value();
-      if (crowd.keys.size() >= fewest && ((moves == 0 && full) || (moves > 0 && needed == moves))) {
-        crowd.last = key;
-        return crowd;
-      }
-      if (full) break;
-      for (size_t step = path->size() - 1; step > 0; --step)
-        leaf.Set(shape, (*path)[step], leaf.Get(shape, (*path)[step - 1]));
-      leaf.Set(shape, (*path)[0], entry);
-      crowd.keys.push_back(key);
-    }
-  }
-}
+Crowd CrowdFor(const Shape& shape, size_t moves, size_t fewest = 2);
 
 }  // namespace farside::index::chime

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "tests/engines/shard/world.h"
 #include "tests/support/in_flight.h"
@@ -10,15 +9,6 @@
 namespace farside::index::shard {
 
 // With many seeds, all shapes, and with and without a death. The first problem, or nothing.
-inline std::string ManyInFlightOften(uint64_t seeds) {
-  const std::vector<OptionMap> shapes = (*MakeShardEngine({}))->stress_options();
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const in_flight::Options options{.keys = 3, .together = true, .dies = seed % 2 == 0};
-    const std::string problem =
-        in_flight::ManyInFlight<World, Member>(seed, shapes[seed / 2 % shapes.size()], options);
-    if (!problem.empty()) return "seed " + std::to_string(seed) + ": " + problem;
-  }
-  return "";
-}
+std::string ManyInFlightOften(uint64_t seeds);
 
 }  // namespace farside::index::shard

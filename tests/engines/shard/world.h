@@ -2,8 +2,6 @@
 // who dies where.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -24,12 +22,7 @@ namespace farside::index::shard {
 inline KeyHash HashOf(std::string_view key) { return KeyHash(Hash64(AsBytes(key))); }
 
 // The n-th of the keys "k0", "k1" ... for whose hash `fits` holds.
-inline std::string KeyFor(const std::function<bool(const KeyHash&)>& fits, int nth = 0) {
-  for (int i = 0;; ++i) {
-    std::string key = fmt::format("k{}", i);
-    if (fits(HashOf(key)) && nth-- == 0) return key;
-  }
-}
+std::string KeyFor(const std::function<bool(const KeyHash&)>& fits, int nth = 0);
 
 // The n-th key that a split of the first unit to version 2 leaves there, or moves.
 inline std::string KeyThat(bool moves, int nth) {
@@ -72,13 +65,7 @@ class Member : public TableMember {
 };
 
 // Whoever wants the table to grow announces that, or makes it count, on the way.
-inline Task<Done> LookThrice(Member& member) {
-  for (int round = 0; round < 3; ++round) {
-    co_await member.Sync();
-    co_await member.Get("looks");
-  }
-  co_return Done{};
-}
+Task<Done> LookThrice(Member& member);
 
 // A table that never grows by itself but for one client, who wants it to grow whenever it looks.
 class Stage {
