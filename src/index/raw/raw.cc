@@ -56,7 +56,8 @@ void FillBlock(std::string_view key, std::string_view value, std::span<std::byte
                                  .checksum = 0};
   std::memcpy(block.data(), &header, sizeof header);
   std::byte* const end = std::copy_n(AsBytes(key).begin(), key.size(), block.data() + sizeof header);
-  std::copy_n(AsBytes(value).begin(), value.size(), end);
+  std::byte* const rest = std::copy_n(AsBytes(value).begin(), value.size(), end);
+  std::fill(rest, block.data() + block.size(), std::byte{0});  // scratch memory holds what other operations left
 }
 
 // Whatever stands in the block, as far as it is one.
