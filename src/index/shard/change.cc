@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/kit/given_up.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "pool/memory/block.h"
@@ -15,90 +14,13 @@ using fabric::FarAddr;
 using fabric::Op;
 using fabric::Read;
 
-namespace {
-
-// Attempts without a pause between them; each met a change by somebody else.
-constexpr int kEagerAttempts = 8;
-
-}  // namespace
-
-Task<Changed> Table::Modify(Op& op, Change change) {
-  const Status fits = pool::CheckBlockSizes(change.key, change.value);
-  if (!fits.ok()) co_return fits.error();
-  const KeyHash hash(Hash64(AsBytes(change.key)));
-  Partition& part = PartitionOf(hash);
-  part.CountOperation();
-  const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(turns_, op.client(), hash.hash(), change);
-  const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it carries
-  std::optional<Nanos> began;
-  if (!turn.is_first()) {
-    began = op.client().Now();
-    {
-      const pool::PoolClient::Stay stay(pool_);
-      co_await turn;
-    }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
-    if (turn.Carry(last_value)) change.value = last_value;
-    if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
-  }
-  Draft draft;
-  const GivenUp given_up(turn, draft);
-  Changed changed;
-  Result<Attempt> outcome = Attempt::kRetry;
-  while (true) {
-    outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
-    if (!outcome.ok()) {
-      outcome =
-          co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
-              .Outcome();
-    }
-    // There may be room for its own value.
-    const bool alone = !turn.carries() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
-    if (alone) break;
-    turn.Release();
-    change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
-  }
-  if (!outcome.ok()) {
-    turn.Settle(outcome.error());
-    co_return outcome.error();
-  }
-  turn.Settle(changed);
-  co_return changed;
+Task<Attempt> Table::TryChange(ChangeContext& context) {
+  if (context.part.NeedsAttention()) co_await context.part.Attend(context.op);
+  const Attempt outcome = co_await TryModify(context.op, context.change, context.part, context.key_hash, context.draft, context.result);
+  co_return outcome;
 }
 
-// After an attempt that has failed.
-Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
-                                            const KeyHash& hash, Draft& draft, Changed& changed,
-                                            uint64_t catalogs, std::optional<Nanos> began, Error error) {
-  for (Patience patience = PatienceSince(catalogs, part, began); patience.Allows(error);) {
-    draft.Discard();
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
-    const Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
-    if (outcome.ok()) co_return *outcome;
-    error = outcome.error();
-  }
-  co_return error;
-}
-
-Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                                         Draft& draft, Changed& changed) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
-  for (int attempt = 0; attempt < kEagerAttempts; ++attempt) {
-    if (part.NeedsAttention()) co_await part.Attend(op);
-    const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
-    if (outcome == Attempt::kDone) co_return outcome;
-    op.CountRetry();
-  }
-  co_return Error(ErrorCode::kContended,
-                  fmt::format("others changed the bucket in {} attempts; retry later", kEagerAttempts));
-}
-
-Task<Table::Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash,
+Task<Attempt> Table::TryModify(Op& op, const Change& change, Partition& part, const KeyHash& hash,
                                       Draft& draft, Changed& changed) {
   if (part.directory().announced && !Mutant(kNoCarefulMode)) {
     const std::optional<Attempt> locked = co_await TryModifyLocked(op, change, part, hash, draft, changed);
@@ -153,7 +75,7 @@ Result<Decision> Table::DecideAndDraft(const Change& change, const Partition& pa
   return decision;
 }
 
-Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
+Task<std::optional<Attempt>> Table::TryModifyLocked(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, Draft& draft,
                                                            Changed& changed) {
   View view;
@@ -166,7 +88,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyLocked(Op& op, const Change&
   co_return *outcome;
 }
 
-Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change& change, Partition& part,
+Task<std::optional<Attempt>> Table::ModifyUnderLock(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, View& view, Draft& draft,
                                                            Changed& changed) {
   if (!IsUpToDate(part, hash, view, view.bucket.overflow())) co_return std::nullopt;
@@ -206,7 +128,7 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   co_return inserted;
 }
 
-Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot,
+Task<Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash, const Slot& slot,
                                     bool removes, Draft& draft, const BlockBuffer& buffer, bool locked) {
   bool in_place = false;
   if (slot.version != part.directory().version && !locked) {
@@ -239,7 +161,7 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
 }
 
 // The key is not in the view.
-Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash& hash, const View& view,
+Task<Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash& hash, const View& view,
                                          std::string_view key, Draft& draft) {
   const Bucket& bucket = view.bucket;
   if (bucket.version != part.directory().version) {
@@ -313,4 +235,4 @@ Task<bool> Table::CasSlot(Op& op, const Slot& slot, Entry desired, Draft* draft)
 
 }  // namespace farside::index::shard
 
-template class farside::index::ChangingIndex<farside::index::shard::Table>;
+template class farside::index::KeyedIndex<farside::index::shard::Table>;

@@ -36,14 +36,10 @@ inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"}
 inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
 // A lock is released by a WRITE, which an atomic of somebody else may swallow.
 inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
-// An operation that has waited goes on, although its table may have been dropped meanwhile (shard/10).
-inline constexpr MutantName kPinsPastADrop{"shard/pins-past-a-drop"};
 // For a change, level 1 is read when level 2 was read already (shard/1).
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
 inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
-// Puts that another one carries are told that they are done before it has done anything.
-inline constexpr MutantName kCarriedTooEarly{"shard/carried-too-early"};
 // A search together with others takes a key that is not in its bucket for absent, whatever the overflow bit says (shard/4).
 inline constexpr MutantName kOverflowNotAskedFor{"shard/together-without-overflow"};
 // The block that the location cache names is read before the line that says whether it is the key's (shard/9).
@@ -129,11 +125,9 @@ inline constexpr std::array kAllMutants = {
     kSecondLockNotHelped,
     kSecondLockAwaited,
     kUnlockByWrite,
-    kPinsPastADrop,
     kLevel2First,
     kCacheNotCompared,
     kCacheBlockFirst,
-    kCarriedTooEarly,
     kOverflowNotAskedFor,
     kCacheOfAnyEpoch,
     kDirectoryWrittenLate,

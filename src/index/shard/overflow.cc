@@ -66,7 +66,7 @@ bool Table::IsUpToDate(const Partition& part, const KeyHash& hash, const View& v
 }
 
 // Everything is read again, under the lock.
-Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+Task<Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                          Draft& draft) {
   View view;
   co_await LockView(op, part, hash, view);
@@ -95,7 +95,7 @@ Task<Done> Table::HelpBusy(Op& op, Partition& part, const View& view) {
   co_return Done{};
 }
 
-Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
+Task<Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                             std::string_view key, Draft& draft) {
   if (!IsUpToDate(part, hash, view, /*with_overflow=*/true)) co_return Attempt::kRetry;
   co_await EndOverflows(op, part, hash, view);
@@ -107,7 +107,7 @@ Task<Table::Attempt> Table::InsertUnderLock(Op& op, Partition& part, const KeyHa
 }
 
 // The key is nowhere, the bucket has no unused slot, and the lock is held.
-Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
+Task<Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHash& hash, View& view,
                                            Draft& draft) {
   const std::optional<size_t> hole = FindHole(view.bucket, shape());
   if (hole.has_value()) {
@@ -142,7 +142,7 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 }
 
 // `locked` is the unit whose lock is held.
-Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash,
+Task<Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash,
                                                const Overflow& overflow, Place place, uint64_t locked,
                                                Draft& draft, std::optional<uint64_t>& busy) {
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
@@ -171,7 +171,7 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
   co_return *outcome;
 }
 
-Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash,
+Task<Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash,
                                          const Overflow& overflow, Place place, Draft& draft) {
   const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(place), overflow.version));
   Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
@@ -198,7 +198,7 @@ Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash&
 
 // A new node at the end of the chain. If an entry stands where the link of the line belongs, it moves to the node: one
 // CAS takes it from here to there.
-Task<Table::Attempt> Table::AppendNode(Op& op, Partition& part, const Overflow& overflow, Entry entry,
+Task<Attempt> Table::AppendNode(Op& op, Partition& part, const Overflow& overflow, Entry entry,
                                        Draft& draft) {
   const bool first = overflow.nodes.empty();
   const Line& last = first ? overflow.line : overflow.nodes.back().line;

@@ -89,10 +89,9 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   }
   if (!decided) {
     pin.reset();
-    found = co_await SearchPatiently(op, part, hash, key, value, catalogs);
+    found = co_await SearchUntilDecided(op, key, value, catalogs);
   }
-  op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return found;
+  co_return EndSearch(op, found);
 }
 
 // shard/9
@@ -150,32 +149,20 @@ void Table::Anticipate(std::string_view key) {
   if (locations_.enabled()) locations_.Prefetch(Hash64(AsBytes(key)));
 }
 
-Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                  std::string& value, uint64_t catalogs) {
-  const Patience patience = PatienceSince(catalogs, part);
-  if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
-  Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
-  if (!found.ok()) {
-    const auto again = [&] { return SearchPinned(op, part, hash, key, value); };
-    found = co_await Patiently<bool>(op, patience, found.error(), again).Outcome();
-  }
-  if (!found.ok()) co_return found.error();
-  co_return *found;
-}
-
-Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                               std::string& value) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+Task<bool> Table::TrySearch(SearchContext& context) {
+  Op& op = context.op;
+  Partition& part = context.part;
+  const KeyHash& hash = context.key_hash;
   if (part.NeedsAttention()) co_await part.Attend(op);
   View view;
   BlockBuffer buffer;
   co_await ReadBucket(op, part, hash.number(Place::kLevel1), view.bucket);
-  std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, key, buffer);
+  std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, context.key, buffer);
   if (!found.has_value() && view.bucket.overflow()) {
     co_await ReadOverflows(op, part, hash, view);
-    found = co_await FindInOverflows(op, part, hash, view, key, buffer);
+    found = co_await FindInOverflows(op, part, hash, view, context.key, buffer);
   }
-  if (found.has_value()) value.assign(found->value);
+  if (found.has_value()) context.value.assign(found->value);
   // A reader need not split what it finds behind; but the next ones would all have to look above, for ever, if nobody
   // writes here. Whether it succeeds does not matter to this one.
   const bool behind =

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "index/shard/company.h"
 #include "index/shard/mutants.h"
 #include "pool/catalog/placement.h"
@@ -25,7 +27,10 @@ constexpr uint64_t kWrittenByATrip = 256 * 1024;
 }  // namespace
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : options_(options), pool_(pool), locations_(options.cached_locations) {
+    : KeyedIndex(pool, options.backoff),
+      options_(options),
+      pool_(pool),
+      locations_(options.cached_locations) {
   for (const FarAddr& root : roots) {
     partitions_.push_back(std::make_shared<Partition>(options_, pool_, root));
     nodes_.push_back(root.node);
@@ -41,8 +46,16 @@ Partition& Table::PartitionOf(uint64_t hash) {
   return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)];
 }
 
-Patience Table::PatienceSince(uint64_t catalogs, const Partition& part, std::optional<Nanos> began) const {
-  return Patience(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
+ChangeContext Table::ContextOf(Op& op, Change& change) {
+  const KeyHash hash(Hash64(AsBytes(change.key)));
+  Partition& part = PartitionOf(hash);
+  part.CountOperation();
+  return ChangeContext(pool_, op, change, hash, part);
+}
+
+SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value) {
+  const KeyHash hash(Hash64(AsBytes(key)));
+  return SearchContext(pool_, op, key, hash, PartitionOf(hash), value);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
 //   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
-//            began, as far as it knows (index/kit/patience.h).
+//            began, as far as it knows (index/kit/retry_policy.h).
 #pragma once
 
 #include <array>
@@ -34,10 +34,9 @@
 #include "index/index.h"
 #include "index/kit/block_buffer.h"
 #include "index/kit/change.h"
-#include "index/kit/changing_index.h"
+#include "index/kit/context.h"
 #include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
+#include "index/kit/keyed_index.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
 #include "index/shard/location_cache.h"
@@ -47,7 +46,29 @@
 
 namespace farside::index::shard {
 
-class Table final : public ChangingIndex<Table> {
+// A search of a key, and a change.
+struct SearchContext : index::SearchContext {
+  SearchContext(pool::PoolClient& pool, fabric::Op& an_op, std::string_view a_key, const KeyHash& a_hash,
+                Partition& a_part, std::string& a_value)
+      : index::SearchContext(pool, an_op, a_key, a_hash.hash(), a_part.node(), a_value),
+        key_hash(a_hash),
+        part(a_part) {}
+
+  const KeyHash key_hash;
+  Partition& part;
+};
+struct ChangeContext : index::ChangeContext {
+  ChangeContext(pool::PoolClient& pool, fabric::Op& an_op, Change& a_change, const KeyHash& a_hash,
+                Partition& a_part)
+      : index::ChangeContext(pool, an_op, a_change, a_hash.hash(), a_part.node()),
+        key_hash(a_hash),
+        part(a_part) {}
+
+  const KeyHash key_hash;
+  Partition& part;
+};
+
+class Table final : public KeyedIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, const std::vector<fabric::FarAddr>& roots);
   ~Table() override;
@@ -63,7 +84,13 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
-  friend class ChangingIndex<Table>;
+  friend class KeyedIndex<Table>;
+  using ChangeContext = shard::ChangeContext;
+  using SearchContext = shard::SearchContext;
+  ChangeContext ContextOf(fabric::Op& op, Change& change);
+  SearchContext ContextOf(fabric::Op& op, std::string_view key, std::string& value);
+  Task<Attempt> TryChange(ChangeContext& context);
+  Task<bool> TrySearch(SearchContext& context);
   // Everywhere a key may stand, as read for a change.
   struct View {
     Bucket bucket;
@@ -80,22 +107,11 @@ class Table final : public ChangingIndex<Table> {
     Slot slot;
     std::string_view value;  // inside of the buffer with the block
   };
-  // What an attempt came to.
-  enum class Attempt : uint8_t { kDone, kRetry };
-
   Partition& PartitionOf(const KeyHash& hash) { return PartitionOf(hash.hash()); }
   Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
-  // Of an operation that began when the pool's catalogs had changed so often, or has waited since `began` (shard/10).
-  Patience PatienceSince(uint64_t catalogs, const Partition& part,
-                         std::optional<Nanos> began = std::nullopt) const;
 
   // ---- search (search.cc)
-  // Wherever its bucket has come to, in one or several attempts.
-  Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                             std::string& value, uint64_t catalogs);
-  Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                          std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                             std::string& value, uint64_t epoch);
   // Where the key was, if that may be relied on by a search that holds this epoch, and whose READs are in order or not.
@@ -162,13 +178,6 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> Help(fabric::Op& op, Partition& part, uint64_t unit, bool is_new);
 
   // ---- changes (change.cc)
-  Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Attempt> ModifyPatiently(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                                Draft& draft, Changed& changed, uint64_t catalogs, std::optional<Nanos> began,
-                                Error error);
-  // Some attempts under one pin; kContended if there should be more under another.
-  Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                             Draft& draft, Changed& changed);
   Task<Attempt> TryModify(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
                           Draft& draft, Changed& changed);
   // The same in careful mode: what is in level 1, or belongs there, is changed under a lock that is taken by the trip
@@ -285,7 +294,6 @@ class Table final : public ChangingIndex<Table> {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns turns_;
   std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
@@ -314,4 +322,4 @@ Result<std::shared_ptr<Engine>> MakeShardEngine(const OptionMap& options);
 
 }  // namespace farside::index::shard
 
-extern template class farside::index::ChangingIndex<farside::index::shard::Table>;
+extern template class farside::index::KeyedIndex<farside::index::shard::Table>;

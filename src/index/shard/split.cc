@@ -144,7 +144,7 @@ Task<bool> Table::SplitStep(Op& op, Partition& part, uint64_t unit, uint32_t ver
 
 // For the time after a resize, in which most units are to be split: the trip that reads takes the lock too, of the unit that
 // the key's is split from. So an insert that has to split takes two trips, like any other. Nothing: it was not so.
-Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Change& change, Partition& part,
+Task<std::optional<Attempt>> Table::TryModifyWithSplit(Op& op, const Change& change, Partition& part,
                                                               const KeyHash& hash, Draft& draft,
                                                               Changed& changed, Bucket& met) {
   const uint32_t version = part.directory().version - 1;
@@ -194,7 +194,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
 }
 
 // Under the lock, which the split gives back.
-Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change& change, Partition& part,
+Task<std::optional<Attempt>> Table::ModifyWithSplit(Op& op, const Change& change, Partition& part,
                                                            const KeyHash& hash, View& view, Split& split,
                                                            Draft& draft, Changed& changed) {
   if (view.bucket.overflow() && !Mutant(kLevel2NotReadBySplit)) {
