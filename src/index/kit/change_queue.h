@@ -1,12 +1,14 @@
-// The queue of the changes that one client has in flight: those of one key go one at a time. At once they would make each
-// other's CAS fail, and each failure costs trips; a client with many operations in flight meets itself on popular keys.
+// The queue of the changes that one client has in flight: those of one key go one at a time. At once they
+// would make each other's CAS fail, and each failure costs trips; a client with many operations in flight
+// meets itself on popular keys.
 //
-// A change that has waited may coalesce the changes behind it: several puts (or updates) of one key that are all in flight
-// may take effect at one moment, one after the other, and then only the last value is ever seen. So one change after the
-// other serves a popular key, however many puts it gets. The coalesced changes are the passengers of the one that runs.
+// A change that has waited may coalesce the changes behind it: several puts (or updates) of one key that are
+// all in flight may take effect at one moment, one after the other, and then only the last value is ever
+// seen. So one change after the other serves a popular key, however many puts it gets. The coalesced changes
+// are the passengers of the one that runs.
 //
-// If the change that runs fails, or is destroyed, before it can have had an effect, its passengers wait for their own turns
-// again.
+// If the change that runs fails, or is destroyed, before it can have had an effect, its passengers wait for
+// their own turns again.
 #pragma once
 
 #include <cassert>
@@ -39,8 +41,8 @@ class ChangeTicket : public Ticket {
   // What came of the change, if another one has coalesced it.
   const std::optional<Result<Changed>>& result() const { return result_; }
 
-  // Of a put or an update that has its turn: takes along the changes behind it, up to the first that differs in its kind or
-  // its key. True: there are some, and `value` is the last one's.
+  // Of a put or an update that has its turn: takes along the changes behind it, up to the first that differs
+  // in its kind or its key. True: there are some, and `value` is the last one's.
   bool Coalesce(std::string& value) {
     assert(is_first() && passengers_ == 0);
     if (change_.kind != ChangeKind::kPut && change_.kind != ChangeKind::kUpdate) return false;
@@ -55,8 +57,8 @@ class ChangeTicket : public Ticket {
     return last != nullptr;
   }
   bool has_passengers() const { return passengers_ > 0; }
-  // Gives the passengers their result. They took effect at the same moment, one after the other: behind a put, the key is
-  // present.
+  // Gives the passengers their result. They took effect at the same moment, one after the other: behind a
+  // put, the key is present.
   void Complete(const Result<Changed>& result) {
     ForEachPassenger([&result](ChangeTicket& other) {
       other.result_ = result;

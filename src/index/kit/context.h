@@ -1,5 +1,6 @@
-// An operation on its way through a table: what the driver (keyed_index.h) and the engine share of it, so that a protocol
-// step takes one parameter. An engine derives its own contexts and adds what it looks up once: the key's partition, say.
+// An operation on its way through a table: what the driver (keyed_index.h) and the engine share of it, so
+// that a protocol step takes one parameter. An engine derives its own contexts and adds what it looks up
+// once: the key's partition, say.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +49,11 @@ struct ChangeContext : OperationContext {
                 fabric::NodeId a_node)
       : OperationContext(pool, an_op, a_change.key, key_hash, a_node), change(a_change) {}
 
-  // Whether the change may have taken effect. An engine that publishes anything but drafts says so by a function of the same
-  // name in its own context.
+  // Whether the change may have taken effect. An engine that publishes anything but drafts says so by a
+  // function of the same name in its own context.
   bool MayHaveEffect() const { return draft.may_be_published(); }
-  // The end of an attempt, or of several. An engine that allocates more than the draft gives that back too, by a function of
-  // the same name: a sweep frees what is neither reachable nor protected by a pin.
+  // The end of an attempt, or of several. An engine that allocates more than the draft gives that back too,
+  // by a function of the same name: a sweep frees what is neither reachable nor protected by a pin.
   void Unpin();
 
   Change& change;  // with the value of its last passenger, if it has any (change_queue.h)

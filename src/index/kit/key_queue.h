@@ -1,12 +1,12 @@
-// A keyed wait queue: of the operations of one client that name the same key, one goes at a time, in the order in which
-// they came.
+// A keyed wait queue: of the operations of one client that name the same key, one goes at a time, in the
+// order in which they came.
 //
 //   Ticket ticket(queue, client, key);
 //   if (!ticket.is_first()) co_await ticket;
 //   ...                                        until the ticket is destroyed
 //
-// An operation that has its turn waits for no other ticket of the same queue, so no two operations wait for each other.
-// Waiters resume through a zero-delay timer, never on the finisher's stack.
+// An operation that has its turn waits for no other ticket of the same queue, so no two operations wait for
+// each other. Waiters resume through a zero-delay timer, never on the finisher's stack.
 #pragma once
 
 #include <array>
@@ -66,7 +66,8 @@ class Ticket {
     while (other != nullptr && other->key_ != key_) other = other->next_;
     return other;
   }
-  // Resumes the waiter although it has no turn: it has nothing left to do in the queue, and is about to leave it.
+  // Resumes the waiter although it has no turn: it has nothing left to do in the queue, and is about to leave
+  // it.
   void Dismiss() {
     leaving_ = true;
     Resume();

@@ -1,4 +1,5 @@
-// The drivers of a search and of a change: what every engine does alike, around one attempt that is the engine's own.
+// The drivers of a search and of a change: what every engine does alike, around one attempt that is the
+// engine's own.
 //
 //   class Table final : public KeyedIndex<Table> {
 //    private:
@@ -11,17 +12,19 @@
 //     Task<bool> TrySearch(SearchContext& context);                  // under context.pin
 //
 // A change, in this order:
-//   - it waits without a pin while another change of the same key is under way in this client, and may be coalesced with
-//     it (change_queue.h);
+//   - it waits without a pin while another change of the same key is under way in this client, and may be
+//     coalesced with it (change_queue.h);
 //   - it takes a pin, and up to kEagerAttempts attempts under it;
-//   - if they all met other changes, or one ended with kContended, it gives back its draft and its pin, waits and starts
-//     anew (retry_policy.h);
-//   - if there is no memory for the value of its last passenger, it releases its passengers and starts anew with its own;
-//   - it completes its passengers with its result. A change that is destroyed on the way gives them up (queued_change.h).
+//   - if they all met other changes, or one ended with kContended, it gives back its draft and its pin, waits
+//     and starts anew (retry_policy.h);
+//   - if there is no memory for the value of its last passenger, it releases its passengers and starts anew
+//     with its own;
+//   - it completes its passengers with its result. A change that is destroyed on the way gives them up
+//     (queued_change.h).
 // A search takes a pin for every attempt and waits in the same way.
 //
-// A template: between the virtual function and the engine's attempt is neither a call through a pointer nor a coroutine but
-// the driver itself. It is instantiated once, in the .cc file that defines TryChange.
+// A template: between the virtual function and the engine's attempt is neither a call through a pointer nor a
+// coroutine but the driver itself. It is instantiated once, in the .cc file that defines TryChange.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +50,8 @@ namespace farside::index {
 template <class Table>
 class KeyedIndex : public Index {
  public:
-  // An engine whose first look at a key needs no coroutine of its own overrides Get, and goes on with SearchUntilDecided.
+  // An engine whose first look at a key needs no coroutine of its own overrides Get, and goes on with
+  // SearchUntilDecided.
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override {
     return SearchUntilDecided(op, key, value, std::nullopt);
   }
@@ -90,10 +94,10 @@ class KeyedIndex : public Index {
     return RetryPolicy(pool_, node, backoff_, catalogs);
   }
 
-  // Attempts until one decides. `catalogs`: pool().known_catalog_changes() when the operation began, if it has held a pin
-  // already.
+  // Attempts until one decides. `catalogs`: pool().known_catalog_changes() when the operation began, if it
+  // has held a pin already.
   Task<bool> SearchUntilDecided(fabric::Op& op, std::string_view key, std::string& value,
-                    std::optional<uint64_t> catalogs) {
+                                std::optional<uint64_t> catalogs) {
     const Status accepted = table().CheckKey(key);
     if (!accepted.ok()) co_return accepted.error();
     auto context = table().ContextOf(op, key, value);

@@ -1,5 +1,5 @@
-// The planted bugs of the engine kit: rules that every engine rests on are broken once, here, and caught by name
-// (tests/engines/kit).
+// The planted bugs of the engine kit: rules that every engine rests on are broken once, here, and caught by
+// name (tests/engines/kit).
 #pragma once
 
 #include <array>
