@@ -53,7 +53,8 @@ def dumps(binary: Path, engine: str) -> Iterator[Dump]:
         command = ["valgrind", "--tool=callgrind", "--quiet", "--compress-strings=no", "--compress-pos=no",
                    f"--callgrind-out-file={folder}/out"]
         for function in OPERATIONS:
-            command += [f"--toggle-collect={function}", f"--dump-after={function}"]
+            # A dump before the call leaves only the call itself to the dump after it.
+            command += [f"--dump-before={function}", f"--dump-after={function}"]
         subprocess.run([*command, str(binary), engine], check=True)
         files = [file for file in Path(folder).iterdir() if file.suffix[1:].isdigit()]
         for file in sorted(files, key=lambda path: int(path.suffix[1:])):
