@@ -16,7 +16,7 @@
 #include "fabric/sim/sim.h"
 #include "index/tables.h"
 #include "pool/client.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::trace {

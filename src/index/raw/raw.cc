@@ -7,10 +7,10 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/common/options.h"
-#include "index/common/zeroed_roots.h"
-#include "pool/block.h"
-#include "pool/placement.h"
+#include "index/kit/options.h"
+#include "index/kit/zeroed_roots.h"
+#include "pool/catalog/placement.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::raw {
 
