@@ -3,9 +3,10 @@
 
 usage: instructions.py BINARY [--engine NAME ...] [--frames] [--json]
 
-BINARY is farside_instructions. For each engine and operation it prints, per operation: instructions, coroutine frames,
-and allocations on the heap; with --frames also which coroutines the frames belong to. A MultiGet has 64 keys and counts as one operation. Everything is averaged over some
-thousand operations in a steady state: 10,000 records with keys of 16 and values of 64 bytes, caches warm.
+BINARY is farside_instructions. For each engine and operation it prints, per operation: instructions,
+coroutine frames, and allocations on the heap; with --frames also which coroutines the frames belong to. A
+MultiGet has 64 keys and counts as one operation. Everything is averaged over some thousand operations in a
+steady state: 10,000 records with keys of 16 and values of 64 bytes, caches warm.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
-# As in main.cc: operations of a round, by the function that callgrind collects. The first round is the warm-up.
+# As in main.cc: operations of a round, by the function that is measured. The first round is the warm-up.
 ROUNDS = 4
 OPERATIONS = {"MeasuredGets": 1000, "MeasuredPuts": 1000, "MeasuredMultiGets": 50}
 NAMES = {"MeasuredGets": "Get", "MeasuredPuts": "Put", "MeasuredMultiGets": "MultiGet"}
@@ -73,7 +74,8 @@ def measure(binary: Path, engine: str) -> Iterator[dict]:
     for function, operations in OPERATIONS.items():
         rounds = [dump for dump in found if dump.function == function][1:]
         if len(rounds) != ROUNDS:
-            sys.exit(f"instructions: {len(rounds)} rounds of {function} instead of {ROUNDS}; is {binary} up to date?")
+            sys.exit(f"instructions: {len(rounds)} rounds of {function} instead of {ROUNDS}; "
+                     f"is {binary} up to date?")
         count = ROUNDS * operations
         frames = sum((dump.frames for dump in rounds), Counter())
         yield {"engine": engine, "operation": NAMES[function],
@@ -90,7 +92,8 @@ def main() -> None:
     parser.add_argument("--frames", action="store_true", help="also the coroutines that the frames belong to")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
-    rows = [row for engine in arguments.engine or ["shard", "chime"] for row in measure(arguments.binary, engine)]
+    engines = arguments.engine or ["shard", "chime"]
+    rows = [row for engine in engines for row in measure(arguments.binary, engine)]
     if arguments.json:
         print(json.dumps(rows, indent=1))
         return

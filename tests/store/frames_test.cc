@@ -1,5 +1,6 @@
-// How many coroutine frames an operation takes through the public API. A frame costs more than a hundred instructions, so
-// one more of them is a decision and no accident. `./dev bench instructions --frames` names their coroutines.
+// How many coroutine frames an operation takes through the public API. A frame costs more than a hundred
+// instructions, so one more of them is a decision and no accident. `./dev bench instructions --frames` names
+// their coroutines.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -77,8 +78,8 @@ class FramesTest : public StoreTest, public testing::WithParamInterface<Limits> 
 };
 
 TEST_P(FramesTest, Get_TakesNoMoreFramesThanItsLimit) {
-  // Given records that are there, and caches that know them. When they are got one by one. Expect no more frames than the
-  // engine is allowed, and nothing from the heap.
+  // Given records that are there, and caches that know them. When they are got one by one. Expect no more
+  // frames than the engine is allowed, and nothing from the heap.
   const Cost get = CostOf([this](const std::string& key) { Get(key); });
   EXPECT_GT(get.frames, 0u);  // they are counted
   EXPECT_LE(get.frames, GetParam().get);

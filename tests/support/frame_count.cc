@@ -13,8 +13,8 @@ uint64_t FramesTaken() { return frames_taken; }
 
 }  // namespace farside
 
-// The linker puts the second one in the place of FrameCache::Allocate and keeps that under the name of the first one
-// (--wrap). So the library itself counts nothing.
+// With --wrap, the linker puts the second one in the place of FrameCache::Allocate and keeps that under the
+// name of the first one. So the library itself counts nothing.
 extern "C" {
 void* __real__ZN7farside10FrameCache8AllocateEm(size_t bytes);
 void* __wrap__ZN7farside10FrameCache8AllocateEm(size_t bytes) {
