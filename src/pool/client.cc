@@ -202,7 +202,7 @@ Task<Done> PoolClient::MoveOnAt(Op& op, Node& node) {
   RegistryView view = co_await node.membership.LookAround(op);
   node.live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
   node.fenced = std::move(view.fenced);
-  co_await node.allocator.Settle(op, view.safe_epoch);
+  co_await node.allocator.Reclaim(op, view.safe_epoch);
   while (!node.waiting.empty() && node.waiting.front().stamp < view.safe_epoch) {
     const std::function<void()> callback = std::move(node.waiting.front().callback);
     node.waiting.pop_front();
@@ -294,7 +294,7 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     bool ready = true;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const RegistryView view = co_await nodes_[i]->membership.LookAround(op);
-      co_await nodes_[i]->allocator.Settle(op, view.safe_epoch);
+      co_await nodes_[i]->allocator.Reclaim(op, view.safe_epoch);
       ready &= all.sweeps[i]->Ready(view);
     }
     if (ready) {

@@ -185,7 +185,7 @@ Task<Done> Allocator::LeaveAll(Op& op) {
   std::vector<Chunk*> own = OwnChunks();
   co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
-  co_await ReclaimOwnerless(op, Place::kExtentClass);
+  co_await ReclaimOwnerless(op, BlockPosition::kExtentClass);
   std::vector<uint32_t> rest;
   for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
   for (uint32_t index : rest) {

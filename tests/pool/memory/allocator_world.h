@@ -354,7 +354,7 @@ class Member {
     co_await membership_->Sync(op, epoch, settled, raise);
     allocator_->Stamp(retired_before, membership_->known_epoch());
     view_ = co_await membership_->LookAround(op);
-    co_await allocator_->Settle(op, view_.safe_epoch);
+    co_await allocator_->Reclaim(op, view_.safe_epoch);
     maintaining_ = false;
     co_return Done{};
   }
