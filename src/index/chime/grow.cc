@@ -26,7 +26,7 @@ constexpr int kMostAttempts = 1000;
 
 // A table of several nodes of the pool is spread over them, split by split.
 size_t Table::NodeForNew(size_t old, std::string_view separator) const {
-  return nodes_.size() == 1 ? old : pool::PlaceOf(Hash64(separator), nodes_);
+  return nodes_.size() == 1 ? old : pool::PickNode(Hash64(separator), nodes_);
 }
 
 Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {

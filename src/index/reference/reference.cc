@@ -85,7 +85,7 @@ FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
 
 Table::Place Table::PlaceOf(std::string_view key) const {
   const uint64_t hash = Hash64(AsBytes(key));
-  return {.bucket = BucketAt(pool::PlaceOf(hash, nodes_), hash % options_.buckets), .hash = hash};
+  return {.bucket = BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets), .hash = hash};
 }
 
 // One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the

@@ -38,7 +38,7 @@ Table::~Table() {
 }
 
 Partition& Table::PartitionOf(uint64_t hash) {
-  return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)];
+  return *partitions_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)];
 }
 
 Patience Table::PatienceSince(uint64_t catalogs, const Partition& part, std::optional<Nanos> began) const {
