@@ -254,7 +254,7 @@ Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   }
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) {
-      if (node->allocator.MayBury(dead)) co_await node->membership.Bury(op, dead);
+      if (node->allocator.MayReleaseSlot(dead)) co_await node->membership.ReleaseSlot(op, dead);
     }
   }
   co_return Done{};
@@ -324,10 +324,10 @@ Task<Done> PoolClient::Leave(Op& op) {
     const bool sweep_due = RepairDue();
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
-    const bool burying =
+    const bool releasing =
         walk_ && round < kRoundsForBurials && TakesPartEverywhere() &&
         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
-    if (NeedsGrace() || sweep_due || burying) {
+    if (NeedsGrace() || sweep_due || releasing) {
       co_await op.Pause(GracePause());
       continue;
     }

@@ -12,7 +12,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   for (PoolHand* hand : {&dead, &leaver, &adopter}) {
     if (!hand->Join().ok()) return "somebody cannot join";
   }
-  const uint32_t grave = dead.self().slot();
+  const uint32_t dead_slot = dead.self().slot();
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();  // with what it had to give back
   for (int i = 0; i < 7; ++i) {
@@ -34,7 +34,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   for (int i = 0; i < 4; ++i) {
     if (!adopter.Maintain().ok()) return "the adopter cannot sync";
   }
-  if (run.SlotWord(grave).state() != ClientState::kFree) return "the dead one is not buried";
+  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead one is not buried";
   if (!adopter.Unlink(1).ok() || !adopter.Leave().ok()) return "the adopter cannot leave";
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
@@ -68,7 +68,7 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   PoolHand dead(run);
   if (!leaver.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
-  const uint32_t grave = dead.self().slot();
+  const uint32_t dead_slot = dead.self().slot();
   dead.Die();
   leaver.pool().set_walk({});
   PoolHand newcomer(run);
@@ -77,7 +77,7 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   join.Start();
   Nanos next = run.world().Now();
   const Nanos last_sync = next + kTestLease * 3 / 4;
-  while (run.SlotWord(grave).state() == ClientState::kLive) {
+  while (run.SlotWord(dead_slot).state() == ClientState::kLive) {
     if (run.world().Now() >= next && next <= last_sync) {
       if (!leaver.Maintain().ok()) return "the leaver cannot sync";
       next += kTestLease / 8;

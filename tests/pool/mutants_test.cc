@@ -91,12 +91,12 @@ TEST(PoolMutant, LostAdoption_IsCaught) {
 }
 
 TEST(PoolMutant, NewcomerBuriesBeforeAllKnow_IsCaught) {
-  const ScopedMutant mutant(kBuryUnannounced);
+  const ScopedMutant mutant(kReleaseSlotUnannounced);
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
 }
 
 TEST(PoolMutant, NewcomerBuriesTheLastOfTheDead_IsCaught) {
-  const ScopedMutant mutant(kBuryTheLast);
+  const ScopedMutant mutant(kReleaseLastDeadSlot);
   EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "a block is lost");
 }
 

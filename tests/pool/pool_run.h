@@ -168,7 +168,7 @@ class PoolRun {
 };
 
 // Buries everybody who died, so that only this member is left. Tells the dead from the slow by waiting.
-Task<Done> BuryTheDead(Membership& member);
+Task<Done> ReleaseDeadSlots(Membership& member);
 
 // Runs `run` (a function from SimOptions to RunOutcome) with every kind of fault at every verb in turn, until there is
 // no such verb. Returns the first problem with the fault that it takes; counts the faults that happened.

@@ -24,7 +24,7 @@ constexpr size_t kWorkers = 4;
 constexpr uint64_t kOperations = kSanitized ? 300 : 1500;  // of each worker
 constexpr auto kLook = std::chrono::milliseconds(1);
 
-PoolOptions QuickToBury() {
+PoolOptions QuickToReleaseSlots() {
   PoolOptions options;
   options.lease = std::chrono::milliseconds(kSanitized ? 2000 : 400);
   return options;
@@ -50,7 +50,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
                       FARSIDE_BINARY);
     ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
     daemon_ = std::make_unique<Daemon>(std::move(*daemon));
-    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
     ASSERT_TRUE(pool.ok()) << pool.error().ToString();
     ASSERT_TRUE(pool->CreateTable(kTable).ok());
     ASSERT_TRUE(pool->Close().ok());
@@ -63,7 +63,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
 
   // The life of a worker.
   int Live(size_t worker) {
-    Result<Pool> pool = Pool::Open(pipes_[worker]->Read(), QuickToBury());
+    Result<Pool> pool = Pool::Open(pipes_[worker]->Read(), QuickToReleaseSlots());
     if (!pool.ok()) return Complain(worker, pool.error().ToString());
     Result<Table> table = pool->OpenTable(kTable);
     if (!table.ok()) return Complain(worker, table.error().ToString());
@@ -86,7 +86,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
 
   // Reads everything once more, as one more client, and judges.
   void ExpectLinearizable() {
-    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
     ASSERT_TRUE(pool.ok()) << pool.error().ToString();
     Result<Table> table = pool->OpenTable(kTable);
     ASSERT_TRUE(table.ok());
@@ -102,16 +102,16 @@ class SharedPool : public testing::TestWithParam<Ways> {
     // Who has died is waited for, but not for longer than a lease; the next one takes over.
     static_cast<void>(session->Close());
     static_cast<void>(pool->Close());
-    ExpectAllToBeBuried();
+    ExpectAllSlotsToBeReleased();
   }
 
   // Nothing is damaged, and nothing that the dead had is lost, once somebody was there for a few leases.
-  void ExpectAllToBeBuried() {
+  void ExpectAllSlotsToBeReleased() {
     constexpr int kLeases = 50;
     const std::string fsck = std::string(FARSIDE_BINARY) + " fsck '" + UrlOf(0) + "' >/dev/null";
     bool clean = false;
     for (int lease = 0; lease < kLeases && !clean; ++lease) {
-      Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+      Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
       ASSERT_TRUE(pool.ok()) << pool.error().ToString();
       clean = pool->Close().ok() && std::system(fsck.c_str()) == 0;
     }
@@ -159,7 +159,7 @@ TEST_P(SharedPool, AProcessThatWasStoppedPastItsLease_JoinsAnew) {
   AwaitAnswers(0, kOperations / 4);
   children_[0].Signal(SIGSTOP);
   for (size_t worker = 1; worker < kWorkers; ++worker) EXPECT_EQ(children_[worker].Wait(), 0);
-  std::this_thread::sleep_for(QuickToBury().lease * 2);  // what is tested is a lease that ends
+  std::this_thread::sleep_for(QuickToReleaseSlots().lease * 2);  // what is tested is a lease that ends
   children_[0].Signal(SIGCONT);
   const int ended = children_[0].Wait();
   EXPECT_TRUE(ended == 0 || ended == -SIGKILL) << ended;

@@ -258,7 +258,7 @@ Task<Done> Membership::Fence(Op& op, uint32_t slot, ClientWord word) {
   co_return Done{};
 }
 
-Task<Done> Membership::Bury(Op& op, Owner dead) {
+Task<Done> Membership::ReleaseSlot(Op& op, Owner dead) {
   const auto at = At(geometry_.client_slot(dead.slot()));
   const ClientSlot seen = co_await op.InOrder(ForMaintenance(Read<ClientSlot>(at)));
   if (seen.state.generation() != dead.generation() || seen.state.state() != ClientState::kFenced)

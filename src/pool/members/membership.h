@@ -84,7 +84,7 @@ class Membership {
   Task<Standing> StandingOf(fabric::Op& op, Owner owner);
 
   // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
-  Task<Done> Bury(fabric::Op& op, Owner dead);
+  Task<Done> ReleaseSlot(fabric::Op& op, Owner dead);
 
   Owner self() const { return self_; }
   fabric::Client& client() const { return client_; }
@@ -108,21 +108,21 @@ class Membership {
 
   // ---- joining (join.cc)
   // A client that is fenced, and an epoch that was read when everybody could know.
-  struct Grave {
+  struct DeadClient {
     Owner dead;
     uint64_t stamp = 0;
   };
-  struct Estate {
+  struct Holdings {
     bool owns = false;       // some chunk or extent names it
     bool ownerless = false;  // some chunk or extent names nobody
   };
   Task<bool> TakeFreeSlot(fabric::Op& op);
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
   // True if it has buried somebody.
-  Task<bool> BuryForRoom(fabric::Op& op, RegistryView view, std::vector<Grave>& graves);
-  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<Grave>& graves);
+  Task<bool> ReleaseDeadSlot(fabric::Op& op, RegistryView view, std::vector<DeadClient>& dead_clients);
+  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients);
   // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
-  Task<Estate> LookAtEstate(fabric::Op& op, Owner dead, bool disown);
+  Task<Holdings> ReadHoldings(fabric::Op& op, Owner dead, bool disown);
   Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);
   bool AllHaveBeatenSince(Nanos since) const;
   Error NoSlot(const RegistryView& view) const;

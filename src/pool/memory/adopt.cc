@@ -76,10 +76,10 @@ Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
   co_return taken;
 }
 
-bool Allocator::MayBury(Owner dead) const {
+bool Allocator::MayReleaseSlot(Owner dead) const {
   if (Mutant(kSkipAdoption)) return true;
   return std::any_of(adoptions_.begin(), adoptions_.end(), [&](const Adoption& one) {
-    return one.dead == dead && (one.done || Mutant(kBuryTooEarly));
+    return one.dead == dead && (one.done || Mutant(kReleaseSlotTooEarly));
   });
 }
 

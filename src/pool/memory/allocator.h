@@ -115,11 +115,11 @@ class Allocator {
   // ---- repairing after a death
   // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
   // took. The rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only
-  // then Bury.
+  // then ReleaseSlot.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
   // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
   // it.
-  bool MayBury(Owner dead) const;
+  bool MayReleaseSlot(Owner dead) const;
   // True if a dead client may have leaked blocks of chunks that this one owns, or is not buried because
   // nobody has swept: run a Sweep (sweep.h).
   bool SweepDue() const;

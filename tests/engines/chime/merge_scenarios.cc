@@ -48,7 +48,7 @@ struct Alphabet {
     const uint32_t others = co_await member.Others();
     co_return others;
   }
-  void BuryTheDead(const std::vector<Member*>& survivors) {
+  void ReleaseDeadSlots(const std::vector<Member*>& survivors) {
     std::vector<std::optional<Task<uint32_t>>> tasks(survivors.size());
     int rounds = 0;
     bool buried = false;
@@ -238,7 +238,7 @@ std::string DeleterDies(bool inline_keys, size_t nodes) {
     // What it has left is swept, and used again.
     if (owner->crashed()) {
       owner.reset();
-      scene.BuryTheDead(survivors);
+      scene.ReleaseDeadSlots(survivors);
     }
     scene.LetGo(survivors);
     scene.Reuse(*survivor);

@@ -61,7 +61,7 @@ Task<Done> AuditCatalog(Membership& member, CatalogScene& scene, int number, std
   std::vector<TableInfo> left = co_await session.catalog().List(op);
   if (!left.empty()) scene.run.Problem("a table is listed that nobody finds: " + left[0].name);
   // Slots of tables whose droppers have died come back when these are known to be dead.
-  co_await BuryTheDead(member);
+  co_await ReleaseDeadSlots(member);
   const uint32_t slots = member.geometry().table_slots;
   for (uint32_t i = 0; i < slots; ++i) {
     const CatalogCall create{Act::kCreate, "slot " + std::to_string(i), "fills"};

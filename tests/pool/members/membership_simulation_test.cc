@@ -51,9 +51,9 @@ class Hand {
     Op op(*client_, OpKind::kMaintenance);
     return fabric::Run(*client_, member_.StandingOf(op, owner));
   }
-  Result<Done> Bury(Owner dead) {
+  Result<Done> ReleaseSlot(Owner dead) {
     Op op(*client_, OpKind::kMaintenance);
-    return fabric::Run(*client_, member_.Bury(op, dead));
+    return fabric::Run(*client_, member_.ReleaseSlot(op, dead));
   }
   Result<Done> Write(uint64_t offset, uint64_t word) {
     Op op(*client_, OpKind::kMaintenance);
@@ -189,7 +189,7 @@ TEST(PoolMembership, SleeperWakes_LearnsThatItWasFenced_AndItsLateVerbsDoNothing
     }
     EXPECT_EQ(run.Word(kSomewhere), 0u);
 
-    ASSERT_TRUE(observer.Bury(owner).ok());
+    ASSERT_TRUE(observer.ReleaseSlot(owner).ok());
     Hand again(run);
     ASSERT_TRUE(again.Join().ok());
     EXPECT_NE(again.member().self(), owner);
@@ -312,7 +312,7 @@ TEST(PoolMembership, JoiningClientDiesAtEveryVerb_ItsSlotIsUsedAgain) {
     run.Start([&](Membership& member) { return JustJoin(member, owners); });
     run.Drive();
     RunOutcome outcome = run.EndOfScripts();
-    run.Start([](Membership& member) { return BuryTheDead(member); });
+    run.Start([](Membership& member) { return ReleaseDeadSlots(member); });
     run.Drive();
     for (uint32_t slot = 0; slot < 3; ++slot) {
       if (run.SlotWord(slot).state() != ClientState::kFree) run.Problem("a slot is lost");
@@ -336,7 +336,7 @@ TEST(PoolMembership, ComingAndGoingWithFaults_LosesNoSlot) {
     for (int i = 0; i < 6; ++i) run.Start([](Membership& member) { return BeatFor(member, kTestLease); });
     run.Drive();
     run.EndOfScripts();
-    run.Start([](Membership& member) { return BuryTheDead(member); });
+    run.Start([](Membership& member) { return ReleaseDeadSlots(member); });
     run.Drive();
     ASSERT_EQ(run.problem(), "") << "seed " << seed;
     for (uint32_t slot = 0; slot < 40; ++slot) {

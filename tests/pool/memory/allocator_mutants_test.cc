@@ -18,8 +18,9 @@ using fabric::sim::SimOptions;
 constexpr uint64_t kMostSeeds = 2000;
 
 constexpr std::array kAllocatorMutants = {
-    kReuseAtOnce, kSkipAdoption,      kStampTooEarly, kSettledTooEarly, kHarvestTooMuch, kExtentHeadFirst,
-    kSweepAtOnce, kSweepUnderReaders, kLeaveUnswept,  kTakeBlindly,     kBuryTooEarly,
+    kReuseAtOnce,    kSkipAdoption,    kStampTooEarly,       kSettledTooEarly,
+    kHarvestTooMuch, kExtentHeadFirst, kSweepAtOnce,         kSweepUnderReaders,
+    kLeaveUnswept,   kTakeBlindly,     kReleaseSlotTooEarly,
 };
 
 struct Search {

@@ -12,7 +12,7 @@ namespace {
 class LeakScene : public Scene {
  public:
   LeakScene() : cast{Enter(), Enter(), Enter(), Owner()} {
-    cast.grave = cast.dead.membership().self();
+    cast.dead_slot = cast.dead.membership().self();
     Replace(cast.leaver, 0, 64);
     Replace(cast.leaver, 1, 64);
     Delete(cast.dead, 0);
@@ -21,7 +21,7 @@ class LeakScene : public Scene {
     Member& dead;
     Member& leaver;
     Member& adopter;
-    Owner grave;
+    Owner dead_slot;
   } cast;
 };
 
@@ -29,12 +29,12 @@ class LeakScene : public Scene {
 
 std::string LeaverHasHeardOfADeath() {
   LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
+  auto& [dead, leaver, adopter, dead_slot] = scene.cast;
   scene.Kill(dead);
   scene.WaitForFence({&adopter, &leaver});
-  scene.Adopt(adopter, grave);
+  scene.Adopt(adopter, dead_slot);
   scene.SweepAll(adopter, {&leaver});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
+  if (!scene.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
 
   const Result<Done> left = scene.TryLeaveAll(leaver);
   if (left.ok() || left.error().code() != ErrorCode::kContended) return "the leaver leaves a leak behind";
@@ -45,7 +45,7 @@ std::string LeaverHasHeardOfADeath() {
 
 std::string NewcomerTakesAChunkWithALeak() {
   LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
+  auto& [dead, leaver, adopter, dead_slot] = scene.cast;
   if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scene.Kill(dead);
   scene.WaitForFence({&adopter});
@@ -53,9 +53,9 @@ std::string NewcomerTakesAChunkWithALeak() {
   scene.Replace(newcomer, 2, 64);
   if (newcomer.allocator().stats().chunks_owned != 1) return "no chunk was taken";
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
-  scene.Adopt(adopter, grave);
+  scene.Adopt(adopter, dead_slot);
   scene.SweepAll(adopter, {&newcomer});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
+  if (!scene.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
   scene.Delete(adopter, 1);
   scene.Delete(adopter, 2);
   scene.Leave({&adopter, &newcomer});
@@ -64,7 +64,7 @@ std::string NewcomerTakesAChunkWithALeak() {
 
 std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
+  auto& [dead, leaver, adopter, dead_slot] = scene.cast;
   scene.Kill(dead);
   // The leaver syncs for the last time before the dead one is fenced.
   for (int i = 0; i < 7; ++i) {
@@ -75,13 +75,13 @@ std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scene.world.shape.lease / 4); });
   scene.Maintain(adopter);
   if (adopter.view().fenced.size() != 1) return "nobody was fenced";
-  if (scene.Adopt(adopter, grave) != 0) return "there was nothing to take yet";
+  if (scene.Adopt(adopter, dead_slot) != 0) return "there was nothing to take yet";
   if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scene.SweepAll(adopter, {});
-  if (adopter.allocator().MayBury(grave)) return "the adopter has not looked again";
-  if (scene.Adopt(adopter, grave) != 1) return "the second look finds nothing";
+  if (adopter.allocator().MayReleaseSlot(dead_slot)) return "the adopter has not looked again";
+  if (scene.Adopt(adopter, dead_slot) != 1) return "the second look finds nothing";
   scene.SweepAll(adopter, {});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
+  if (!scene.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
   scene.Delete(adopter, 1);
   scene.Leave({&adopter});
   return scene.Problem();
@@ -96,7 +96,7 @@ std::string SweeperReadsWhatADeadOneUnlinked() {
   scene.Kill(first_dead);
   scene.WaitForFence({&sweeper, &dead});
   if (!sweeper.allocator().SweepDue()) return "no sweep is due";
-  for (const Owner grave : sweeper.view().fenced) scene.Adopt(sweeper, grave);
+  for (const Owner dead_slot : sweeper.view().fenced) scene.Adopt(sweeper, dead_slot);
   {
     Sweep sweep(sweeper.allocator());
     const auto reader = std::make_unique<Member::Pin>(sweeper);  // holds a pointer to the block

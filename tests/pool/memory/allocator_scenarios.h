@@ -47,9 +47,9 @@ class Scene {
     return member.Now([&](fabric::Op& op) { return member.allocator().Adopt(op, dead); });
   }
   // False if there is still something to take, or to sweep.
-  bool Bury(Member& member, Owner dead) {
-    if (Adopt(member, dead) != 0 || !member.allocator().MayBury(dead)) return false;
-    member.Now([&](fabric::Op& op) { return member.membership().Bury(op, dead); });
+  bool ReleaseSlot(Member& member, Owner dead) {
+    if (Adopt(member, dead) != 0 || !member.allocator().MayReleaseSlot(dead)) return false;
+    member.Now([&](fabric::Op& op) { return member.membership().ReleaseSlot(op, dead); });
     return true;
   }
   // Time passes for those who beat, until the others are fenced.

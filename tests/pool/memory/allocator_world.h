@@ -365,7 +365,7 @@ class Member {
     for (const Owner dead : fenced) co_await allocator_->Adopt(op, dead);
     if (allocator_->SweepDue()) co_await SweepAll(op);
     for (const Owner dead : fenced) {
-      if (allocator_->MayBury(dead)) co_await membership_->Bury(op, dead);
+      if (allocator_->MayReleaseSlot(dead)) co_await membership_->ReleaseSlot(op, dead);
     }
     co_return Done{};
   }
