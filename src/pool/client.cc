@@ -146,10 +146,10 @@ Task<Done> PoolClient::SyncNode(Op& op, Node& node, uint64_t epoch, bool raise) 
   const uint64_t retired_before = node.allocator.retired_so_far();
   const uint64_t waiting_before = node.called + node.waiting.size();
   node.published = std::max(node.published, epoch);
-  const uint64_t riders_added = node.riders_added;
-  co_await node.membership.Sync(op, epoch, settled, raise, node.riders);
-  if (node.riders_added != riders_added) {
-    for (const auto& rider : node.riders) rider->Missed();
+  const uint64_t listeners_added = node.listeners_added;
+  co_await node.membership.Sync(op, epoch, settled, raise, node.listeners);
+  if (node.listeners_added != listeners_added) {
+    for (const auto& listener : node.listeners) listener->MissedSync();
   }
   const uint64_t known = node.membership.known_epoch();
   node.allocator.Stamp(retired_before, known);

@@ -119,15 +119,16 @@ class PoolClient {
   // operation that began before this call is in flight any more.
   void AfterGrace(fabric::NodeId node, std::function<void()> callback);
 
-  // Every sync of the node takes `rider` along, until it is removed.
-  void AddRider(fabric::NodeId node, std::shared_ptr<SyncRider> rider) {
-    nodes_[Index(node)]->riders.push_back(std::move(rider));
-    ++nodes_[Index(node)]->riders_added;
+  // Every sync of the node takes `listener` along, until it is removed.
+  void AddSyncListener(fabric::NodeId node, std::shared_ptr<SyncListener> listener) {
+    nodes_[Index(node)]->listeners.push_back(std::move(listener));
+    ++nodes_[Index(node)]->listeners_added;
   }
-  void RemoveRider(fabric::NodeId node, const SyncRider* rider) {
-    std::erase_if(nodes_[Index(node)]->riders, [rider](const auto& known) { return known.get() == rider; });
+  void RemoveSyncListener(fabric::NodeId node, const SyncListener* listener) {
+    std::erase_if(nodes_[Index(node)]->listeners,
+                  [listener](const auto& known) { return known.get() == listener; });
   }
-  // Asks for a sync before the next operation. A rider's wish costs one trip; if somebody waits for grace, Maintain
+  // Asks for a sync before the next operation. A listener's wish costs one trip; if somebody waits for grace, Maintain
   // does all that it takes.
   void RequestSync() { sync_requested_ = true; }
   // The largest epoch that this client has published on the node, or is about to.
@@ -177,8 +178,8 @@ class PoolClient {
     std::vector<Owner> fenced;    // as of the last look around
     uint32_t live = 1;            // as of the last look around
     uint64_t published = 0;
-    Riders riders;
-    uint64_t riders_added = 0;
+    SyncListeners listeners;
+    uint64_t listeners_added = 0;
   };
 
   PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);

@@ -23,7 +23,7 @@ inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 // What tables want to learn is READ before the epoch: an operation may know the epoch and not what came before it
 // (pool/4).
-inline constexpr MutantName kRootBeforeEpoch{"pool/rider-reads-before-epoch"};
+inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"};
 
 // ---- steps of the allocator
 

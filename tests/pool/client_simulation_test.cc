@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/pool/client_scenarios.h"
-#include "tests/pool/members/rider_run.h"
+#include "tests/pool/members/sync_listener_run.h"
 
 namespace farside::pool {
 namespace {
@@ -103,7 +103,7 @@ TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
   // When two others act on the word as they know it, over many seeds
   // Expect that nobody acts on an old one when the grace is over
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const EpochOutcome outcome = RunRiders(PoolChaos(seed, /*faults=*/false));
+    const EpochOutcome outcome = RunSyncListeners(PoolChaos(seed, /*faults=*/false));
     EXPECT_EQ(outcome.problem, "") << "seed " << seed;
   }
 }

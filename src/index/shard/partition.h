@@ -24,7 +24,7 @@
 #include "index/shard/layout.h"
 #include "index/shard/options.h"
 #include "pool/client.h"
-#include "pool/members/sync_rider.h"
+#include "pool/members/sync_listener.h"
 
 namespace farside::index::shard {
 
@@ -38,7 +38,7 @@ struct Directory {
   uint32_t Progress() const { return 2 * version + (announced ? 1 : 0); }
 };
 
-class Partition final : public pool::SyncRider, public std::enable_shared_from_this<Partition> {
+class Partition final : public pool::SyncListener, public std::enable_shared_from_this<Partition> {
  public:
   Partition(const Options& options, pool::PoolClient& pool, fabric::FarAddr root);
 
@@ -82,10 +82,10 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
     overflow_ = overflow ? std::min(overflow_ + 1, kMostOverflow) : std::max(overflow_ - 1, 0);
   }
 
-  // ---- pool::SyncRider
-  pool::Ride Board() override;
-  void Arrive(std::span<const std::byte, pool::kLine> line) override;
-  void Missed() override { ++missed_; }
+  // ---- pool::SyncListener
+  pool::SyncRequest BeforeSync() override;
+  void AfterSync(std::span<const std::byte, pool::kLine> line) override;
+  void MissedSync() override { ++missed_; }
 
  private:
   void AskForSync();

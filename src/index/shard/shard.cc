@@ -29,12 +29,12 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
   for (const FarAddr& root : roots) {
     partitions_.push_back(std::make_shared<Partition>(options_, pool_, root));
     nodes_.push_back(root.node);
-    pool_.AddRider(root.node, partitions_.back());
+    pool_.AddSyncListener(root.node, partitions_.back());
   }
 }
 
 Table::~Table() {
-  for (const auto& part : partitions_) pool_.RemoveRider(part->node(), part.get());
+  for (const auto& part : partitions_) pool_.RemoveSyncListener(part->node(), part.get());
 }
 
 Partition& Table::PartitionOf(uint64_t hash) {

@@ -1,4 +1,4 @@
-#include "tests/pool/members/rider_run.h"
+#include "tests/pool/members/sync_listener_run.h"
 
 #include <cstring>
 #include <list>
@@ -8,7 +8,7 @@ namespace farside::pool {
 
 namespace {
 
-struct RiderScene {
+struct SyncListenerScenario {
   PoolRun& run;
   uint64_t in_force = 0;  // the word that every operation in flight knows
   uint64_t operations = 0;
@@ -17,12 +17,12 @@ struct RiderScene {
   uint64_t line() const { return run.geometry().catalog(); }
 };
 
-class WordRider final : public SyncRider {
+class WordListener final : public SyncListener {
  public:
-  explicit WordRider(uint64_t line) : line_(line) {}
-  void Missed() override {}
-  Ride Board() override { return Ride{.add_at = line_ + 8, .delta = 1, .read_at = line_}; }
-  void Arrive(std::span<const std::byte, kLine> line) override {
+  explicit WordListener(uint64_t line) : line_(line) {}
+  void MissedSync() override {}
+  SyncRequest BeforeSync() override { return SyncRequest{.add_at = line_ + 8, .delta = 1, .read_at = line_}; }
+  void AfterSync(std::span<const std::byte, kLine> line) override {
     uint64_t word = 0;
     std::memcpy(&word, line.data(), sizeof word);
     known_ = std::max(known_, word);
@@ -35,9 +35,10 @@ class WordRider final : public SyncRider {
 };
 
 // What it knows when it begins is what it acts on, until it ends.
-Task<Done> ActOnWord(fabric::Op& op, PoolClient& client, const WordRider& rider, RiderScene& scene) {
+Task<Done> ActOnWord(fabric::Op& op, PoolClient& client, const WordListener& listener,
+                     SyncListenerScenario& scene) {
   const PoolClient::Pin pin = client.Begin();
-  const uint64_t known = rider.known();
+  const uint64_t known = listener.known();
   for (int i = 0; i < 4; ++i) {
     if (known < scene.in_force) scene.run.Problem("an operation acts on a word that is out of force");
     co_await client.Maintain(op);  // its client goes on meanwhile
@@ -46,15 +47,16 @@ Task<Done> ActOnWord(fabric::Op& op, PoolClient& client, const WordRider& rider,
   co_return Done{};
 }
 
-Task<Done> WorkWithRider(fabric::Client& fabric_client, RiderScene& scene, bool announces, int& left) {
+Task<Done> WorkWithListener(fabric::Client& fabric_client, SyncListenerScenario& scene, bool announces,
+                            int& left) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   const fabric::NodeId node{0};
   ClientOptions options;
   options.lease.lease = kTestLease;
   const std::vector<Geometry> geometries = {scene.run.geometry()};
   std::unique_ptr<PoolClient> client = co_await PoolClient::Join(op, fabric_client, geometries, options);
-  const auto rider = std::make_shared<WordRider>(scene.line());
-  client->AddRider(node, rider);
+  const auto listener = std::make_shared<WordListener>(scene.line());
+  client->AddSyncListener(node, listener);
   co_await client->Sync(op, /*raise=*/false);
   while (left > 0) {
     --left;
@@ -68,26 +70,26 @@ Task<Done> WorkWithRider(fabric::Client& fabric_client, RiderScene& scene, bool 
       });
       while (!over) co_await client->Maintain(op);
     } else {
-      co_await ActOnWord(op, *client, *rider, scene);
+      co_await ActOnWord(op, *client, *listener, scene);
     }
     co_await client->Maintain(op);
   }
-  client->RemoveRider(node, rider.get());
+  client->RemoveSyncListener(node, listener.get());
   co_await client->Leave(op);
   co_return Done{};
 }
 
 }  // namespace
 
-EpochOutcome RunRiders(fabric::sim::SimOptions options) {
+EpochOutcome RunSyncListeners(fabric::sim::SimOptions options) {
   options.chaos.ordered_reads = true;  // what the contract promises of READs in one trip
   PoolRun run(std::move(options));
-  RiderScene scene{run};
+  SyncListenerScenario scene{run};
   std::list<int> left(3, 24);
   bool announces = true;
   for (int& mine : left) {
     run.StartClient([&scene, &mine, announces](fabric::Client& client) {
-      return WorkWithRider(client, scene, announces, mine);
+      return WorkWithListener(client, scene, announces, mine);
     });
     announces = false;
   }
