@@ -80,18 +80,18 @@ class PoolClient {
   uint64_t operations_in_flight() const { return in_flight_; }
 
   // An operation that waits for something, and holds no pin meanwhile: it comes back to this client.
-  class Stay {
+  class UnpinnedWait {
    public:
-    explicit Stay(PoolClient& client) : client_(client) { ++client_.staying_; }
-    Stay(const Stay&) = delete;
-    Stay& operator=(const Stay&) = delete;
-    ~Stay() { --client_.staying_; }
+    explicit UnpinnedWait(PoolClient& client) : client_(client) { ++client_.unpinned_waits_; }
+    UnpinnedWait(const UnpinnedWait&) = delete;
+    UnpinnedWait& operator=(const UnpinnedWait&) = delete;
+    ~UnpinnedWait() { --client_.unpinned_waits_; }
 
    private:
     PoolClient& client_;
   };
   // Whether nobody is in the middle of an operation, so that the client may go away.
-  bool idle() const { return in_flight_ == 0 && staying_ == 0; }
+  bool idle() const { return in_flight_ == 0 && unpinned_waits_ == 0; }
 
   // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
@@ -212,7 +212,7 @@ class PoolClient {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
   uint64_t in_flight_ = 0;
-  uint64_t staying_ = 0;
+  uint64_t unpinned_waits_ = 0;
   uint64_t since_round_ = 0;
   Nanos last_round_{0};
   bool sync_requested_ = false;

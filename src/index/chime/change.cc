@@ -59,7 +59,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   std::string last_value;  // of those that it carries
   if (!turn.is_first()) {
     {
-      const pool::PoolClient::Stay stay(pool_);
+      const pool::PoolClient::UnpinnedWait wait(pool_);
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();

@@ -62,7 +62,7 @@ class Patience {
   // No pin may be held. Others may wait for this client to sync.
   Task<Done> Wait(fabric::Op& op) {
     op.CountRetry();
-    const pool::PoolClient::Stay stay(pool_);
+    const pool::PoolClient::UnpinnedWait wait(pool_);
     const Nanos waited = pool_.client().Now() - began_;
     const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
     co_await op.Pause(PauseAfter(waited, backoff_, longest));

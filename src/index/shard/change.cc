@@ -36,7 +36,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   if (!turn.is_first()) {
     began = op.client().Now();
     {
-      const pool::PoolClient::Stay stay(pool_);
+      const pool::PoolClient::UnpinnedWait wait(pool_);
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();
