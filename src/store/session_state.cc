@@ -343,7 +343,7 @@ Status SessionState::Leave() {
   const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);
   Op op(client, OpKind::kMaintenance);
-  Status left = RunPatiently(
+  Status left = RunBlocking(
       client, current_->session().Leave(op), [this] { WaitForOthers(); },
       [&] { return client.Now() >= deadline; });
   if (left.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);

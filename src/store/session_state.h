@@ -273,7 +273,7 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
     }
     Registration& registration = *current_;
     fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);
-    Result<T> result = RunPatiently(
+    Result<T> result = RunBlocking(
         registration.client(), make_task(op, registration.session()), [this] { WaitForOthers(); }, give_up);
     if (result.ok()) {
       op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);

@@ -63,7 +63,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
     if (turn.Carry(last_value)) change.value = last_value;
   }
   const GivenUp given_up(turn);
@@ -72,7 +72,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     // There may be room for its own value.
     turn.Release();
     change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
     changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
   }
   turn.Settle(changed);
@@ -83,7 +83,7 @@ Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& ta
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
-    changed = co_await Patiently<Changed>(op, PatienceSince(catalogs), changed.error(), again).Outcome();
+    changed = co_await WithRetries<Changed>(op, RetryPolicySince(catalogs), changed.error(), again).Outcome();
   }
   if (!changed.ok()) co_return changed.error();
   co_return *changed;

@@ -24,7 +24,7 @@
 //   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
-//            has changed since it began (patience.h).
+//            has changed since it began (retry_policy.h).
 //   chime/11 With keys=inline, no leaf has keys of both halves, below 2^63 and from there on, nor has the parent of a leaf: the
 //            first two have a fence between them, and nodes only get smaller but by merges under one parent. So whoever looks
 //            for a key is never at a leaf of the other half, and the leaf's fence tells everybody else which half it has.
@@ -54,7 +54,7 @@
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
 #include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
+#include "index/kit/retry_policy.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {
@@ -112,7 +112,7 @@ class Table final : public ChangingIndex<Table> {
   std::optional<Error> Refused(std::string_view key) const;
 
   // Of an operation that began when the pool's catalogs had changed so often (chime/10).
-  Patience PatienceSince(uint64_t catalogs) const;
+  RetryPolicy RetryPolicySince(uint64_t catalogs) const;
 
   // ---- search (search.cc)
   Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);

@@ -235,7 +235,7 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       if (page.size() > before) rest.from = page.back().key + '\0';
       return ScanPinned(op, rest, limit - (page.size() - before), page);
     };
-    more = co_await Patiently<bool>(op, PatienceSince(catalogs), more.error(), again).Outcome();
+    more = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), more.error(), again).Outcome();
   }
   if (!more.ok()) co_return more.error();
   op.End(OpKind::kScan, OpOutcome::kDone);
@@ -342,7 +342,7 @@ Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
   Result<bool> found = co_await LastPinned(op, range, record).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return LastPinned(op, range, record); };
-    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   op.End(OpKind::kScan, *found ? OpOutcome::kDone : OpOutcome::kRefused);

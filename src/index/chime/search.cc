@@ -40,7 +40,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   Result<bool> found = co_await GetPinned(op, key, value).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return GetPinned(op, key, value); };
-    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);

@@ -177,7 +177,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   Result<bool> more = co_await NextPinned(op, cursor, page).Outcome();
   if (!more.ok()) {
     const auto again = [&] { return NextPinned(op, cursor, page); };
-    more = co_await Patiently<bool>(op, PatienceSince(catalogs), more.error(), again).Outcome();
+    more = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), more.error(), again).Outcome();
   }
   if (!more.ok()) co_return more.error();
   op.End(OpKind::kScan, OpOutcome::kDone);
@@ -221,7 +221,7 @@ Task<TableStats> Table::Stats(Op& op) {
   Result<TableStats> stats = co_await StatsPinned(op).Outcome();
   if (!stats.ok()) {
     const auto again = [&] { return StatsPinned(op); };
-    stats = co_await Patiently<TableStats>(op, PatienceSince(catalogs), stats.error(), again).Outcome();
+    stats = co_await WithRetries<TableStats>(op, RetryPolicySince(catalogs), stats.error(), again).Outcome();
   }
   if (!stats.ok()) co_return stats.error();
   op.End(OpKind::kMaintenance, OpOutcome::kDone);

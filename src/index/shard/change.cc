@@ -40,7 +40,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
       co_await turn;
     }
     if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();  // shard/10
     if (turn.Carry(last_value)) change.value = last_value;
     if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
   }
@@ -52,7 +52,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (!outcome.ok()) {
       outcome =
-          co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
+          co_await ModifyWithRetries(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
               .Outcome();
     }
     // There may be room for its own value.
@@ -60,7 +60,7 @@ Task<Changed> Table::Modify(Op& op, Change change) {
     if (alone) break;
     turn.Release();
     change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
   }
   if (!outcome.ok()) {
     turn.Settle(outcome.error());
@@ -71,13 +71,13 @@ Task<Changed> Table::Modify(Op& op, Change change) {
 }
 
 // After an attempt that has failed.
-Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
-                                            const KeyHash& hash, Draft& draft, Changed& changed,
-                                            uint64_t catalogs, std::optional<Nanos> began, Error error) {
-  for (Patience patience = PatienceSince(catalogs, part, began); patience.Allows(error);) {
+Task<Table::Attempt> Table::ModifyWithRetries(Op& op, const Change& change, Partition& part,
+                                              const KeyHash& hash, Draft& draft, Changed& changed,
+                                              uint64_t catalogs, std::optional<Nanos> began, Error error) {
+  for (RetryPolicy retries = RetryPolicySince(catalogs, part, began); retries.Allows(error);) {
     draft.Discard();
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+    co_await retries.Wait(op);
+    if (!retries.MayPinAgain()) co_return RetryPolicy::CatalogChanged();
     const Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (outcome.ok()) co_return *outcome;
     error = outcome.error();

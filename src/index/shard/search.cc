@@ -89,7 +89,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   }
   if (!decided) {
     pin.reset();
-    found = co_await SearchPatiently(op, part, hash, key, value, catalogs);
+    found = co_await SearchWithRetries(op, part, hash, key, value, catalogs);
   }
   op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
@@ -150,14 +150,14 @@ void Table::Anticipate(std::string_view key) {
   if (locations_.enabled()) locations_.Prefetch(Hash64(AsBytes(key)));
 }
 
-Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                  std::string& value, uint64_t catalogs) {
-  const Patience patience = PatienceSince(catalogs, part);
-  if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+Task<bool> Table::SearchWithRetries(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                    std::string& value, uint64_t catalogs) {
+  const RetryPolicy retries = RetryPolicySince(catalogs, part);
+  if (!retries.MayPinAgain()) co_return RetryPolicy::CatalogChanged();
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return SearchPinned(op, part, hash, key, value); };
-    found = co_await Patiently<bool>(op, patience, found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, retries, found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   co_return *found;

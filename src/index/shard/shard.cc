@@ -41,8 +41,9 @@ Partition& Table::PartitionOf(uint64_t hash) {
   return *partitions_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)];
 }
 
-Patience Table::PatienceSince(uint64_t catalogs, const Partition& part, std::optional<Nanos> began) const {
-  return Patience(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
+RetryPolicy Table::RetryPolicySince(uint64_t catalogs, const Partition& part,
+                                    std::optional<Nanos> began) const {
+  return RetryPolicy(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
 //   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
-//            began, as far as it knows (index/kit/patience.h).
+//            began, as far as it knows (index/kit/retry_policy.h).
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
 #include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
+#include "index/kit/retry_policy.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
 #include "index/shard/location_cache.h"
@@ -87,13 +87,13 @@ class Table final : public ChangingIndex<Table> {
   Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
   // Of an operation that began when the pool's catalogs had changed so often, or has waited since `began` (shard/10).
-  Patience PatienceSince(uint64_t catalogs, const Partition& part,
-                         std::optional<Nanos> began = std::nullopt) const;
+  RetryPolicy RetryPolicySince(uint64_t catalogs, const Partition& part,
+                               std::optional<Nanos> began = std::nullopt) const;
 
   // ---- search (search.cc)
   // Wherever its bucket has come to, in one or several attempts.
-  Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                             std::string& value, uint64_t catalogs);
+  Task<bool> SearchWithRetries(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                               std::string& value, uint64_t catalogs);
   Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
@@ -163,9 +163,9 @@ class Table final : public ChangingIndex<Table> {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Attempt> ModifyPatiently(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                                Draft& draft, Changed& changed, uint64_t catalogs, std::optional<Nanos> began,
-                                Error error);
+  Task<Attempt> ModifyWithRetries(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                  Draft& draft, Changed& changed, uint64_t catalogs,
+                                  std::optional<Nanos> began, Error error);
   // Some attempts under one pin; kContended if there should be more under another.
   Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
                              Draft& draft, Changed& changed);

@@ -32,7 +32,7 @@ constexpr int kMostHelps = 64;
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  const Patience patience = PatienceSince(pool_.known_catalog_changes(), part);
+  const RetryPolicy retries = RetryPolicySince(pool_.known_catalog_changes(), part);
   int helped_in_vain = 0;
   for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
@@ -54,7 +54,7 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
       const bool is_new =
           std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
       const Result<Done> helped = co_await Help(op, part, unit, is_new).Outcome();
-      if (!helped.ok() && !patience.Allows(helped.error())) co_return helped.error();
+      if (!helped.ok() && !retries.Allows(helped.error())) co_return helped.error();
       // The caller's pin stays; whoever walks is not in anybody's way.
       if (helped.ok()) {
         ++helped_in_vain;  // unless somebody else was at it
