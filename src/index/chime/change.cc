@@ -8,7 +8,7 @@
 #include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/kit/given_up.h"
+#include "index/kit/abandon_guard.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::chime {
@@ -38,8 +38,8 @@ Error LockLost() {
 
 }  // namespace
 
-// Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
-// with another value (index/kit/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
+// Of the changes of one key that this client has in flight one goes at a time, and has_coalesced those behind it that say the same
+// with another value (index/kit/key_queue.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
 Task<Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);
@@ -54,32 +54,32 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(key_turns_, op.client(), target.hash, change);
+  KeyQueue::Ticket ticket(key_queue_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it carries
-  if (!turn.is_first()) {
+  std::string last_value;  // of those that it has_coalesced
+  if (!ticket.is_first()) {
     {
       const pool::PoolClient::UnpinnedWait wait(pool_);
-      co_await turn;
+      co_await ticket;
     }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
+    if (ticket.outcome().has_value()) co_return *ticket.outcome();
     if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
-    if (turn.Carry(last_value)) change.value = last_value;
+    if (ticket.Coalesce(last_value)) change.value = last_value;
   }
-  const GivenUp given_up(turn);
-  Result<Changed> changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
-  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && turn.carries()) {
+  const AbandonGuard given_up(ticket);
+  Result<Changed> changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
+  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && ticket.has_coalesced()) {
     // There may be room for its own value.
-    turn.Release();
+    ticket.Release();
     change.value = own_value;
     if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
-    changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
+    changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
   }
-  turn.Settle(changed);
+  ticket.Complete(changed);
   co_return changed;
 }
 
-Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
+Task<Changed> Table::ModifyQueued(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
@@ -119,8 +119,8 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     Result<Step> step = Step::kAgain;
     {
       // At once, those of one client would only wait for each other's lock, trip by trip.
-      KeyTurn turn(leaf_turns_, op.client(), leaf.word(), change);
-      if (!turn.is_first()) co_await turn;
+      KeyQueue::Ticket ticket(leaf_queue_, op.client(), leaf.word(), change);
+      if (!ticket.is_first()) co_await ticket;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
       Neighbourhood hood = spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot, target.half())
                                             : Neighbourhood(shape(), target.home, target.half());

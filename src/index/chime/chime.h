@@ -53,7 +53,7 @@
 #include "index/kit/change.h"
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
+#include "index/kit/key_queue.h"
 #include "index/kit/retry_policy.h"
 #include "pool/client.h"
 
@@ -180,7 +180,7 @@ class Table final : public ChangingIndex<Table> {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyInTurn(fabric::Op& op, const Change& change, const Target& target, uint64_t catalogs);
+  Task<Changed> ModifyQueued(fabric::Op& op, const Change& change, const Target& target, uint64_t catalogs);
   Task<Changed> ModifyPinned(fabric::Op& op, const Change& change, const Target& target);
   // Takes the lock of a leaf, and reads its header and a neighbourhood; or all of it, into `whole`.
   Task<Done> LockAndRead(fabric::Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
@@ -295,9 +295,9 @@ class Table final : public ChangingIndex<Table> {
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
-  KeyTurns key_turns_;
-  KeyTurns leaf_turns_;
-  KeyTurns tellers_;  // of the nodes that were split
+  KeyQueue key_queue_;
+  KeyQueue leaf_queue_;
+  KeyQueue pivot_inserts_;  // of the nodes that were split
 };
 
 class ChimeEngine final : public Engine {

@@ -34,9 +34,9 @@ Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, Node
   // Of those in flight that have met the same split, one tells the level above; it may be hundreds. If it could not, neither
   // could the others, who hold their pins: whoever comes next does.
   const Change of_nobody(ChangeKind::kDelete, {});
-  KeyTurn turn(tellers_, op.client(), child.word(), of_nobody);
-  if (!turn.is_first()) {
-    co_await turn;
+  KeyQueue::Ticket ticket(pivot_inserts_, op.client(), child.word(), of_nobody);
+  if (!ticket.is_first()) {
+    co_await ticket;
     co_return Done{};
   }
   const Result<Done> inserted = co_await InsertPivot(op, level, std::move(bound), ref, child).Outcome();

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/kit/given_up.h"
+#include "index/kit/abandon_guard.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "pool/memory/block.h"
@@ -29,23 +29,23 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(turns_, op.client(), hash.hash(), change);
+  KeyQueue::Ticket ticket(key_queue_, op.client(), hash.hash(), change);
   const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it carries
+  std::string last_value;  // of those that it has_coalesced
   std::optional<Nanos> began;
-  if (!turn.is_first()) {
+  if (!ticket.is_first()) {
     began = op.client().Now();
     {
       const pool::PoolClient::UnpinnedWait wait(pool_);
-      co_await turn;
+      co_await ticket;
     }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
+    if (ticket.outcome().has_value()) co_return *ticket.outcome();
     if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();  // shard/10
-    if (turn.Carry(last_value)) change.value = last_value;
-    if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
+    if (ticket.Coalesce(last_value)) change.value = last_value;
+    if (Mutant(kCoalescedTooEarly)) ticket.Complete(Changed{.was_present = true, .applied = true});
   }
   Draft draft;
-  const GivenUp given_up(turn, draft);
+  const AbandonGuard given_up(ticket, draft);
   Changed changed;
   Result<Attempt> outcome = Attempt::kRetry;
   while (true) {
@@ -56,17 +56,18 @@ Task<Changed> Table::Modify(Op& op, Change change) {
               .Outcome();
     }
     // There may be room for its own value.
-    const bool alone = !turn.carries() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
+    const bool alone =
+        !ticket.has_coalesced() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
     if (alone) break;
-    turn.Release();
+    ticket.Release();
     change.value = own_value;
     if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
   }
   if (!outcome.ok()) {
-    turn.Settle(outcome.error());
+    ticket.Complete(outcome.error());
     co_return outcome.error();
   }
-  turn.Settle(changed);
+  ticket.Complete(changed);
   co_return changed;
 }
 

@@ -36,7 +36,7 @@
 #include "index/kit/change.h"
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
+#include "index/kit/key_queue.h"
 #include "index/kit/retry_policy.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
@@ -285,7 +285,7 @@ class Table final : public ChangingIndex<Table> {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns turns_;
+  KeyQueue key_queue_;
   std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
 };
 
