@@ -90,7 +90,7 @@ Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition
                                          Draft& draft, Changed& changed) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   for (int attempt = 0; attempt < kEagerAttempts; ++attempt) {
-    if (part.NeedsAttention()) co_await part.Attend(op);
+    if (part.IsBehind()) co_await part.CatchUp(op);
     const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
     if (outcome == Attempt::kDone) co_return outcome;
     op.CountRetry();
@@ -174,7 +174,8 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
-  if (found.has_value() && found->slot.place != Place::kLevel1) co_return std::nullopt;  // under another lock
+  if (found.has_value() && found->slot.candidate != Candidate::kLevel1)
+    co_return std::nullopt;  // under another lock
   const std::optional<size_t> unused = FindUnused(view.bucket, shape());
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
@@ -193,10 +194,10 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   }
   Attempt inserted = Attempt::kRetry;
   if (unused.has_value()) {
-    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
+    Slot slot{.candidate = Candidate::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
     slot.entry = view.bucket.entry(*unused);
-    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Candidate::kLevel1), slot.version));
     const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
     if (written) inserted = Attempt::kDone;
   } else {
@@ -211,7 +212,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
                                     bool removes, Draft& draft, const BlockBuffer& buffer, bool locked) {
   bool in_place = false;
   if (slot.version != part.directory().version && !locked) {
-    const Result<Done> split = co_await SplitFor(op, part, slot.place, hash.number(slot.place)).Outcome();
+    const Result<Done> split =
+        co_await SplitFor(op, part, slot.candidate, hash.number(slot.candidate)).Outcome();
     // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the lock, nobody
     // splits the unit, and what it has not yet passed on can be changed where it is.
     in_place = !split.ok() && split.error().code() == ErrorCode::kOutOfMemory && removes;
@@ -220,8 +222,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
   }
   Entry desired;
   if (!removes) {
-    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.place), slot.version));
-  } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
+    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.candidate), slot.version));
+  } else if (slot.candidate == Candidate::kLevel1 && !Mutant(kPublishedRefill)) {
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
   }
@@ -260,10 +262,10 @@ Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash&
   }
   // INVARIANT shard/1: if the slot is still unused, nobody has inserted anything in this bucket since it was read, and so
   // nobody has had to go to another level.
-  Slot slot{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+  Slot slot{.candidate = Candidate::kLevel1, .unit = bucket.unit, .version = bucket.version};
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
-  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
+  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Candidate::kLevel1), bucket.version));
   const bool written = co_await WriteSlot(op, part, slot, desired, &draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
@@ -282,7 +284,7 @@ Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry des
 Task<bool> Table::WriteSlotLocked(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
   Line line;
   const FarAddr line_at(slot.at.node, slot.at.offset / pool::kLine * pool::kLine);
-  const FarAddr head_at = slot.place == Place::kLevel1 ? line_at : part.OverflowAt(slot.unit);
+  const FarAddr head_at = slot.candidate == Candidate::kLevel1 ? line_at : part.OverflowAt(slot.unit);
   std::vector<fabric::ReadIntoVerb> reads;
   reads.push_back(Read(head_at, std::as_writable_bytes(std::span(&line, 1))));
   co_await Lock(op, part, slot.unit, std::move(reads));

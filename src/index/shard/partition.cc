@@ -118,7 +118,7 @@ void Partition::SetSyncFrequency() {
 
 // ---- learning ----------------------------------------------------------------------------------------
 
-Task<Done> Partition::Attend(Op& op) {
+Task<Done> Partition::CatchUp(Op& op) {
   if (missed_ != made_up_for_) {
     const uint64_t missed = missed_;
     co_await Refresh(op);

@@ -52,10 +52,10 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   fabric::FarAddr LockAt(uint64_t unit) const;
 
   // ---- for every operation, once it has its pin
-  // Whether there is something to do before it: Attend.
-  bool NeedsAttention() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
+  // Whether there is something to do before it: CatchUp.
+  bool IsBehind() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
   // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
-  Task<Done> Attend(fabric::Op& op);
+  Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
   // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.

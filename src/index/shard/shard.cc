@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "index/shard/company.h"
 #include "index/shard/mutants.h"
+#include "index/shard/search_batch.h"
 #include "pool/catalog/placement.h"
 
 namespace farside::index::shard {

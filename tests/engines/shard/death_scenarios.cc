@@ -131,9 +131,10 @@ std::string DeadOwnerOfASecondLock() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit, std::optional<uint64_t> choice) {
     return [=](const KeyHash& hash) {
-      const auto at = [&](Place place) { return hash.number(place) & 1; };
-      return at(Place::kLevel1) == unit && (!choice.has_value() || (at(Place::kFirstChoice) == *choice &&
-                                                                    at(Place::kSecondChoice) == *choice));
+      const auto at = [&](Candidate candidate) { return hash.number(candidate) & 1; };
+      return at(Candidate::kLevel1) == unit &&
+             (!choice.has_value() ||
+              (at(Candidate::kFirstChoice) == *choice && at(Candidate::kSecondChoice) == *choice));
     };
   };
   Ledger ledger;

@@ -48,13 +48,13 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
   constexpr uint64_t kSteps = 24;  // of one, before the next begins
   const uint64_t lines_unit = HashOf(Stage::kSeed).hash() & 1;
   const auto fits = [=](const KeyHash& hash) {
-    return (hash.number(Place::kLevel1) & 1) != lines_unit &&
-           (hash.number(Place::kFirstChoice) & 1) == lines_unit &&
-           (hash.number(Place::kSecondChoice) & 1) == lines_unit;
+    return (hash.number(Candidate::kLevel1) & 1) != lines_unit &&
+           (hash.number(Candidate::kFirstChoice) & 1) == lines_unit &&
+           (hash.number(Candidate::kSecondChoice) & 1) == lines_unit;
   };
   // Two keys with one tag: who inserts the second has to read the block of the first, which takes time.
   const std::string fills = KeyFor(fits);
-  const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Place::kLevel1), 2); };
+  const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Candidate::kLevel1), 2); };
   const std::string key =
       KeyFor([&](const KeyHash& hash) { return fits(hash) && tag(hash) == tag(HashOf(fills)); }, 1);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {

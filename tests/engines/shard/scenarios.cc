@@ -12,20 +12,20 @@ namespace farside::index::shard {
 std::string TwoKeysWithOneTag() {
   Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
   Member& member = stage.Enter();
-  const auto same = [](Place place) {
+  const auto same = [](Candidate candidate) {
     return [=](const KeyHash& hash) {
-      return TagOf({}, hash.number(place), 1) == TagOf({}, HashOf("k0").number(place), 1);
+      return TagOf({}, hash.number(candidate), 1) == TagOf({}, HashOf("k0").number(candidate), 1);
     };
   };
   Ledger ledger;
   ledger.Put(stage, member, "k0", "zero");
-  ledger.Put(stage, member, KeyFor(same(Place::kLevel1), 1), "one");
+  ledger.Put(stage, member, KeyFor(same(Candidate::kLevel1), 1), "one");
   ledger.CheckAll(stage, member);
   ledger.Delete(stage, member, "k0");
   ledger.CheckAll(stage, member);
   ledger.Put(stage, member, "k1", "fills");
   ledger.Put(stage, member, "k0", "to level 2");
-  ledger.Put(stage, member, KeyFor(same(Place::kFirstChoice), 1), "beside it");
+  ledger.Put(stage, member, KeyFor(same(Candidate::kFirstChoice), 1), "beside it");
   ledger.CheckAll(stage, member);
   return stage.End();
 }
@@ -37,8 +37,9 @@ std::string EachNeedsTheLockOfTheOther() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit) {
     return [=](const KeyHash& hash) {
-      return (hash.number(Place::kLevel1) & 1) == unit && (hash.number(Place::kFirstChoice) & 1) != unit &&
-             (hash.number(Place::kSecondChoice) & 1) != unit;
+      return (hash.number(Candidate::kLevel1) & 1) == unit &&
+             (hash.number(Candidate::kFirstChoice) & 1) != unit &&
+             (hash.number(Candidate::kSecondChoice) & 1) != unit;
     };
   };
   Ledger ledger;
@@ -296,8 +297,8 @@ std::string ReadersMeetAnAnnouncement(uint64_t seeds) {
 std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
   const std::string stays = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 0; });
   const std::string moves = KeyFor([](const KeyHash& hash) {
-    return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
-           (hash.number(Place::kSecondChoice) & 1) == 0;
+    return (hash.hash() & 1) == 1 && (hash.number(Candidate::kFirstChoice) & 1) == 0 &&
+           (hash.number(Candidate::kSecondChoice) & 1) == 0;
   });
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};

@@ -53,8 +53,8 @@ std::string InserterFallsAsleep(Behind behind) {
   const bool full = behind == Behind::kIsFullThenSplit;
   const std::string stays = KeyThat(false, 0);
   const std::string moves = KeyFor([](const KeyHash& hash) {
-    return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
-           (hash.number(Place::kSecondChoice) & 1) == 0;
+    return (hash.hash() & 1) == 1 && (hash.number(Candidate::kFirstChoice) & 1) == 0 &&
+           (hash.number(Candidate::kSecondChoice) & 1) == 0;
   });
   bool more = true;
   for (int steps = 0; more; ++steps) {
@@ -103,9 +103,10 @@ std::string WaiterHoldsNoLock() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit, std::optional<uint64_t> choice) {
     return [=](const KeyHash& hash) {
-      const auto at = [&](Place place) { return hash.number(place) & 1; };
-      return at(Place::kLevel1) == unit && (!choice.has_value() || (at(Place::kFirstChoice) == *choice &&
-                                                                    at(Place::kSecondChoice) == *choice));
+      const auto at = [&](Candidate candidate) { return hash.number(candidate) & 1; };
+      return at(Candidate::kLevel1) == unit &&
+             (!choice.has_value() ||
+              (at(Candidate::kFirstChoice) == *choice && at(Candidate::kSecondChoice) == *choice));
     };
   };
   const std::string of_sleeper = KeyFor(in(1, std::nullopt));
