@@ -145,7 +145,7 @@ Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   co_return Done{};
 }
 
-Task<Done> Table::Settle(Op& op, NodePtr at, Waits waits) {
+Task<Done> Table::AwaitUnlocked(Op& op, NodePtr at, Waits waits) {
   const Nanos lease = pool_.member(nodes_.front()).options().lease;
   const Nanos began = op.client().Now();
   Result<Done> locked = co_await Lock(op, at, {}).Outcome();
