@@ -6,11 +6,11 @@ namespace farside::pool {
 
 std::string ChunkLosesItsOwnerDuringTheSweep() {
   PoolRun run(PoolCalm());
-  PoolHand dead(run);
-  PoolHand leaver(run);
-  PoolHand adopter(run);
-  for (PoolHand* hand : {&dead, &leaver, &adopter}) {
-    if (!hand->Join().ok()) return "somebody cannot join";
+  ManualClient dead(run);
+  ManualClient leaver(run);
+  ManualClient adopter(run);
+  for (ManualClient* client : {&dead, &leaver, &adopter}) {
+    if (!client->Join().ok()) return "somebody cannot join";
   }
   const uint32_t dead_slot = dead.self().slot();
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
@@ -41,13 +41,13 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
 
 std::string OnlyOneIsDeadAndHasLeftMemory() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  PoolHand alive(run);
-  PoolHand dead(run);
+  ManualClient alive(run);
+  ManualClient dead(run);
   if (!alive.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
   alive.pool().set_walk({});
   if (!dead.Publish(0).ok() || !dead.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
   Task<Done> join = newcomer.Join(op);
   join.Start();
@@ -64,14 +64,14 @@ std::string OnlyOneIsDeadAndHasLeftMemory() {
 
 std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  PoolHand leaver(run);
-  PoolHand dead(run);
+  ManualClient leaver(run);
+  ManualClient dead(run);
   if (!leaver.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   const uint32_t dead_slot = dead.self().slot();
   dead.Die();
   leaver.pool().set_walk({});
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
   Task<Done> join = newcomer.Join(op);
   join.Start();

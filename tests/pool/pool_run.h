@@ -77,7 +77,7 @@ class PoolRun {
       const bool moved = world_.Step();
       running = 0;
       for (Actor& actor : actors_) {
-        if (actor.task.has_value()) Attend(actor);
+        if (actor.task.has_value()) HandleProgress(actor);
         if (actor.task.has_value()) ++running;
       }
       if (running > 0 && (!moved || world_.events() > give_up)) {
@@ -141,7 +141,7 @@ class PoolRun {
     actor.client.reset();
   }
 
-  void Attend(Actor& actor) {
+  void HandleProgress(Actor& actor) {
     if (static_cast<fabric::sim::SimClient&>(*actor.client).crashed()) return Disconnect(actor);
     if (!actor.task->done()) return;
     const Result<Done> end = actor.task->TakeResult();

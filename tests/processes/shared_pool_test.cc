@@ -70,7 +70,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
     Result<Session> session = pool->NewSession();
     if (!session.ok()) return Complain(worker, session.error().ToString());
     const std::optional<std::string> failure =
-        Work(ledger_, worker, *session, *table, kOperations, Random(1 + worker));
+        Work(history_, worker, *session, *table, kOperations, Random(1 + worker));
     if (failure.has_value()) return Complain(worker, *failure);
     return 0;
   }
@@ -81,7 +81,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
 
   // Until the worker has so many answers.
   void AwaitAnswers(size_t worker, uint64_t count) {
-    while (ledger_.log(worker).answered.load() < count) std::this_thread::sleep_for(kLook);
+    while (history_.log(worker).answered.load() < count) std::this_thread::sleep_for(kLook);
   }
 
   // Reads everything once more, as one more client, and judges.
@@ -93,9 +93,9 @@ class SharedPool : public testing::TestWithParam<Ways> {
     Result<Session> session = pool->NewSession();
     ASSERT_TRUE(session.ok());
     const std::optional<std::string> failure =
-        Work(ledger_, kWorkers, *session, *table, kOperations, Random(99));
+        Work(history_, kWorkers, *session, *table, kOperations, Random(99));
     ASSERT_EQ(failure, std::nullopt);
-    const std::vector<check::Operation> all = ledger_.Operations();
+    const std::vector<check::Operation> all = history_.Operations();
     const check::Verdict verdict = check::CheckLinearizable(all);
     EXPECT_TRUE(verdict.ok()) << check::ToString(verdict);
     EXPECT_GT(all.size(), kOperations);
@@ -118,7 +118,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
     EXPECT_TRUE(clean) << "something is leaked or damaged: " << fsck;
   }
 
-  Ledger ledger_;
+  SharedHistory history_;
   std::vector<std::unique_ptr<UrlPipe>> pipes_;
   std::vector<Child> children_;
   std::unique_ptr<Daemon> daemon_;
@@ -132,7 +132,7 @@ TEST_P(SharedPool, WritersInSeveralProcesses_AreLinearizable) {
   // When several processes change the same few keys. Expect that all end well, and that the history is linearizable.
   for (Child& child : children_) EXPECT_EQ(child.Wait(), 0);
   for (size_t worker = 0; worker < kWorkers; ++worker)
-    EXPECT_EQ(ledger_.log(worker).answered.load(), kOperations);
+    EXPECT_EQ(history_.log(worker).answered.load(), kOperations);
   ExpectLinearizable();
 }
 
@@ -148,7 +148,7 @@ TEST_P(SharedPool, SurvivorsGoOn_WhenProcessesAreKilled) {
   EXPECT_EQ(children_[2].Wait(), 0);
   EXPECT_EQ(children_[3].Wait(), 0);
   for (size_t worker = 2; worker < kWorkers; ++worker)
-    EXPECT_EQ(ledger_.log(worker).answered.load(), kOperations);
+    EXPECT_EQ(history_.log(worker).answered.load(), kOperations);
   ExpectLinearizable();
 }
 

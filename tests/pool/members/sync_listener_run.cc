@@ -36,41 +36,41 @@ class WordListener final : public SyncListener {
 
 // What it knows when it begins is what it acts on, until it ends.
 Task<Done> ActOnWord(fabric::Op& op, PoolClient& client, const WordListener& listener,
-                     SyncListenerScenario& scene) {
+                     SyncListenerScenario& scenario) {
   const PoolClient::Pin pin = client.Begin();
   const uint64_t known = listener.known();
   for (int i = 0; i < 4; ++i) {
-    if (known < scene.in_force) scene.run.Problem("an operation acts on a word that is out of force");
+    if (known < scenario.in_force) scenario.run.Problem("an operation acts on a word that is out of force");
     co_await client.Maintain(op);  // its client goes on meanwhile
   }
-  ++scene.operations;
+  ++scenario.operations;
   co_return Done{};
 }
 
-Task<Done> WorkWithListener(fabric::Client& fabric_client, SyncListenerScenario& scene, bool announces,
+Task<Done> WorkWithListener(fabric::Client& fabric_client, SyncListenerScenario& scenario, bool announces,
                             int& left) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   const fabric::NodeId node{0};
   ClientOptions options;
   options.lease.lease = kTestLease;
-  const std::vector<Geometry> geometries = {scene.run.geometry()};
+  const std::vector<Geometry> geometries = {scenario.run.geometry()};
   std::unique_ptr<PoolClient> client = co_await PoolClient::Join(op, fabric_client, geometries, options);
-  const auto listener = std::make_shared<WordListener>(scene.line());
+  const auto listener = std::make_shared<WordListener>(scenario.line());
   client->AddSyncListener(node, listener);
   co_await client->Sync(op, /*raise=*/false);
   while (left > 0) {
     --left;
     if (announces && left % 4 == 0) {
-      const uint64_t word = scene.in_force;
-      co_await op.InOrder(fabric::Cas(fabric::FarAddr(node, scene.line()), word, word + 1));
+      const uint64_t word = scenario.in_force;
+      co_await op.InOrder(fabric::Cas(fabric::FarAddr(node, scenario.line()), word, word + 1));
       bool over = false;
-      client->AfterGrace(node, [&scene, &over, word] {
-        scene.in_force = word + 1;
+      client->AfterGrace(node, [&scenario, &over, word] {
+        scenario.in_force = word + 1;
         over = true;
       });
       while (!over) co_await client->Maintain(op);
     } else {
-      co_await ActOnWord(op, *client, *listener, scene);
+      co_await ActOnWord(op, *client, *listener, scenario);
     }
     co_await client->Maintain(op);
   }
@@ -84,17 +84,17 @@ Task<Done> WorkWithListener(fabric::Client& fabric_client, SyncListenerScenario&
 EpochOutcome RunSyncListeners(fabric::sim::SimOptions options) {
   options.chaos.ordered_reads = true;  // what the contract promises of READs in one trip
   PoolRun run(std::move(options));
-  SyncListenerScenario scene{run};
+  SyncListenerScenario scenario{run};
   std::list<int> left(3, 24);
   bool announces = true;
   for (int& mine : left) {
-    run.StartClient([&scene, &mine, announces](fabric::Client& client) {
-      return WorkWithListener(client, scene, announces, mine);
+    run.StartClient([&scenario, &mine, announces](fabric::Client& client) {
+      return WorkWithListener(client, scenario, announces, mine);
     });
     announces = false;
   }
   run.Drive();
-  return EpochOutcome{run.problem(), scene.operations};
+  return EpochOutcome{run.problem(), scenario.operations};
 }
 
 }  // namespace farside::pool

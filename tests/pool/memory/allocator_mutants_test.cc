@@ -46,10 +46,10 @@ Search SearchSeeds(uint64_t most) {
   return search;
 }
 
-std::string PlayScenes() {
-  for (auto* scene : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak,
-                      ChunkLosesItsOwnerAfterTheFirstLook, SweeperReadsWhatADeadOneUnlinked}) {
-    const std::string problem = scene();
+std::string PlayScenarios() {
+  for (auto* scenario : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak,
+                         ChunkLosesItsOwnerAfterTheFirstLook, SweeperReadsWhatADeadOneUnlinked}) {
+    const std::string problem = scenario();
     if (!problem.empty()) return problem;
   }
   return "";
@@ -59,10 +59,10 @@ class AllocatorMutant : public testing::TestWithParam<MutantName> {};
 
 TEST_P(AllocatorMutant, IsCaught) {
   // Given the allocator with one planted bug.
-  // When the scenes are played, and then up to 2000 seeds are searched, faults included.
+  // When the scenarios are played, and then up to 2000 seeds are searched, faults included.
   // Expect a problem.
   const ScopedMutant mutant(GetParam());
-  std::string problem = PlayScenes();
+  std::string problem = PlayScenarios();
   if (problem.empty()) {
     const Search search = SearchSeeds(kMostSeeds);
     RecordProperty("seeds", static_cast<int>(search.seeds));
@@ -75,7 +75,7 @@ TEST_P(AllocatorMutant, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(All, AllocatorMutant, testing::ValuesIn(kAllocatorMutants), NameOfBug);
 
 TEST(AllocatorMutants, WithoutOneNothingIsCaught) {
-  EXPECT_EQ(PlayScenes(), "");
+  EXPECT_EQ(PlayScenarios(), "");
   const Search search = SearchSeeds(300);
   EXPECT_EQ(search.problem, "") << "seed " << search.seeds;
 }

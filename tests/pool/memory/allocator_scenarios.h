@@ -1,4 +1,4 @@
-// Scenes for the allocator: what a few members do to each other, step by step, where chance would need too
+// Scenarios for the allocator: what a few members do to each other, step by step, where chance would need too
 // long.
 //
 // Each returns what went wrong, or nothing. They are played with and without planted bugs.
@@ -13,10 +13,10 @@
 
 namespace farside::pool {
 
-class Scene {
+class Scenario {
  public:
-  explicit Scene(const WorldShape& shape = {}) : world(shape, Calm()) {}
-  ~Scene() {
+  explicit Scenario(const WorldShape& shape = {}) : world(shape, Calm()) {}
+  ~Scenario() {
     for (auto& member : members_) {
       if (member->running()) member->Vanish();
     }

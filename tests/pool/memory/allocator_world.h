@@ -203,7 +203,7 @@ class Member {
   }
 
   // Looks at what has become of it: still running, dead, or done.
-  void Attend() {
+  void HandleProgress() {
     if (static_cast<fabric::sim::SimClient&>(*client_).crashed()) return Die();
     if (helper_failed_.has_value()) return Fail(*helper_failed_);
     if (!task_->done()) return;
@@ -237,7 +237,7 @@ class Member {
     client_.reset();
   }
 
-  // ---- for scenes: one thing at a time
+  // ---- for scenarios: one thing at a time
   // Runs what `start` makes of an operation until it has ended.
   template <class Start>
   auto Try(Start start) {
@@ -534,7 +534,7 @@ inline void Drive(World& world, std::vector<std::unique_ptr<Member>>& members, b
     }
     running = 0;
     for (auto& member : members) {
-      if (member->running()) member->Attend();
+      if (member->running()) member->HandleProgress();
       if (!member->running() && !audit && world.report.ok() && member->MayComeBack()) member->Start(audit);
       if (member->running()) ++running;
     }
