@@ -20,7 +20,7 @@ constexpr int kRoundsToMakeRoom = 6;
 // While a task of the session waits, others are moved on whenever it was polled this often.
 constexpr int kPollsUntilOthersMove = 256;
 // An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one more.
-constexpr int kMostIdleMoves = 4;
+constexpr int kMostIdleNudges = 4;
 
 constexpr Nanos kTick = std::chrono::milliseconds(1);
 
@@ -202,7 +202,7 @@ Task<Done> SessionState::KeepUp(Registration& registration) {
   // rounds are enough, if it is them; if it is others, rounds are in vain.
   if (!registration.pool().WaitsForGrace()) {
     idle_nudges_ = 0;
-  } else if (idle_nudges_ < kMostIdleMoves) {
+  } else if (idle_nudges_ < kMostIdleNudges) {
     ++idle_nudges_;
     pool_.NudgeIdleSessions(this);
   } else {

@@ -45,7 +45,7 @@ Task<Done> RecordTogether(History& history, TableMember& member, int client, std
   }
   for (size_t i = 0; i < keys.size(); ++i) {
     check::Found found;
-    switch (searches[i].verdict) {
+    switch (searches[i].outcome) {
       case Search::Outcome::kFound: found.value = values[i]; [[fallthrough]];
       case Search::Outcome::kAbsent: history.Return(ids[i], found); break;
       case Search::Outcome::kOpen: {

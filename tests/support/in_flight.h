@@ -87,7 +87,7 @@ std::string ManyInFlight(uint64_t seed, const OptionMap& table, Options options)
   return world.problem;
 }
 
-// Ten puts of one key in flight at once take two changes: the first put, and the second, which has_coalesced all others. The value
+// Ten puts of one key in flight at once take two changes: the first put, and the second, which carries all others. The value
 // of the last is there, and only the first was an insert. What went wrong, or nothing.
 template <class World, class Member>
 std::string PutsAreCoalescedIntoOneChange() {

@@ -4,7 +4,7 @@
 //   Scenario scenario;
 //   scenario.participants = {{.program = ...}, {.program = ..., .may_die = true}};
 //   const Exploration found = Explore(scenario);
-//   EXPECT_EQ(found.finding, Conclusion::kNothing) << found.ToString();
+//   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 //
 // Every history must be linearizable; see also Scenario for other things that are checked. It is a depth-first
 // search over states, with a set of the hashes of those seen.

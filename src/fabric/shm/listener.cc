@@ -91,7 +91,7 @@ Result<Listener> Listener::Open(const std::string& path, std::optional<gid_t> gr
   if (::bind(listener.socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Cannot("make a socket at", path, errno);
   }
-  // Nobody can connect before it listens, so the modes are in slot in time.
+  // Nobody can connect before it listens, so the modes are in place in time.
   if (group.has_value() && ::lchown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
     return Cannot("give its group to", path, errno);
   }

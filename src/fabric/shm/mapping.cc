@@ -63,7 +63,7 @@ Mapping::Mapping(Control* control, std::span<std::byte> region, uint64_t instanc
                  std::shared_ptr<const ForkGuard> guard)
     : control_(control), region_(region), instance_(instance), guard_(std::move(guard)) {}
 
-// A child of fork does not have the memory, but perhaps something else in its slot.
+// A child of fork does not have the memory, but perhaps something else in its place.
 Mapping::~Mapping() {
   if (guard_->forked()) return;
   ::munmap(control_, kControlBytes);

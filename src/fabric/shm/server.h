@@ -99,7 +99,7 @@ class Server {
 
   Connections connections_;
   uint64_t last_connection_ = 0;
-  size_t strangers_ = 0;         // connections without a guest
+  size_t strangers_ = 0;         // connections without a client
   std::vector<uint32_t> slots_;  // the free ones; the next to be given stands last
   size_t leaving_ = 0;
   bool out_of_descriptors_ = false;

@@ -38,7 +38,7 @@ Error LockLost() {
 
 }  // namespace
 
-// Of the changes of one key that this client has in flight one goes at a time, and has_coalesced those behind it that say the same
+// Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
 // with another value (index/kit/key_queue.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
 Task<Changed> Table::Modify(Op& op, Change change) {

@@ -1,4 +1,4 @@
-// For a task that is destroyed on the way, with others whose changes it has_coalesced (key_queue.h): what came of them is unknown, and
+// For a task that is destroyed on the way, with others whose changes it carries (key_queue.h): what came of them is unknown, and
 // they are told so. If nothing can have come of them, they wait for their own turns again.
 #pragma once
 

@@ -2,18 +2,18 @@
 // once they would only make each other's CAS fail, and each failure costs trips; clients with many operations in flight
 // meet themselves on the keys that everybody likes.
 //
-//   Ticket turn(turns, client, hash, change);
-//   if (!turn.is_first()) {
-//     co_await turn;
-//     if (turn.outcome().has_value()) ...      // somebody has carried it
+//   KeyQueue::Ticket ticket(queue, client, hash, change);
+//   if (!ticket.is_first()) {
+//     co_await ticket;
+//     if (ticket.outcome().has_value()) ...    // somebody has carried it
 //   }
-//   ...                                        until the turn is gone
+//   ...                                        until the ticket is gone
 //
 // Whoever has waited may carry those behind it that say the same with another value: several puts that are all under way
 // may take effect at one moment, one after the other, and then only the last value is ever seen. So a hot key takes as
 // many puts as there are, by one change after another.
 //
-// If whoever has_coalesced others fails, or is given up, before anything can have come of it, they wait for their own turns again.
+// If whoever carries others fails, or is given up, before anything can have come of it, they wait for their own turns again.
 //
 // Nobody who has a turn waits for another one of the same turns, so nobody waits in a circle. Who waits goes on by a timer that is due at once,
 // not inside of whoever ends.
@@ -34,18 +34,18 @@
 
 namespace farside::index {
 
-class Ticket;
-
 // Of one client.
 class KeyQueue {
+ public:
+  class Ticket;
+
  private:
-  friend class Ticket;
   static constexpr size_t kLists = 256;
   // Those in flight, oldest first, in the list of their hash.
   std::array<Ticket*, kLists> lists_{};
 };
 
-class Ticket {
+class KeyQueue::Ticket {
  public:
   // `change` must stay for as long as the turn.
   Ticket(KeyQueue& queue, fabric::Client& client, uint64_t hash, const Change& change)
@@ -88,7 +88,7 @@ class Ticket {
     return last != nullptr;
   }
   bool has_coalesced() const { return coalesced_ > 0; }
-  // Tells those that it has_coalesced what came of them. They came at the same moment, one behind the other: behind a put, the key
+  // Tells those that it carries what came of them. They came at the same moment, one behind the other: behind a put, the key
   // is there.
   void Complete(const Result<Changed>& outcome) {
     ForEachCoalesced([&outcome](Ticket& other) {

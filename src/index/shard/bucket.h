@@ -81,7 +81,7 @@ inline FourSlots FourWithTag(const Entry* entries, uint32_t tag, FourSlots bits)
   return reinterpret_cast<FourSlots>((upper & static_cast<uint32_t>(Entry::Tag::kMask >> 32)) == tag) & bits;
 }
 
-// A bit for each slot of the lines whose entry has_coalesced the tag, the lowest for the first. Without a branch that depends on what
+// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch that depends on what
 // is found: where a key stands in its bucket cannot be predicted.
 template <size_t kLines>
 uint32_t SlotsWithTag(const Entry* entries, uint32_t tag) {

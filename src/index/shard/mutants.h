@@ -42,7 +42,7 @@ inline constexpr MutantName kPinsPastADrop{"shard/pins-past-a-drop"};
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
 inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
-// Puts that another one has_coalesced are told that they are done before it has done anything.
+// Puts that another one carries are told that they are done before it has done anything.
 inline constexpr MutantName kCoalescedTooEarly{"shard/coalesced-too-early"};
 // A search together with others takes a key that is not in its bucket for absent, whatever the overflow bit says (shard/4).
 inline constexpr MutantName kOverflowNotAskedFor{"shard/together-without-overflow"};

@@ -92,7 +92,7 @@ void Table::TakeBuckets(SearchBatch& batch, std::span<Search> searches, const po
           pool::DecodeBlock(member.behind_line(member.location.entry.bytes()));
       if (!view.ok() || view->key != searches[i].key) continue;
       searches[i].value->assign(view->value);
-      searches[i].verdict = Search::Outcome::kFound;
+      searches[i].outcome = Search::Outcome::kFound;
       ++batch.found;
       member.location.when = Location::When(member.location.version(), pin.epoch(part.node()));
       locations_.Remember(member.location);
@@ -109,7 +109,7 @@ void Table::TakeBuckets(SearchBatch& batch, std::span<Search> searches, const po
       if (!slot.has_value()) {
         // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
         if (lines[0].overflow() && !Mutant(kOverflowNotAskedFor)) continue;
-        searches[i].verdict = Search::Outcome::kAbsent;
+        searches[i].outcome = Search::Outcome::kAbsent;
         ++batch.absent;
         continue;
       }
@@ -134,7 +134,7 @@ void Table::TakeBlocks(SearchBatch& batch, std::span<Search> searches, const poo
         pool::DecodeBlock(std::span(member.bytes).first(member.slot.entry.bytes()));
     if (!view.ok() || (view->key != searches[i].key && !Mutant(kTagIsKey))) continue;
     searches[i].value->assign(view->value);
-    searches[i].verdict = Search::Outcome::kFound;
+    searches[i].outcome = Search::Outcome::kFound;
     ++batch.found;
     Remember(*member.part, member.hash, member.slot, pin.epoch(member.part->node()));
   }

@@ -72,7 +72,7 @@ class Membership {
 
   // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
   // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
-  // The listeners board before it is posted, and arrive when it has ended. The task copies them when it starts; until
+  // The listeners are called before it is posted, and when it has ended. The task copies them when it starts; until
   // then they must stay as they are.
   Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
                   std::span<const std::shared_ptr<SyncListener>> listeners = {});

@@ -1,4 +1,4 @@
-// The chime table in adapter, for the checker: with keys=inline although its keys and values have any size, or with a scan
+// The chime table behind an adapter for the checker: with keys=inline although its keys and values have any size, or with a scan
 // where it asks for a key. What a scan says of each key must have been true at some moment, exactly as what a Get says.
 #pragma once
 
@@ -173,7 +173,7 @@ class AdaptedEngine final : public Engine {
 inline std::vector<std::shared_ptr<Engine>> AllCheckerAdapters() {
   std::vector<std::shared_ptr<Engine>> engines;
   for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options()) {
-    if (options.contains("keys")) continue;  // another's in no adapter
+    if (options.contains("keys")) continue;  // the adapters choose it
     for (const bool inline_keys : {true, false}) {
       for (const Asks asks : {Asks::kGet, Asks::kScanAll, Asks::kScanSome, Asks::kLast}) {
         if (asks == Asks::kGet && !inline_keys) continue;  // what `farside check` does

@@ -12,7 +12,8 @@ namespace farside::index::chime {
 namespace {
 
 // Keys that differ in their last bytes: so pivots and fences are longer than 8 bytes, unless keys have 8.
-check::Workload DeleteHeavyWorkloads(uint64_t seed, const DeleteHeavyOptions& options, const Engine& engine) {
+check::Workload MakeDeleteHeavyWorkload(uint64_t seed, const DeleteHeavyOptions& options,
+                                        const Engine& engine) {
   using check::Kind;
   Random random(seed ^ 0xebb);
   check::Workload workload;
@@ -68,9 +69,10 @@ std::string RunDeleteHeavyWorkload(uint64_t first_seed, uint64_t seeds, bool fau
     sim.seed = seed;
     sim.chaos = fabric::sim::Chaos::ForSeed(seed, faults);
     const check::RunReport report =
-        check::Run(engine, DeleteHeavyWorkloads(seed, options, engine), std::move(sim));
+        check::Run(engine, MakeDeleteHeavyWorkload(seed, options, engine), std::move(sim));
     if (!report.ok() && !report.undecided())
-      return fmt::format("options of seed {}{}: {}", seed, faults ? " with faults" : "", report.problem);
+      return fmt::format("delete-heavy run of seed {}{}: {}", seed, faults ? " with faults" : "",
+                         report.problem);
   }
   return "";
 }
@@ -82,7 +84,7 @@ std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& pl
     // Two keys come, and one that is not the first goes; another client looks on, and puts it back.
     const std::optional<size_t> size = engine.fixed_size();
     const check::Workload random =
-        DeleteHeavyWorkloads(seed, {.clients = 2, .operations = 3, .keys = 3}, engine);
+        MakeDeleteHeavyWorkload(seed, {.clients = 2, .operations = 3, .keys = 3}, engine);
     check::Workload workload = random;
     check::Script& first = workload.scripts[0];
     const std::string value = check::Fitted("early", size);
@@ -102,7 +104,8 @@ std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& pl
         more |= report.script_verbs > verb;
         places += report.fault_fired ? 1 : 0;
         if (!report.ok() && !report.undecided())
-          return fmt::format("options of seed {}, {} at verb {}: {}", seed, Name(kind), verb, report.problem);
+          return fmt::format("delete-heavy run of seed {}, {} at verb {}: {}", seed, Name(kind), verb,
+                             report.problem);
       }
     }
   }

@@ -32,7 +32,7 @@ TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
 }
 
 TEST(ChimeInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
-  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which has_coalesced
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
   // all others. The value of the last is there, and only the first was an insert.
   EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
@@ -57,7 +57,7 @@ TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {
 }
 
 TEST(ChimeInFlight, CoalescingChangeIsAbandoned_OthersDoNotWaitForEver) {
-  // Given ten puts of a key in flight, of which the second has_coalesced the others. When the second is destroyed on its way.
+  // Given ten puts of a key in flight, of which the second carries the others. When the second is destroyed on its way.
   // Expect that the others end, and do not know what came of them.
   World world;
   Member member(world, {});

@@ -14,7 +14,7 @@ TEST(ShardInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
 }
 
 TEST(ShardInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
-  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which has_coalesced
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
   // all others. The value of the last is there, and only the first was an insert.
   EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }

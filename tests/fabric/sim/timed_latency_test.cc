@@ -104,7 +104,7 @@ Task<Done> ManyFaas(Client& client, uint64_t count) {
   co_return Done{};
 }
 
-// Given trips with as many answered verbs as a round trip has_coalesced, and with one more. Expect what CostOf counts.
+// Given trips with as many answered verbs as a round trip carries, and with one more. Expect what CostOf counts.
 TEST(TimedLatency, MoreThanSixteenAnsweredVerbsAreAnotherRoundTrip) {
   const Nanos sixteen = TimeOf([](Client& client) { return ManyFaas(client, 16); });
   const Nanos seventeen = TimeOf([](Client& client) { return ManyFaas(client, 17); });

@@ -1,4 +1,4 @@
-// What the timed fabric has_coalesced when it is asked for more: as much as the scarcest resource of the model lets through.
+// What the timed fabric carries when it is asked for more: as much as the scarcest resource of the model lets through.
 #include <array>
 #include <cstdint>
 #include <functional>

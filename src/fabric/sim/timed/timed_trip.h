@@ -20,12 +20,12 @@ namespace farside::fabric::sim {
 class TimedClient;
 class TimedTrip;
 
-// The verbs of a timed_trip that go to one node. They travel in rounds: a fence, or more READs and atomics than a
+// The verbs of a timed trip that go to one node. They travel in rounds: a fence, or more READs and atomics than a
 // connection may have open, makes the rest wait at the client's card until the answers are there.
 struct Leg : TimedEvent {
   TimedTrip* timed_trip = nullptr;
   NodeId node{};
-  uint32_t begin = 0;  // the round on its way, as verbs of the timed_trip
+  uint32_t begin = 0;  // the round on its way, as verbs of the timed trip
   uint32_t round_end = 0;
   uint32_t end = 0;  // of all rounds
   // What the round costs; see Measure.
