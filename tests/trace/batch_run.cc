@@ -101,7 +101,7 @@ class BatchClient {
       if (!searched.ok() && !GoesOn(searched.error())) co_return searched.error();
     }
     for (const Search& search : searches) {
-      if (search.verdict != Search::Verdict::kOpen) continue;
+      if (search.outcome != Search::Outcome::kOpen) continue;
       Op op(*client_, OpKind::kSearch);
       const Result<bool> found = co_await table_->index->Get(op, search.key, *search.value).Outcome();
       if (!found.ok() && !GoesOn(found.error())) co_return found.error();

@@ -35,8 +35,8 @@ class VerbDigest {
   void Begin(uint64_t seed);
 
   void Posted(Nanos now, const Flight& flight, Order order);
-  void TookEffect(Nanos now, const Flight& flight, const FlyingVerb& verb, const Piece& piece);
-  void Finished(Nanos now, const Flight& flight, const FlyingVerb& verb);
+  void TookEffect(Nanos now, const Flight& flight, const FlightVerb& verb, const Piece& piece);
+  void Finished(Nanos now, const Flight& flight, const FlightVerb& verb);
   void Ended(Nanos now, const Flight& flight);
   void Happened(Nanos now, ClientId client, ClientEvent event);
 
