@@ -10,7 +10,7 @@
 namespace farside::index::toy {
 namespace {
 
-std::vector<Hunt> Hunts() {
+std::vector<Detector> Detectors() {
   return {
       {"puts that wait are coalesced", PutsThatWaitAreCoalesced},
       {"out of memory for a passenger", OutOfMemoryForAPassenger_TheChangeGoesOnWithItsOwnValue},
@@ -28,13 +28,13 @@ TEST_P(KitMutant, IsCaught) {
   // Given the engine kit with one planted bug.
   // When its scenarios run with the toy table.
   // Expect that one of them catches it.
-  ExpectCaught(GetParam(), Hunts());
+  ExpectCaught(GetParam(), Detectors());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KitMutant, testing::ValuesIn(kit::kAllMutants), NameOfBug);
 
 TEST(KitMutants, WithoutOneNothingIsCaught) {
-  for (const Hunt& hunt : Hunts()) EXPECT_EQ(hunt.run(), "") << hunt.name;
+  for (const Detector& detector : Detectors()) EXPECT_EQ(detector.run(), "") << detector.name;
 }
 
 }  // namespace
