@@ -39,8 +39,8 @@ void AddOptionalOperand(CLI::App& app, const std::string& name, std::string& int
   app.add_option(name, into, about)->option_text(" ");
 }
 
-void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
-  app.add_flag(name, into, about)->disable_flag_override();
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
+  return app.add_flag(name, into, about)->disable_flag_override();
 }
 
 void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,

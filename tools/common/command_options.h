@@ -33,7 +33,7 @@ class HelpFormatter : public CLI::Formatter {
 void AddOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about);
 // The same, of which there may be none.
 void AddOptionalOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about);
-void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about);
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about);
 void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,
              const std::string& about);
 // The same, for which an empty text is something else than none.

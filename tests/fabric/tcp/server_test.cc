@@ -131,6 +131,25 @@ TEST(TcpServer, TooManyAreRefusedPolitely) {
   EXPECT_TRUE(fabric->Connect().ok());
 }
 
+TEST(TcpServer, ConnectionsOfAHost_AreTwoLinesInTheLog) {
+  // Given a node that logs as it does by default.
+  TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kInfo);
+  for (size_t visit = 1; visit <= 2; ++visit) {
+    // When a host opens three connections and closes them.
+    const auto fabric = node.Open();
+    auto first = ConnectTo(*fabric);
+    auto second = ConnectTo(*fabric);
+    auto third = ConnectTo(*fabric);
+    first.reset();
+    third.reset();
+    second.reset();
+    // Expect one line for the first of them, one for the end of the last, and no other.
+    node.log().Await("last connection from 127.0.0.1 ended: it disconnected", visit);
+    EXPECT_EQ(node.log().Count("first connection from 127.0.0.1"), visit);
+    EXPECT_EQ(node.log().Count("tcp: "), 2 * visit);
+  }
+}
+
 TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   // Given a node that has seen some clients, and how many descriptors and bytes there are while it has none. (Under a
   // sanitizer a connection costs eight times as much, so there are fewer; it finds leaks by itself.)
