@@ -105,8 +105,11 @@ run bench --engine shard --url "$tcp" --records 500 --ops 500 --depth 8 --no-raw
 expect_status 0
 run table list "$tcp"
 grep -q bench "$out" && fail "bench has left its table"
-run fsck "$tcp"
-expect_status 0
+for url in "$tcp" "$shm"; do
+  run fsck "$url"
+  expect_status 0
+  expect_out "pool          $url, 64MiB"
+done
 # A second node does not steal the socket of the first.
 run serve --size 64MiB --hugepages off --shm "$scratch/both.sock"
 expect_refusal "both.sock"
