@@ -98,6 +98,6 @@ Status Run() {
 int main() {
   const Status done = Run();
   if (done.ok()) return 0;
-  std::cerr << "batch: " << done.error().ToString() << '\n';
+  std::cerr << "batch: " << done.error() << '\n';
   return 1;
 }
