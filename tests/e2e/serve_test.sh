@@ -123,7 +123,7 @@ slow=$!
 started+=("$slow")
 exec 8>slowly.jsonl
 printf '{"key":"grace","value":"rear admiral"}\n' >&8
-living() { "$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -o '"state":"live"' | wc -l; }
+living() { "$FARSIDE" status "$shm" --json --watch 0.001 | grep -o '"state":"live"' | wc -l; }
 until [[ $(living) -ge 2 ]]; do # a pool has a session of its own
   kill -0 "$slow" 2>/dev/null || { fail "the import ended: $(cat slowly.err)"; break; }
   sleep 0.02 # and look again
@@ -136,7 +136,7 @@ expect_status 0
 run table drop "$shm" others
 expect_status 0
 [[ $(living) == "$before" ]] || fail "$before clients lived before commands on tables, and $(living) after"
-"$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -q '"deaths":0' || fail "a command cut off a client that lives"
+"$FARSIDE" status "$shm" --json --watch 0.001 | grep -q '"deaths":0' || fail "a command cut off a client that lives"
 exec 8>&-
 wait "$slow" || fail "the import that was under way failed: $(cat slowly.err)"
 run get "$shm" users grace
