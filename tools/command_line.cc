@@ -35,8 +35,8 @@ phases: the load, a warm-up, and the run that is measured. Every value that is r
 A client is a session. On --fabric embedded it is a thread, and times are real. On --fabric sim all clients live in a
 simulated cluster whose model is printed with the results, and times are virtual: the same on every machine.
 
-The same workload is run on 'raw' too, which does what a perfect index would do and remembers nothing; the results as a
-share of that say how much of the fabric's limit an engine reaches.
+The same workload is run on 'raw' too, a bare array of slots: a search reads a bucket as large as the engine's, and then a
+block, in two trips. An engine that takes fewer trips or bytes is faster than that.
 
 Examples:
   farside bench --engine reference --option buckets=20000 --workload a

@@ -129,8 +129,8 @@ std::string AddressText(fabric::FarAddr at) { return fmt::format("n{}+{:#x}", In
 
 std::string FsckText(const pool::PoolUrl& url, const PoolReport& report, const Paint& paint) {
   return FindingsText(report, paint) +
-         fmt::format("pool          {}\n", PoolText(url, report.bytes().Total())) + TablesText(report) + "\n" +
-         BytesText(report.bytes()) + "\n" + SummaryText(report, paint);
+         fmt::format("pool          {}\n", PoolText(url, report.bytes().Total())) + TablesText(report) +
+         "\n" + BytesText(report.bytes()) + "\n" + SummaryText(report, paint);
 }
 
 }  // namespace farside::tools
