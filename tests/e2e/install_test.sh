@@ -28,6 +28,14 @@ expect_file 'share/doc/farside/LICENSE'
 expect_file bin/farside
 "$prefix/bin/farside" --help >/dev/null
 
+# The unit of the service starts the binary that was installed beside it.
+expect_file lib/systemd/system/farside.service
+started=$(sed -n 's/^ExecStart=\([^ ]*\) serve .*/\1/p' "$prefix/lib/systemd/system/farside.service")
+[[ $started == "$scratch/first/bin/farside" ]] || {
+  echo "the service starts '$started', which is not what was installed"
+  exit 1
+}
+
 # Every public header is included, so one that needs a header of ours that is not installed is noticed.
 mkdir "$scratch/consumer"
 cd "$scratch/consumer"

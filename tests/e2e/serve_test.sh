@@ -253,7 +253,7 @@ stop_node "$first"
 # ---- the unit file
 
 if command -v systemd-analyze >/dev/null; then
-  sed "s#/usr/bin/farside#$FARSIDE#" "$FARSIDE_SOURCE/packaging/systemd/farside.service" >farside.service
+  sed "s#@farside_installed_binary@#$FARSIDE#" "$FARSIDE_SOURCE/packaging/systemd/farside.service.in" >farside.service
   run_program systemd-analyze verify ./farside.service
   expect_status 0
 fi
