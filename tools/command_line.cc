@@ -2,10 +2,14 @@
 #include "tools/command_line.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +18,7 @@
 #include <CLI/App.hpp>
 
 #include "base/bytes.h"
+#include "pool/url.h"
 #include "store/engines.h"
 #include "tools/common/command_options.h"
 #include "tools/common/version.h"
@@ -25,6 +30,7 @@ namespace {
 
 constexpr const char* kFarsideFooter =
     R"(Run 'farside help COMMAND' for the options of a command and for examples.
+FARSIDE_URL in the environment names the pool where a command is given no URL.
 Exit codes: 0 success, 1 a check does not hold or was not decided, 2 wrong usage, 3 could not run.)";
 
 constexpr const char* kBenchFooter =
@@ -209,7 +215,7 @@ CLI::App* AddFsck(CLI::App& app, FsckCommand& command) {
   CLI::App* fsck =
       app.add_subcommand("fsck", "Check a pool: what every byte of it is, and what is wrong with it");
   fsck->footer(kFsckFooter);
-  AddOperand(*fsck, "URL", command.url, "The pool");
+  AddUrl(*fsck, command.url);
   AddFlag(*fsck, "--json", command.json, "Print one JSON object");
   return fsck;
 }
@@ -229,7 +235,7 @@ CLI::App* AddTableVerb(CLI::App& table, const char* name, const char* about, con
   CLI::App* verb = table.add_subcommand(name, about);
   verb->footer(footer);
   verb->group("Commands");
-  AddOperand(*verb, "URL", command.url, "The pool");
+  AddUrl(*verb, command.url);
   if (command.verb != TableCommand::Verb::kList) AddOperand(*verb, "NAME", command.name, "The table");
   AddFlag(*verb, "--json", command.json, "Print one JSON object");
   return verb;
@@ -313,7 +319,8 @@ class Parser {
       return Bad(InOurWords(mismatch.what()));
     } catch (const CLI::RequiredError& missing) {
       const std::string text = missing.what();  // "URL is required"
-      return Bad(text.substr(0, text.find(' ')) + " is missing");
+      const std::string operand = text.substr(0, text.find(' '));
+      return Bad(operand + " is missing" + (operand == "URL" ? "; give it, or set FARSIDE_URL" : ""));
     } catch (const CLI::ValidationError& complaint) {
       return Bad(complaint.what());
     } catch (const CLI::ParseError& error) {
@@ -321,6 +328,19 @@ class Parser {
     }
     return Interpret();
   }
+
+  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and the
+  // first operand is none. It is right behind the name of the command.
+  std::optional<size_t> PlaceOfMissingUrl(std::span<const char* const> words) const {
+    const CLI::App& chosen = Chosen();
+    const CLI::Option* const url = chosen.get_option_no_throw("URL");
+    if (url == nullptr || (!url->empty() && pool::HasUrlScheme(url->results().front()))) return std::nullopt;
+    const auto name =
+        std::ranges::find(words.subspan(1), chosen.get_name(), [](const char* word) { return std::string_view(word); });
+    return static_cast<size_t>(name - words.subspan(1).begin()) + 2;
+  }
+
+  BadUsage Bad(std::string why) const { return {FullName(Chosen()), std::move(why)}; }
 
  private:
   // What a command that was chosen becomes.
@@ -360,8 +380,6 @@ class Parser {
   static std::string FullName(const CLI::App& app) {
     return app.get_parent() == nullptr ? "farside" : FullName(*app.get_parent()) + " " + app.get_name();
   }
-
-  BadUsage Bad(std::string why) const { return {FullName(Chosen()), std::move(why)}; }
 
   CommandLine Interpret() const {
     const CLI::App* chosen = &Chosen();
@@ -457,8 +475,18 @@ class Parser {
 }  // namespace
 
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants) {
-  Parser parser(argc > 0 ? argv[0] : "farside", with_mutants);
-  return parser.Parse(argc, argv);
+  const std::string program = argc > 0 ? argv[0] : "farside";
+  Parser parser(program, with_mutants);
+  const CommandLine line = parser.Parse(argc, argv);
+  const char* const url = std::getenv("FARSIDE_URL");
+  if (url == nullptr || *url == '\0') return line;
+  std::vector<const char*> words(argv, argv + argc);
+  const std::optional<size_t> place = parser.PlaceOfMissingUrl(words);
+  if (!place.has_value()) return line;
+  if (!pool::HasUrlScheme(url))
+    return parser.Bad(fmt::format("FARSIDE_URL: {}", pool::ParseUrl(url).error().message()));
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(*place), url);
+  return Parser(program, with_mutants).Parse(static_cast<int>(words.size()), words.data());
 }
 
 }  // namespace farside::tools

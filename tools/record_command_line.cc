@@ -92,7 +92,7 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, const c
                      std::string& table) {
   CLI::App* command = app.add_subcommand(name, about);
   command->footer(footer);
-  AddOperand(*command, "URL", url, "The pool");
+  AddUrl(*command, url);
   AddOperand(*command, "TABLE", table, "The table");
   return command;
 }
@@ -177,7 +177,7 @@ CLI::App* AddScan(CLI::App& app, ScanCommand& command) {
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "Show nodes, clients, memory and tables of a pool");
   status->footer(kStatusFooter);
-  AddOperand(*status, "URL", command.url, "The pool");
+  AddUrl(*status, command.url);
   AddFlag(*status, "--records", command.records, "Walk every table, and count its records and bytes");
   AddSeconds(*status, "--watch", command.watch, kLongestWatch,
              "How long clients are watched for signs of life; by default 1.5");

@@ -5,6 +5,7 @@
 #   expect_error "--seeds"
 #   finish
 set -u
+unset FARSIDE_URL # tests say which pool they mean
 : "${FARSIDE:?is the binary to test}"
 [[ -x $FARSIDE ]] || {
   echo "there is no $FARSIDE"
