@@ -15,13 +15,15 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/App.hpp>
 
 #include "base/bytes.h"
-#include "pool/url.h"
+#include "pool/region/url.h"
 #include "store/engines.h"
 #include "tools/common/command_options.h"
 #include "tools/common/version.h"
+#include "tools/completion/completion.h"
 #include "tools/record_command_line.h"
 #include "tools/serve/options.h"
 
@@ -63,6 +65,14 @@ Examples:
   farside check --engine reference --seeds 1000 --crash
   farside check --engine reference --clients 6 --ops 20 --option buckets=1
   farside check --engine reference --replay 17:12:crash-after)";
+
+constexpr const char* kCompletionFooter =
+    R"(Prints a script by which the shell completes commands, options, engines and experiments. An install has it where
+the shell looks for it; this is for a binary that was not installed, and for ~/.bashrc or ~/.zshrc.
+
+Examples:
+  farside completion bash
+  farside completion zsh)";
 
 constexpr const char* kDoctorFooter =
     R"(Backends are tried, not guessed: a small table is made, written and read on each. What could be better
@@ -284,6 +294,7 @@ class Parser {
 
     bench_app_ = AddBench(app_, bench_);
     check_app_ = AddCheck(app_, check_, with_mutants);
+    AddCompletion();
     Offer(AddDel(app_, del_), [this] { return del_; });
     demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
     demo_app_->footer(kDemoFooter);
@@ -335,8 +346,8 @@ class Parser {
     const CLI::App& chosen = Chosen();
     const CLI::Option* const url = chosen.get_option_no_throw("URL");
     if (url == nullptr || (!url->empty() && pool::HasUrlScheme(url->results().front()))) return std::nullopt;
-    const auto name =
-        std::ranges::find(words.subspan(1), chosen.get_name(), [](const char* word) { return std::string_view(word); });
+    const auto name = std::ranges::find(words.subspan(1), chosen.get_name(),
+                                        [](const char* word) { return std::string_view(word); });
     return static_cast<size_t>(name - words.subspan(1).begin()) + 2;
   }
 
@@ -350,6 +361,18 @@ class Parser {
   CommandLine UnlessBad(CommandLine command, std::string problem) const {
     if (!problem.empty()) return Bad(std::move(problem));
     return command;
+  }
+
+  void AddCompletion() {
+    CLI::App* const completion = app_.add_subcommand("completion", "Print the completion script of a shell");
+    completion->footer(kCompletionFooter);
+    AddOperand(*completion, "SHELL", shell_, fmt::format("{}", fmt::join(kCompletionShells, " or ")));
+    Offer(completion, [this]() -> CommandLine {
+      if (std::ranges::find(kCompletionShells, shell_) == kCompletionShells.end())
+        return Bad(fmt::format("{}; there is: {}", NoSuch("completion for", shell_),
+                               fmt::join(kCompletionShells, ", ")));
+      return Answer{CompletionScript(shell_, app_)};
+    });
   }
 
   void AddTable() {
@@ -470,6 +493,7 @@ class Parser {
   TableCommand show_;
   TableCommand drop_;
   std::vector<std::string> help_topic_;
+  std::string shell_;
 };
 
 }  // namespace

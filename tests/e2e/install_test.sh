@@ -28,6 +28,13 @@ expect_file 'share/doc/farside/LICENSE'
 expect_file bin/farside
 "$prefix/bin/farside" --help >/dev/null
 
+expect_file share/bash-completion/completions/farside
+expect_file share/zsh/site-functions/_farside
+cmp -s "$prefix/share/bash-completion/completions/farside" <("$prefix/bin/farside" completion bash) || {
+  echo "the completion script is not that of the binary"
+  exit 1
+}
+
 # The unit of the service starts the binary that was installed beside it.
 expect_file lib/systemd/system/farside.service
 started=$(sed -n 's/^ExecStart=\([^ ]*\) serve .*/\1/p' "$prefix/lib/systemd/system/farside.service")
