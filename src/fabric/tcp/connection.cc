@@ -131,7 +131,7 @@ void Connection::Admit(const wire::Hello& hello) {
                     transport_.secure() ? fmt::format(" as '{}'", name) : "", access);
   host_ = peer_.substr(0, peer_.rfind(':'));
   if (transport_.secure()) host_ += fmt::format(", '{}'{}", name, access);
-  if (server_.hosts.Add(host_)) server_.log.Info("tcp: first connection from {}", host_);
+  if (server_.visits.Come(host_, server_.clock.Now())) server_.log.Info("tcp: {} came", host_);
   SendWelcome(0, "");
 }
 
@@ -496,7 +496,7 @@ bool Connection::Depart() {
   server_.node.Depart(id_);
   server_.admitted.fetch_sub(1);
   id_ = ClientId::kNone;
-  return server_.hosts.Remove(host_);
+  return server_.visits.Leave(host_, server_.clock.Now());
 }
 
 void Connection::SayGoodbye(ErrorCode code, std::string_view message) {
@@ -532,7 +532,7 @@ void Connection::DropHostile(std::string_view what) {
 
 void Connection::Lost(std::string_view why) {
   if (id_ != ClientId::kNone) server_.log.Debug("tcp: client {} at {} left: {}", Number(id_), peer_, why);
-  if (Depart()) server_.log.Info("tcp: last connection from {} ended: {}", host_, why);
+  if (Depart()) server_.log.Info("tcp: {} left: {}", host_, why);
   Close();
 }
 

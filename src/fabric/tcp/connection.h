@@ -116,7 +116,7 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void Account();
   std::string NoMemory() const;
 
-  // True: its host has no connection left.
+  // True: the visit of its host ends with it.
   bool Depart();
   void SayGoodbye(ErrorCode code, std::string_view message);
   void BeginLeaving();
