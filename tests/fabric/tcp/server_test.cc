@@ -1,5 +1,4 @@
 // A server and those who come to it: who is refused, who is hostile, who is slow, and who goes on undisturbed.
-#include "fabric/tcp/host_visits.h"
 #include "fabric/tcp/server.h"
 
 #include <fcntl.h>
@@ -18,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "fabric/tcp/host_visits.h"
 #include "tests/fabric/tcp/hostile_frames.h"
 #include "tests/fabric/tcp/world.h"
 #include "tests/support/heap_count.h"
@@ -137,7 +137,7 @@ TEST(TcpServer, ConnectionsOfAHostOneAfterTheOther_AreNotALineEach) {
   TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kInfo);
   // When a host opens and closes several connections. Expect one line for the host that came.
   const auto fabric = node.Open();
-  for (int i = 0; i < 5; ++i) ConnectTo(*fabric);
+  for (int i = 0; i < 5; ++i) ConnectTo(*fabric).reset();
   EXPECT_EQ(node.log().Count("tcp: 127.0.0.1 came"), 1u);
   EXPECT_LE(node.log().Count("tcp: "), 2u);
 }
