@@ -5,7 +5,7 @@ source "$(dirname "$0")/cli_common.sh"
 
 # The commands, and the options, that a help lists.
 commands_of() { sed -n '/^Commands:/,/^$/ s/^  \([a-z]*\) .*/\1/p' "$1"; }
-options_of() { grep -oE '^  (-[a-z],)?--[a-z-]+' "$1" | tr ', ' '\n\n' | grep -e '^-'; }
+options_of() { grep -oE '^  (-[a-z],)?--[a-z0-9-]+' "$1" | tr ', ' '\n\n' | grep -e '^-'; }
 
 run completion bash
 expect_status 0

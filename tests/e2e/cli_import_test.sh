@@ -200,7 +200,7 @@ expect_err "kept.jsonl.partial"
 [[ -e kept.jsonl.partial ]] || fail "there is no kept.jsonl.partial"
 run export file:damaged.pool shard good.jsonl
 expect_status 0
-run status file:damaged.pool
+run status --records file:damaged.pool
 expect_status 1
 expect_out "DAMAGED: run 'farside fsck'"
 expect_unchanged
