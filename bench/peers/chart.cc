@@ -27,8 +27,8 @@ constexpr double kHead = 58;      // of the picture: title and what is shown
 constexpr double kInset = 26;     // from the frame to the first and the last depth
 constexpr double kLabelGap = 14;  // between the names of two systems, at least
 
-// Two inks: Farside in the one, all others in the other. Without a style sheet they are told apart on white and on
-// black; with one, they follow the page.
+// Two inks: Farside in the one, all others in the other. Without a style sheet they are told apart on white and
+// on black; with one, they follow the page.
 constexpr std::string_view kStyle =
     "<style>"
     "text{fill:#57606a}.farside{stroke:#0969da}.peer{stroke:#9aa4ae}.name-farside{fill:#0969da}"
@@ -119,10 +119,11 @@ std::vector<Panel> PanelsOf(const Results& results) {
   return panels;
 }
 
-// Moves heights apart that are closer than `gap`, each as little as possible, and keeps all between `top` and `bottom`
-// if they fit. `wanted` ascends.
+// Moves heights apart that are closer than `gap`, each as little as possible, and keeps all between `top` and
+// `bottom` if they fit. `wanted` ascends.
 std::vector<double> MovedApart(const std::vector<double>& wanted, double gap, double top, double bottom) {
-  // Less its share of the gaps, a height may not be above the one before. Neighbours that are have their mean in common.
+  // Less its share of the gaps, a height may not be above the one before. Neighbours that would be have their
+  // mean in common.
   struct Group {
     double sum;
     size_t count;
