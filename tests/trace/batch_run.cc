@@ -34,7 +34,7 @@ constexpr uint64_t kChunkBytes = 4096;
 constexpr uint64_t kChunks = 192;
 constexpr char kTable[] = "table";
 
-// One client: joins, opens the table or makes it, changes keys and searches for all of them in turn, and leaves.
+// One client: joins, opens the table or makes it, changes keys and searches for all of them, and leaves.
 class BatchClient {
  public:
   BatchClient(SimFabric& world, index::Engine& engine, uint64_t seed)

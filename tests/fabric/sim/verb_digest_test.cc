@@ -99,7 +99,7 @@ TEST(VerbDigest, OtherInterleavingsAndFaultsHaveOtherDigests) {
   EXPECT_EQ(digests.size(), 23u);
 }
 
-// Given two worlds that are the same but for what lay in memory before. Expect that what was read and found counts.
+// Given two worlds that are the same but for what lay in memory before. Expect that answers count.
 TEST(VerbDigest, AnswersCount) {
   std::set<uint64_t> digests;
   for (const uint64_t found : {0, 1}) {
