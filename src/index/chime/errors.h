@@ -13,5 +13,7 @@ Error Damaged(NodePtr at, std::string_view what);
 // Of a leaf that the way to a key has led to (chime/11).
 inline constexpr std::string_view kOtherHalf = "has the keys of the other half of the tree";
 Error Contended(std::string_view what);
+// An unlock found that the lock was not this client's any more.
+Error LockLost();
 
 }  // namespace farside::index::chime

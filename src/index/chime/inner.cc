@@ -19,6 +19,12 @@ size_t CountUpTo(std::span<const uint64_t> ascending, uint64_t key) {
 
 }  // namespace
 
+void SortPivots(std::vector<Pivot>& pivots) {
+  std::sort(pivots.begin(), pivots.end(), [](const Pivot& a, const Pivot& b) {
+    return a.raw.prefix != b.raw.prefix ? a.raw.prefix < b.raw.prefix : a.bound.text < b.bound.text;
+  });
+}
+
 Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
              std::span<const Pivot> pivots)
     : at_(at),

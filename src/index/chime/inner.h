@@ -18,8 +18,9 @@ namespace farside::index::chime {
 class InnerImage {
  public:
   Header header{};
-  // What Table::memory_ was before it was read: what is older than that is not to be remembered (chime/8).
-  uint64_t memory = 0;
+  // How often the cache had been cleared before the node was READ (InnerNodes::NewImage). An image from before the last
+  // clear does not go into the cache (chime/8).
+  uint64_t clears = 0;
 
   RawPivot Get(const Shape& shape, size_t slot) const {
     return LoadPivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine);
@@ -44,6 +45,7 @@ struct Pivot {
   RawPivot raw;
   size_t slot = 0;
 };
+void SortPivots(std::vector<Pivot>& pivots);
 
 // What a client keeps of an inner node: its pivots in order. Never changed, only replaced. Clients keep many of them, so
 // what they take is counted in bytes, and prefixes and children stand right behind it: who comes from a pointer waits for memory

@@ -185,9 +185,13 @@ inline Header HeaderOf(std::span<const std::byte> node) {
   std::memcpy(&header, node.data(), sizeof(header));
   return header;
 }
+inline std::span<std::byte> BytesOf(Header& header) { return std::as_writable_bytes(std::span(&header, 1)); }
 inline constexpr uint64_t kLockOffset = 0;
-// What a WRITE of the header begins with: the lock is changed by CAS only.
+// Where a WRITE of the header begins: behind the lock, which is changed by CAS only.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
+inline std::span<const std::byte> BytesBehindLock(const Header& header) {
+  return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);
+}
 
 // With keys=inline, the keys of a leaf are all below the middle or none of them is (chime/11). So they share their top bit, which
 // says in an entry that it is used.
@@ -256,6 +260,7 @@ struct RawPivot {
   NodePtr child;
 };
 inline constexpr size_t kMostInnerLines = LinesOf(kMostFanout, 2);
+inline constexpr size_t kMostPivotBytes = 24;
 
 // What the table's options make of it.
 struct Shape {

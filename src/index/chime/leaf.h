@@ -51,9 +51,6 @@ class Neighbourhood {
     copy(home_, tail());
     copy(0, wrapped());
   }
-  // All lines of the leaf, if they were read with it; they are somebody else's.
-  void set_leaf_lines(std::span<const std::byte> lines) { leaf_lines_ = lines; }
-  std::span<const std::byte> leaf_lines() const { return leaf_lines_; }
   // The i-th from the home on: which slot that is, and what is there.
   size_t SlotAt(size_t i) const { return shape_.SlotAt(home_, i); }
   Entry Get(size_t i) const { return LoadEntry(shape_, half_, room_.data() + i * kEntryBytes); }
@@ -78,7 +75,6 @@ class Neighbourhood {
   bool is_guess_ = false;
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;
-  std::span<const std::byte> leaf_lines_;
   std::array<std::byte, kMostNeighbourhood * kEntryBytes> room_;
 };
 
