@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/common/block_buffer.h"
-#include "pool/block.h"
+#include "index/kit/block_buffer.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

@@ -12,8 +12,8 @@
 #include "index/chime/layout.h"
 #include "index/chime/locator.h"
 #include "index/chime/target.h"
-#include "index/common/change.h"
-#include "index/common/draft.h"
+#include "index/kit/change.h"
+#include "index/kit/draft.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "index/chime/pivot_inserts.h"
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::index::chime {
 

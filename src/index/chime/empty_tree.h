@@ -12,7 +12,7 @@
 #include "index/chime/inner.h"
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::index::chime {
 

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "index/chime/mutants.h"
 #include "index/chime/pivot_inserts.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

@@ -5,7 +5,7 @@
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "index/chime/recovery.h"
-#include "index/common/patience.h"
+#include "index/kit/patience.h"
 
 namespace farside::index::chime {
 

@@ -10,7 +10,7 @@
 #include "farside/task.h"
 #include "index/chime/layout.h"
 #include "index/chime/table_context.h"
-#include "pool/membership.h"
+#include "pool/members/membership.h"
 
 namespace farside::index::chime {
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
 
 namespace farside::index::chime {
 

@@ -16,7 +16,7 @@
 #include "index/chime/node_locks.h"
 #include "index/chime/root.h"
 #include "index/chime/table_context.h"
-#include "index/common/key_turns.h"
+#include "index/kit/key_turns.h"
 
 namespace farside::index::chime {
 

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "index/chime/key.h"
 #include "index/chime/mutants.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

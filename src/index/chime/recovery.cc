@@ -6,7 +6,7 @@
 
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "pool/membership.h"
+#include "pool/members/membership.h"
 
 namespace farside::index::chime {
 

@@ -6,8 +6,8 @@
 
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/common/given_up.h"
-#include "pool/block.h"
+#include "index/kit/given_up.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

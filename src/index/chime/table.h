@@ -67,11 +67,11 @@
 #include "index/chime/table_context.h"
 #include "index/chime/verifier.h"
 #include "index/chime/walker.h"
-#include "index/common/change.h"
-#include "index/common/changing_index.h"
-#include "index/common/key_turns.h"
-#include "index/common/patience.h"
 #include "index/index.h"
+#include "index/kit/change.h"
+#include "index/kit/changing_index.h"
+#include "index/kit/key_turns.h"
+#include "index/kit/patience.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "farside/result.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

@@ -11,7 +11,7 @@
 #include "farside/task.h"
 #include "index/chime/layout.h"
 #include "index/chime/options.h"
-#include "index/common/block_buffer.h"
+#include "index/kit/block_buffer.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {
