@@ -1,4 +1,5 @@
-// The part of a table that lives on one node, as one client knows it: the directory, and how far the table has grown.
+// The part of a table that lives on one node, as one client knows it: the directory, and how far the table
+// has grown.
 //
 // A resize, from version v to v + 1, passes through three states (docs/engines/shard.md):
 //
@@ -28,7 +29,8 @@
 
 namespace farside::index::shard {
 
-// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a table.
+// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a
+// table.
 struct Directory {
   uint32_t version = 0;    // up to which buckets are split; 0: nothing is known yet
   bool announced = false;  // that they will be split further; so changes are made under locks
@@ -52,10 +54,10 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   fabric::FarAddr LockAt(uint64_t unit) const;
 
   // ---- for every operation, once it has its pin
-  // Whether there is something to do before it: Attend.
-  bool NeedsAttention() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
+  // Whether there is something to do before it: CatchUp.
+  bool NeedsCatchUp() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
   // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
-  Task<Done> Attend(fabric::Op& op);
+  Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
   // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
@@ -108,8 +110,9 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
-  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock that was taken in
-  // vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or five verbs and a trip or two.
+  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock
+  // that was taken in vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or
+  // five verbs and a trip or two.
   static constexpr int kUnsplitWeight = 3;
   static constexpr int kSplitWeight = 2;
   static constexpr int kMostUnsplit = 64;
