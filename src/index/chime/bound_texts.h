@@ -1,5 +1,5 @@
-// The texts of fences and pivots. With keys=bytes a bound of more than 8 bytes stands in a block of its own; the client
-// remembers those that it has READ, within a share of the bytes that inner nodes may take.
+// The texts of fences and pivots. With keys=bytes a bound of more than 8 bytes stands in a block of its own;
+// the client remembers the bounds that it has READ, within a share of the bytes that inner nodes may take.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class BoundTexts {
   Task<Bound> FenceOf(fabric::Op& op, const Header& header) {
     return Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
   }
-  // Whether the key is below the fence of a node, as far as the first 8 bytes tell. Empty: it takes IsBelowFence.
+  // Whether the key is below the fence of a node, as far as the first 8 bytes tell. Empty: it takes
+  // IsBelowFence.
   static std::optional<bool> IsBelowByPrefix(const Key& key, const Header& header) {
     if (BoundRef(header.fence_ref).infinite()) return true;
     if (key.prefix != header.fence_prefix) return key.prefix < header.fence_prefix;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "index/chime/entry_finder.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/kit/block_buffer.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::chime {
@@ -21,29 +21,13 @@ using fabric::Write;
 
 namespace {
 
-// Whether the change looks where the key was found last. An insert expects no key, and a delete has to see whether its
-// entry has neighbours.
+// Whether the change looks where the key was found last. An insert expects no key, and a delete has to see
+// whether its entry has neighbours.
 bool Speculates(ChangeKind kind) { return kind != ChangeKind::kInsert && kind != ChangeKind::kDelete; }
 
 bool HoldsLock(Step step) {
   return step == Step::kUnchanged || step == Step::kBeyond || step == Step::kDead || step == Step::kElsewhere;
 }
-
-// The entry of the key, and its value.
-struct FoundEntry {
-  void Take(const Entry& found, size_t at) {
-    slot = at;
-    entry = found;
-    if (value.has_value()) return;
-    StoreU64(inline_value.data(), entry.value);
-    value = AsText(inline_value);
-  }
-  std::optional<size_t> slot;
-  Entry entry;
-  BlockBuffer block;
-  std::array<std::byte, 8> inline_value;
-  std::optional<std::string_view> value;  // of the block, or of the entry itself
-};
 
 }  // namespace
 
@@ -62,9 +46,10 @@ Task<Attempt> Changer::Try(ChangeContext& change) {
   LeafUnderLock leaf(table_, change);
   Result<Step> step = Step::kAgain;
   {
-    // Changes of one client take turns at a leaf: together they would only wait for each other's lock, trip by trip.
-    KeyTurn turn(leaf_queue_, op.client(), at.word(), change.change);
-    if (!turn.is_first()) co_await turn;
+    // Changes of one client take turns at a leaf: together they would only wait for each other's lock, trip
+    // by trip.
+    Ticket ticket(leaf_queue_, op.client(), at.word());
+    if (!ticket.is_first()) co_await ticket;
     co_await locks_.Lock(op, at, leaf.reads());  // trip 1
     leaf.TakeReads();
     step = co_await ChangeLocked(change, leaf).Outcome();  // trip 2
@@ -130,37 +115,27 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   }
 
   const size_t end = Mutant(kStopsAtVacancy) ? FirstFree(hood) : hood.size();
-  FoundEntry found;
-  for (size_t i = NextCandidate(shape, change.target, hood, 0); i < end;
-       i = NextCandidate(shape, change.target, hood, i + 1)) {
-    const Entry entry = hood.Get(i);
-    if (!shape.inline_keys) {
-      co_await table_.ReadBlock(change.op, BlockRef(entry.value), found.block);
-      const Result<pool::BlockView> view = pool::DecodeBlock(found.block.bytes());
-      if (!view.ok()) co_return view.error();
-      if (view->key != change.target.key.text && !Mutant(kPrefixIsKey)) continue;
-      found.value = view->value;
-    }
-    found.Take(entry, hood.SlotAt(i));
-    break;
+  EntryFinder finder(table_, change.target, hood, end);
+  while (finder.needs_block()) {
+    co_await change.op.InOrder(finder.BlockRead());
+    const Status taken = finder.TakeBlock();
+    if (!taken.ok()) co_return taken.error();
   }
-  if (hood.is_guess() && !found.slot.has_value()) co_return Step::kElsewhere;
+  if (hood.is_guess() && !finder.found()) co_return Step::kElsewhere;
 
-  const Result<Decision> decision = Decide(change.change, found.value);
+  std::optional<std::string_view> value;
+  if (finder.found()) value = finder.value();
+  const Result<Decision> decision = Decide(change.change, value);
   if (!decision.ok()) co_return decision.error();
-  change.result = {
-      .was_present = found.value.has_value(), .applied = decision->applied, .counter = decision->counter};
+  change.result = {.was_present = finder.found(), .applied = decision->applied, .counter = decision->counter};
   if (!decision->applied) co_return Step::kUnchanged;
   const Entry entry = EntryFor(change, *decision);
-  size_t slot = found.slot.value_or(0);
-  if (!found.slot.has_value()) {
-    const size_t free = FirstFree(hood);
-    if (free == hood.size()) {
-      const Step made = co_await MakeRoom(change, leaf, entry);
-      co_return made;
-    }
-    slot = hood.SlotAt(free);
+  const size_t free = finder.found() ? 0 : FirstFree(hood);
+  if (free == hood.size()) {
+    const Step made = co_await MakeRoom(change, leaf, entry);
+    co_return made;
   }
+  const size_t slot = finder.found() ? finder.slot() : hood.SlotAt(free);
   // If the neighbourhood is empty without this key, the leaf may be: the commit looks, at no trip of its own.
   const bool alone = decision->removes && IsAlone(hood, slot);
   std::optional<Leaf> look;
@@ -169,10 +144,10 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   const bool emptied = alone && (!look.has_value() || look->Count(shape) == 0);
   // An inserted entry stands in a leaf that is growing, and will often be moved: a search remembers it later.
   if (decision->removes) hotspots_.Forget(change.target.spot_id);
-  if (!decision->removes && found.slot.has_value())
+  if (!decision->removes && finder.found())
     hotspots_.Remember(change.target.spot_id, {.leaf = leaf.at(), .slot = slot}, change.target.clears);
-  if (found.slot.has_value() && !shape.inline_keys)
-    RetireBlock(change, BlockRef(found.entry.value), found.block.bytes().size());
+  if (finder.found() && !shape.inline_keys)
+    RetireBlock(change, BlockRef(finder.entry().value), finder.block_bytes());
   co_return emptied ? Step::kEmptied : committed;
 }
 
@@ -199,8 +174,9 @@ bool Changer::IsAlone(const Neighbourhood& hood, size_t slot) {
   return !hood.is_guess();
 }
 
-// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and the entry
-// is written before another client can take the lock. An unused entry (the key is deleted) needs no block.
+// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and
+// the entry is written before another client can take the lock. An unused entry (the key is deleted) needs no
+// block.
 Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look) {
   const NodePtr at = change.position.node;
   std::array<std::byte, kEntryBytes> bytes;

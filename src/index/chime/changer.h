@@ -1,4 +1,5 @@
-// Changing a key: one trip locks its leaf and READs where the key may stand, one writes the entry and unlocks.
+// Changing a key: one trip locks its leaf and READs where the key may stand, one writes the entry and
+// unlocks.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 #include "index/chime/node_locks.h"
 #include "index/chime/root.h"
 #include "index/chime/table_context.h"
-#include "index/kit/key_turns.h"
+#include "index/kit/key_queue.h"
 
 namespace farside::index::chime {
 
@@ -67,7 +68,7 @@ class Changer {
   EntryMover& mover_;
   LeafSplitter& splitter_;
   LeafMerger& merger_;
-  KeyTurns leaf_queue_;  // of changes in flight, by the leaf that they lock
+  KeyQueue leaf_queue_;  // of changes in flight, by the leaf that they lock
 };
 
 }  // namespace farside::index::chime

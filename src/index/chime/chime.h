@@ -1,5 +1,6 @@
-// The chime engine: tables whose keys are in order, after "CHIME: A Cache-Efficient and High-Performance Hybrid Index on
-// Disaggregated Memory" (SOSP 2024). See docs/engines/chime.md; the table itself is in table.h.
+// The chime engine: tables whose keys are in order, after "CHIME: A Cache-Efficient and High-Performance
+// Hybrid Index on Disaggregated Memory" (SOSP 2024). See docs/engines/chime.md; the table itself is in
+// table.h.
 #pragma once
 
 #include <cstddef>

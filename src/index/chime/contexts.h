@@ -6,43 +6,49 @@
 #include <string>
 #include <string_view>
 
+#include "base/hash.h"
 #include "fabric/op.h"
 #include "index/chime/deferred_work.h"
 #include "index/chime/hotspots.h"
 #include "index/chime/layout.h"
 #include "index/chime/locator.h"
+#include "index/chime/table_context.h"
 #include "index/chime/target.h"
 #include "index/kit/change.h"
-#include "index/kit/draft.h"
-#include "pool/client.h"
+#include "index/kit/context.h"
 
 namespace farside::index::chime {
 
-enum class Attempt : uint8_t { kDone, kRetry };
+struct SearchContext : index::SearchContext {
+  SearchContext(const TableContext& table, const Hotspots& hotspots, fabric::Op& an_op,
+                std::string_view a_key, std::string& a_value)
+      : index::SearchContext(table.pool, an_op, a_key, Hash64(a_key), table.nodes.front(), a_value),
+        target(table.shape(), hotspots, key, hash) {}
 
-struct SearchContext {
-  fabric::Op& op;
-  std::string& value;
   Target target;
-  std::optional<pool::PoolClient::Pin> pin = std::nullopt;
-
-  Position position = {};
-  NodePtr dead = {};  // the last dead leaf that the search came to
-  int torn = 0;       // attempts at this leaf that met entries on the move
+  Position position;
+  NodePtr dead;  // the last dead leaf that the search came to
+  int torn = 0;  // attempts at this leaf that met entries on the move
 };
 
-struct ChangeContext {
-  fabric::Op& op;
-  Change change;
-  Target target;
-  std::optional<pool::PoolClient::Pin> pin = std::nullopt;
-  int attempt = 0;  // under this pin
-  DeferredWork deferred;
-  Draft draft = {};
-  Changed result = {};
+struct ChangeContext : index::ChangeContext {
+  ChangeContext(const TableContext& table, const Hotspots& hotspots, PivotInserts& pivot_inserts,
+                fabric::Op& an_op, Change& a_change)
+      : index::ChangeContext(table.pool, an_op, a_change, Hash64(a_change.key), table.nodes.front()),
+        target(table.shape(), hotspots, key, hash),
+        deferred(table, pivot_inserts) {}
 
-  Position position = {};                   // null: the leaf has to be found
-  std::optional<Spot> spot = std::nullopt;  // where the key was found last, if the change looks there alone
+  // With keys=inline there are no drafts, and any trip may have written the entry.
+  static bool MayHaveEffect() { return true; }
+  void Unpin() {
+    deferred.ReturnMemory();
+    index::ChangeContext::Unpin();
+  }
+
+  Target target;
+  Position position;         // null: the leaf has to be found
+  std::optional<Spot> spot;  // where the key was found last, if the change looks there alone
+  DeferredWork deferred;
 };
 
 // What came of an attempt under the lock of a leaf.

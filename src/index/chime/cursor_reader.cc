@@ -17,8 +17,8 @@ using fabric::Op;
 
 namespace {
 
-// The four words of Cursor::position: phase and `merges` as they were before the last page; the next leaf; prefix and
-// hash of the bound that this leaf begins at.
+// The four words of Cursor::position: phase and `merges` as they were before the last page; the next leaf;
+// prefix and hash of the bound that this leaf begins at.
 constexpr uint64_t kPhases = 4;  // phase + kPhases * merges
 constexpr uint64_t kAtBegin = 0;
 constexpr uint64_t kAtLeaf = 1;
@@ -45,7 +45,8 @@ Task<bool> CursorReader::Try(Op& op, Cursor& cursor, std::vector<Record>& page) 
     std::vector<Record> records = co_await records_.Read(op, items);
     std::move(records.begin(), records.end(), std::back_inserter(page));
     const Bound fence = co_await bounds_.FenceOf(op, leaf.header);
-    // A dead leaf may end before the cursor: the node that led there did not know of a split before the leaf died.
+    // A dead leaf may end before the cursor: the node that led there did not know of a split before the leaf
+    // died.
     if (phase % kPhases == kAtLeaf && !leaf.dead() && !fence.infinite && fence.prefix < prefix)
       co_return Damaged(at, kInCircles);
     at = NodePtr(leaf.header.sibling);
@@ -57,10 +58,10 @@ Task<bool> CursorReader::Try(Op& op, Cursor& cursor, std::vector<Record>& page) 
   co_return page.size() > before;
 }
 
-// INVARIANT chime/8: the leaf existed when the cursor came to it, and `merges` was not less than what the cursor says. So
-// for a client that knows of no later merge, it is still the same leaf. Otherwise the cursor goes on at the leaf that now
-// begins at the bound. If that bound is gone, it goes on at the first leaf with keys of the bound's prefix, and some
-// records come once more.
+// INVARIANT chime/8: the leaf existed when the cursor came to it, and `merges` was not less than what the
+// cursor says. So for a client that knows of no later merge, it is still the same leaf. Otherwise the cursor
+// goes on at the leaf that now begins at the bound. If that bound is gone, it goes on at the first leaf with
+// keys of the bound's prefix, and some records come once more.
 Task<NodePtr> CursorReader::LeafOf(Op& op, const Cursor& cursor) {
   const auto& [phase, word, prefix, hash] = cursor.position;
   if (phase / kPhases >= root_.merges() || Mutant(kCursorTrusts)) co_return NodePtr(word);

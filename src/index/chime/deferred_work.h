@@ -1,5 +1,5 @@
-// What the holder of a lock leaves until the lock is released: waiting for memory, or for another lock. A client that
-// waits holds no lock.
+// What the holder of a lock leaves until the lock is released: waiting for memory, or for another lock. A
+// client that waits holds no lock.
 #pragma once
 
 #include <cstddef>

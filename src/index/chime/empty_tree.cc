@@ -15,8 +15,8 @@ using fabric::Unreachable;
 
 namespace {
 
-// INVARIANT chime/11: one parent with both leaves would not do. Its pivots may be missing for some time (chime/7), and the
-// two leaves could be merged.
+// INVARIANT chime/11: one parent with both leaves would not do. Its pivots may be missing for some time
+// (chime/7), and the two leaves could be merged.
 size_t CountInners(const Shape& shape) { return shape.inline_keys && !Mutant(kMergedAcross) ? 3 : 1; }
 size_t CountLeaves(const Shape& shape) { return shape.inline_keys ? 2 : 1; }
 

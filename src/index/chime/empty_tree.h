@@ -1,5 +1,5 @@
-// The nodes of an empty table: an inner node as root, with one leaf. With keys=inline, each half of the keys has a leaf
-// and a parent of its own, and the root is above the two parents (chime/11).
+// The nodes of an empty table: an inner node as root, with one leaf. With keys=inline, each half of the keys
+// has a leaf and a parent of its own, and the root is above the two parents (chime/11).
 #pragma once
 
 #include <cstddef>

@@ -11,8 +11,9 @@ using fabric::FarAddr;
 using fabric::Order;
 using fabric::Write;
 
-// INVARIANTS chime/3 and 4: from the free slot backwards, each entry is written where it goes, over the copy of the one
-// that has just gone on; the new entry comes last. `moves` is odd from before the first WRITE until after the last one.
+// INVARIANTS chime/3 and 4: from the free slot backwards, each entry is written where it goes, over the copy
+// of the one that has just gone on; the new entry comes last. `moves` is odd from before the first WRITE
+// until after the last one.
 Task<Step> EntryMover::MoveAndCommit(ChangeContext& change, const Leaf& image, std::vector<size_t> path,
                                      Entry entry) {
   const NodePtr leaf = change.position.node;

@@ -1,4 +1,5 @@
-// Moving entries of a leaf to other slots of their neighbourhoods, so that a new entry gets a slot of its own.
+// Moving entries of a leaf to other slots of their neighbourhoods, so that a new entry gets a slot of its
+// own.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace farside::index::chime {
 
 class EntryMover {
  public:
-  // In one trip: two headers, an entry for each move, a block and the unlock stay below the verbs that a trip may have.
+  // In one trip: two headers, an entry for each move, a block and the unlock stay below the verbs that a trip
+  // may have.
   static constexpr size_t kMostMoves = 48;
 
   EntryMover(const TableContext& table, NodeLocks& locks) : table_(table), locks_(locks) {}

@@ -33,8 +33,9 @@ Task<std::shared_ptr<const Inner>> InnerNodes::Get(Op& op, NodePtr at) {
   co_return known;
 }
 
-// The header is READ once more behind the lines. A splitting client clears the pivots that leave before it writes the
-// fence, so pivots may be missing although the fence is unchanged: those children are found along the siblings.
+// The header is READ once more behind the lines. A splitting client clears the pivots that leave before it
+// writes the fence, so pivots may be missing although the fence is unchanged: those children are found along
+// the siblings.
 Task<std::shared_ptr<const Inner>> InnerNodes::Load(Op& op, NodePtr at) {
   if (at.null() || at.is_leaf()) co_return Damaged(at, "should be an inner node");
   for (int attempt = 0; attempt < kMostReads; ++attempt) {

@@ -1,4 +1,4 @@
-// Access to inner nodes: READing them, and the cache of those that the client has READ.
+// Access to inner nodes: READing them, and the cache of the nodes that the client has READ.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace farside::index::chime {
 // An image with its bounds resolved.
 struct DecodedInner {
   Bound fence;
-  std::vector<Pivot> pivots;  // those that count (chime/7), ascending
+  std::vector<Pivot> pivots;  // only pivots that count (chime/7), ascending
 };
 
 class InnerNodes {

@@ -47,7 +47,8 @@ Task<bool> LastFinder::Try(Op& op, const KeyRange& range, Record& record) {
 Task<Done> LastFinder::ReadBelow(Op& op, const Bound& upper, Leaf& leaf, Bound& low) {
   Position position = co_await FindBelow(op, upper, low);
   co_await leaves_.Read(op, position.node, leaf);
-  // The parent may have led to a dead leaf; a dead leaf that a sibling names counts as an empty one (chime/9).
+  // The parent may have led to a dead leaf; a dead leaf that a sibling names counts as an empty one
+  // (chime/9).
   for (int attempt = 0; leaf.dead() && attempt < kMostAttempts && !Mutant(kHeirIgnored); ++attempt) {
     position = co_await locator_.GoToHeir(op, position, leaf.header);
     co_await leaves_.Read(op, position.node, leaf);

@@ -1,4 +1,5 @@
-// The greatest key of a range: from the right end of the range to the left, leaf by leaf, while leaves are empty.
+// The greatest key of a range: from the right end of the range to the left, leaf by leaf, while leaves are
+// empty.
 #pragma once
 
 #include "fabric/op.h"
@@ -30,8 +31,8 @@ class LastFinder {
   Task<bool> Try(fabric::Op& op, const KeyRange& range, Record& record);
 
  private:
-  // The leaf that has the keys right below a bound, as far as inner nodes tell, or a leaf to the left of it. `low`: the
-  // lower bound of its range.
+  // The leaf that has the keys right below a bound, as far as inner nodes tell, or a leaf to the left of it.
+  // `low`: the lower bound of its range.
   Task<Position> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
   // READs the leaf that has the keys right below the bound.
   Task<Done> ReadBelow(fabric::Op& op, const Bound& upper, Leaf& leaf, Bound& low);

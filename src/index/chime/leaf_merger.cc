@@ -62,9 +62,9 @@ Task<LeafMerger::Merged> LeafMerger::MergeUnder(Op& op, Key key, NodePtr leaf, N
   if (!locked) co_return Merged::kAgain;
   if (CanMerge(pair)) {
     const Result<Done> done = co_await Write(op, pair).Outcome();
-    // A memory node is out of reach, or this client is cut off, and what it has sent may still take effect. So all locks
-    // stay held until this client is fenced, which it will be: it does not renew its lease there. Then other clients see
-    // what was done.
+    // A memory node is out of reach, or this client is cut off, and what it has sent may still take effect.
+    // So all locks stay held until this client is fenced, which it will be: it does not renew its lease
+    // there. Then other clients see what was done.
     if (!done.ok()) co_return Merged::kInDoubt;
     RetireLeaf(table_, leaf, separator, separator_bytes, pin);
     pivots.erase(pivot);
@@ -116,7 +116,8 @@ Task<bool> LeafMerger::TryLockOnTwoNodes(Op& op, Pair& pair) {
                               Read(table_.At(pair.leaf) + pool::kLine, pair.empty.lines(table_.shape()))};
   const Result<uint64_t> leaf_held = co_await locks_.TryLock(op, pair.leaf, of_leaf).Outcome();
   if (leaf_held.ok() && *leaf_held == 0) co_return true;
-  // Also if that memory node is out of reach: nothing was changed, and this client lives on, so the lock would stay.
+  // Also if that memory node is out of reach: nothing was changed, and this client lives on, so the lock
+  // would stay.
   locks_.Unlock(op, pair.left);
   if (!leaf_held.ok()) co_return leaf_held.error();
   co_return false;

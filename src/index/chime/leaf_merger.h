@@ -1,7 +1,7 @@
 // Merging: a leaf that has become empty goes, and the leaf to its left gets its range.
 //
-// L is the empty leaf, P the leaf before it under the same parent G. The merging client holds the locks of G, P and L,
-// taken in this order, the last two without waiting.
+// L is the empty leaf, P the leaf before it under the same parent G. The merging client holds the locks of G,
+// P and L, taken in this order, the last two without waiting.
 //
 //   1  WRITE the header of L: P is its heir. From now on L is dead, and no client changes it any more.
 //   2  WRITE the header of P: the fence and the sibling of L. From now on P has the range.
@@ -9,14 +9,15 @@
 //   4  FAA `merges` of the root block (chime/8)
 //   5  L is retired, and so is the block of its separator, if there is one; the locks are released
 //
-// If the merging client dies before 1, nothing has happened. After 1, the client that takes over P's lock does 2; after
-// 2, the client that takes over G's lock does 3 to 5 (and 2 before them, if need be). After 3, no node names L, and a
-// sweep frees it: the sweep's walk raises `merges`.
+// If the merging client dies before 1, nothing has happened. After 1, the client that takes over P's lock
+// does 2; after 2, the client that takes over G's lock does 3 to 5 (and 2 before them, if need be). After 3,
+// no node names L, and a sweep frees it: the sweep's walk raises `merges`.
 //
-// So as long as P names a dead sibling, or G a dead child, its lock is held by the merging client, alive or dead: a
-// client that takes a free lock finds neither (chime/9).
+// So as long as P names a dead sibling, or G a dead child, its lock is held by the merging client, alive or
+// dead: a client that takes a free lock finds neither (chime/9).
 //
-// The first leaf of a parent stays: there is no P. So with keys=inline no merge goes across the middle (chime/11).
+// The first leaf of a parent stays: there is no P. So with keys=inline no merge goes across the middle
+// (chime/11).
 #pragma once
 
 #include <cstddef>
@@ -42,8 +43,8 @@ class LeafMerger {
              Locator& locator)
       : table_(table), locks_(locks), inner_nodes_(inner_nodes), root_(root), locator_(locator) {}
 
-  // After a delete of `key` has left the leaf empty; no lock is held. If other clients hold the locks, the leaf stays,
-  // which is no error.
+  // After a delete of `key` has left the leaf empty; no lock is held. If other clients hold the locks, the
+  // leaf stays, which is no error.
   Task<Done> MergeEmptied(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
 
  private:

@@ -1,4 +1,5 @@
-// READing whole leaves: between two READs of the header, and only a leaf that was at rest in between counts (chime/4).
+// READing whole leaves: between two READs of the header, and only a leaf that was at rest in between counts
+// (chime/4).
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ class LeafReader {
  public:
   LeafReader(const TableContext& table, NodeLocks& locks) : table_(table), locks_(locks) {}
 
-  // A leaf whose entries are each as they were at some moment of the call. A leaf that stays torn is locked, which
-  // repairs it if its owner is dead.
+  // A leaf whose entries are each as they were at some moment of the call. A leaf that stays torn is locked,
+  // which repairs it if its owner is dead.
   Task<Done> Read(fabric::Op& op, NodePtr at, Leaf& leaf, LockWait wait = LockWait::kBrief);
   // Several leaves, one attempt each; `at_rest[i]` tells whether leaves[i] counts.
   Task<Done> ReadSeveral(fabric::Op& op, std::span<const NodePtr> at, std::vector<Leaf>& leaves,

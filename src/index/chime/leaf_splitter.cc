@@ -43,7 +43,8 @@ Task<Division> LeafSplitter::Divide(ChangeContext& change, const Leaf& leaf) {
   co_return DivideByKey(shape, leaf, keys, change.target.key.text);
 }
 
-// The separator stands on the memory node of the old leaf. All or nothing: what is there is kept for the next attempt.
+// The separator stands on the memory node of the old leaf. All or nothing: what is there is kept for the next
+// attempt.
 bool LeafSplitter::TakeMemory(DeferredWork& deferred, size_t node, Memory& memory) const {
   const bool with_separator = memory.separator_bytes > 0;
   if (with_separator) memory.separator = deferred.TakeMemory(node, memory.separator_bytes);
@@ -101,8 +102,9 @@ void LeafSplitter::MoveEntries(const Division& division, NodePtr made, BoundRef 
   leaf.header.moves += 1;
 }
 
-// One trip if both leaves are on one memory node, otherwise two. Whether this client still held the lock does not matter
-// here: a client that is taken for dead cannot change anything any more, and the change is not reported as done.
+// One trip if both leaves are on one memory node, otherwise two. Whether this client still held the lock does
+// not matter here: a client that is taken for dead cannot change anything any more, and the change is not
+// reported as done.
 Task<Done> LeafSplitter::Write(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                                std::vector<fabric::WriteVerb> first) {
   const bool together = at.node() == made.node();

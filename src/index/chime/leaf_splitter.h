@@ -1,15 +1,16 @@
 // Splitting a leaf that has no room for a key.
 //
 //   1  WRITE the new leaf, whole: no client can reach it yet
-//   2  WRITE the old header: its fence, its sibling, which entries are leaving, `moves` odd. The new leaf has them now.
+//   2  WRITE the old header: its fence, its sibling, which entries are leaving, `moves` odd. The new leaf has
+//      them now.
 //   3  WRITE the old lines, without the entries that leave
 //   4  WRITE the old header: nothing is leaving, `moves` even. From now on other clients go to the new leaf.
 //   5  CAS the old lock to free
 //   6  the parent gets a pivot (pivot_inserts.h)
 //
-// If the splitting client dies before 2, no client reaches the new leaf, and a sweep frees it. After 2, the client that
-// takes the lock over does 3 and 4 by what the header says. After 5, a client that had to follow the sibling does 6
-// (chime/7).
+// If the splitting client dies before 2, no client reaches the new leaf, and a sweep frees it. After 2, the
+// client that takes the lock over does 3 and 4 by what the header says. After 5, a client that had to follow
+// the sibling does 6 (chime/7).
 #pragma once
 
 #include <vector>
@@ -31,8 +32,9 @@ class LeafSplitter {
   LeafSplitter(const TableContext& table, NodeLocks& locks, RecordReader& records)
       : table_(table), locks_(locks), records_(records) {}
 
-  // Splits the leaf of the change, whose lock is held, and leaves the pivot to the change's deferred work. The lock is
-  // released unless it fails; the caller then looks again where the key belongs. `leaf`: as it is under the lock.
+  // Splits the leaf of the change, whose lock is held, and leaves the pivot to the change's deferred work.
+  // The lock is released unless it fails; the caller then looks again where the key belongs. `leaf`: as it is
+  // under the lock.
   Task<Step> Split(ChangeContext& change, Leaf& leaf);
 
  private:

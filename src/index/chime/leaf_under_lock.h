@@ -16,8 +16,8 @@ namespace farside::index::chime {
 
 class LeafUnderLock {
  public:
-  // The leaf is that of the change's position. If the change has a hotspot, one entry is READ, and no header: under the
-  // lock a key stands in one slot only (chime/3).
+  // The leaf is that of the change's position. If the change has a hotspot, one entry is READ, and no header:
+  // under the lock a key stands in one slot only (chime/3).
   LeafUnderLock(const TableContext& table, const ChangeContext& change);
   LeafUnderLock(const LeafUnderLock&) = delete;
   LeafUnderLock& operator=(const LeafUnderLock&) = delete;

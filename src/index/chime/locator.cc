@@ -105,8 +105,8 @@ Task<Position> Locator::GoRight(Op& op, Key key, Position position, Header heade
   co_return next;
 }
 
-// From the heir the way is along the siblings: the parent may still name the dead leaf. If it does, and the client that
-// should have cleared the pivot is dead, this client does.
+// From the heir the way is along the siblings: the parent may still name the dead leaf. If it does, and the
+// client that should have cleared the pivot is dead, this client does.
 Task<Position> Locator::GoToHeir(Op& op, Position position, Header header) {
   const NodePtr heir(header.heir);
   if (!heir.is_leaf() || !table_.Has(heir)) co_return Damaged(position.node, "has no heir");

@@ -1,4 +1,5 @@
-// A pivot that a level may lack: the node that it names was split off, and is reached along siblings only (chime/7).
+// A pivot that a level may lack: the node that it names was split off, and is reached along siblings only
+// (chime/7).
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "index/chime/recovery.h"
-#include "index/kit/patience.h"
+#include "index/kit/retry_policy.h"
 
 namespace farside::index::chime {
 
@@ -18,10 +18,11 @@ using pool::Standing;
 
 namespace {
 
-// A living owner releases its lock after a trip or two. Asking whether it lives costs a trip, so not before that.
+// A living owner releases its lock after a trip or two. Asking whether it lives costs a trip, so not before
+// that.
 constexpr int kAttemptsUntilAsking = 3;
-// From then on a waiting client READs the word before it tries: a CAS that fails delays all others, the owner's unlock
-// included, and hundreds of clients may wait.
+// From then on a waiting client READs the word before it tries: a CAS that fails delays all others, the
+// owner's unlock included, and hundreds of clients may wait.
 constexpr int kAttemptsUntilLooking = 8;
 // The part of a lease for which a client may wait with a pin: other clients wait for that pin (chime/10).
 constexpr int kPartOfLease = 16;
@@ -34,7 +35,7 @@ Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoV
   const FarAddr lock = table_.At(at) + kLockOffset;
   pool::Membership& member = table_.MemberOf(at);
   const Nanos lease = member.options().lease;
-  const Nanos longest = Mutant(kWaitsWithPin) ? Patience::kMostLeases * lease : lease / kPartOfLease;
+  const Nanos longest = Mutant(kWaitsWithPin) ? RetryPolicy::kMostLeases * lease : lease / kPartOfLease;
   Nanos began = op.client().Now();
   Nanos waited{0};
   uint64_t last = 0;  // the owner at the attempt before
@@ -61,7 +62,7 @@ Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoV
     }
     waited = op.client().Now() - began;
     // Pauses stay short: other clients want the lock, and after a long pause it is taken again.
-    co_await op.Pause(Patience::PauseAfter(waited, table_.options.backoff));
+    co_await op.Pause(RetryPolicy::PauseAfter(waited, table_.options.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -98,8 +99,8 @@ Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
   const Nanos began = op.client().Now();
   Result<Done> locked = co_await Lock(op, at, {}).Outcome();
   while (wait == LockWait::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
-         op.client().Now() - began < Patience::kMostLeases * lease) {
-    co_await op.Pause(lease / Patience::kPausesPerLease);
+         op.client().Now() - began < RetryPolicy::kMostLeases * lease) {
+    co_await op.Pause(lease / RetryPolicy::kPausesPerLease);
     locked = co_await Lock(op, at, {}).Outcome();
   }
   if (!locked.ok()) co_return locked.error();

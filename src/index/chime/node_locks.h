@@ -1,5 +1,5 @@
-// The locks of nodes. A lock word names its owner; a waiting client takes the lock over from an owner that is gone
-// (recovery.h).
+// The locks of nodes. A lock word names its owner; a waiting client takes the lock over from an owner that is
+// gone (recovery.h).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class NodeLocks {
  public:
   NodeLocks(const TableContext& table, Recovery& recovery) : table_(table), recovery_(recovery) {}
 
-  // Takes the lock of a node, and READs behind it in the same trip. If a dead owner left the node half changed, it is
-  // repaired first. kContended if that takes longer than a pin may be held (chime/10).
+  // Takes the lock of a node, and READs behind it in the same trip. If a dead owner left the node half
+  // changed, it is repaired first. kContended if that takes longer than a pin may be held (chime/10).
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   // One attempt. 0: the lock is taken, and `reads` are done; otherwise the word of the lock's owner.
   Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);

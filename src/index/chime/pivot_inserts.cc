@@ -34,14 +34,14 @@ size_t NodeForNew(const TableContext& table, size_t old, std::string_view separa
   return table.nodes.size() == 1 ? old : pool::PlaceOf(Hash64(separator), table.nodes);
 }
 
-// Hundreds of operations of one client may meet the same split. One inserts the pivot; the others wait until it has
-// ended, and do not retry if it failed: they hold pins, and the next operation that meets the split inserts it.
+// Hundreds of operations of one client may meet the same split. One inserts the pivot; the others wait until
+// it has ended, and do not retry if it failed: they hold pins, and the next operation that meets the split
+// inserts it.
 Task<Done> PivotInserts::InsertMissing(Op& op, MissingPivot missing) {
   if (table_.pool.read_only() || Mutant(kNotRepaired)) co_return Done{};
-  const Change of_nobody(ChangeKind::kDelete, {});
-  KeyTurn turn(pending_, op.client(), missing.child.word(), of_nobody);
-  if (!turn.is_first()) {
-    co_await turn;
+  Ticket ticket(pending_, op.client(), missing.child.word());
+  if (!ticket.is_first()) {
+    co_await ticket;
     co_return Done{};
   }
   const Result<Done> inserted = co_await Insert(op, std::move(missing)).Outcome();
@@ -170,9 +170,9 @@ Task<PivotInserts::Inserted> PivotInserts::SplitInner(Op& op, NodePtr at, InnerI
   co_return Inserted::kAgain;
 }
 
-// One trip if both nodes are on one memory node, otherwise two. The pivots that leave are cleared before the header
-// says so: a missing pivot is found along the siblings (chime/7), but one that stays behind would go on naming a leaf
-// after the leaf is retired (chime/8).
+// One trip if both nodes are on one memory node, otherwise two. The pivots that leave are cleared before the
+// header says so: a missing pivot is found along the siblings (chime/7), but one that stays behind would go
+// on naming a leaf after the leaf is retired (chime/8).
 Task<Done> PivotInserts::WriteSplit(Op& op, NodePtr at, InnerImage& left, NodePtr made, InnerImage& right) {
   const Shape& shape = table_.shape();
   const bool together = made.node() == at.node();

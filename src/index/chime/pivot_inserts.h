@@ -1,5 +1,5 @@
-// Inserting pivots: the levels above a node that was split get its new sibling. A full parent is split in turn, and
-// above the root there is a new root.
+// Inserting pivots: the levels above a node that was split get its new sibling. A full parent is split in
+// turn, and above the root there is a new root.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "index/chime/node_locks.h"
 #include "index/chime/root.h"
 #include "index/chime/table_context.h"
-#include "index/kit/key_turns.h"
+#include "index/kit/key_queue.h"
 
 namespace farside::index::chime {
 
@@ -26,8 +26,8 @@ class PivotInserts {
                Locator& locator)
       : table_(table), locks_(locks), inner_nodes_(inner_nodes), root_(root), locator_(locator) {}
 
-  // Inserts the pivot unless it is there. The tree works without it (chime/7), so a lack of memory, or a lock that
-  // stays taken, is no error.
+  // Inserts the pivot unless it is there. The tree works without it (chime/7), so a lack of memory, or a lock
+  // that stays taken, is no error.
   Task<Done> InsertMissing(fabric::Op& op, MissingPivot missing);
 
  private:
@@ -48,7 +48,7 @@ class PivotInserts {
   InnerNodes& inner_nodes_;
   Root& root_;
   Locator& locator_;
-  KeyTurns pending_;  // by the child
+  KeyQueue pending_;  // by the child
 };
 
 // Where a new node goes that begins at `separator`: a table on several memory nodes is spread over them.

@@ -81,8 +81,8 @@ Task<Done> Recovery::CompleteMerge(Op& op, NodePtr at, Header& header) {
   co_return Done{};
 }
 
-// INVARIANT chime/2. The lock is held, taken over from an owner that may have died at any step; it is released. If this
-// client dies on the way too, the next one has less to do.
+// INVARIANT chime/2. The lock is held, taken over from an owner that may have died at any step; it is
+// released. If this client dies on the way too, the next one has less to do.
 Task<Done> Recovery::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   if (NodeInfo(leaf.header.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
   Normalize(table_.shape(), leaf);
@@ -95,7 +95,8 @@ Task<Done> Recovery::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
 
 // ---- parents of leaves ---------------------------------------------------------------------------------
 
-// Steps 3 to 5 of a merge, if the owner died before them. The lock of the parent is held, taken over; it stays held.
+// Steps 3 to 5 of a merge, if the owner died before them. The lock of the parent is held, taken over; it
+// stays held.
 Task<Done> Recovery::ClearDeadChildren(Op& op, NodePtr at) {
   const pool::PoolClient::Pin pin = table_.pool.Begin();
   InnerImage image = inner_nodes_.NewImage();

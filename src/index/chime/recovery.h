@@ -1,5 +1,6 @@
-// Locks of dead clients. The client that takes such a lock over finishes what its owner had begun, and releases it:
-// a leaf is brought to rest (chime/2), and the steps of a merge that are missing are done (leaf_merger.h).
+// Locks of dead clients. The client that takes such a lock over finishes what its owner had begun, and
+// releases it: a leaf is brought to rest (chime/2), and the steps of a merge that are missing are done
+// (leaf_merger.h).
 #pragma once
 
 #include <cstdint>
@@ -40,9 +41,9 @@ class Recovery {
   Root& root_;
 };
 
-// Gives a leaf that was unlinked back to the allocator, and the block of its separator if it has one. That separator
-// stood in the parent and in the heir's header only: it would be the fence of an inner node only if the leaf were the
-// first child of the next one.
+// Gives a leaf that was unlinked back to the allocator, and the block of its separator if it has one. That
+// separator stood in the parent and in the heir's header only: it would be the fence of an inner node only if
+// the leaf were the first child of the next one.
 void RetireLeaf(const TableContext& table, NodePtr leaf, BoundRef separator, uint64_t separator_bytes,
                 const pool::PoolClient::Pin& pin);
 

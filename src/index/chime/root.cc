@@ -14,8 +14,8 @@ using fabric::Unreachable;
 using fabric::Write;
 using fabric::WriteObject;
 
-// INVARIANT chime/8: an operation READs the root block before it uses what was remembered under an older epoch than
-// that of its pin. `merges` tells of all leaves that were retired before that epoch.
+// INVARIANT chime/8: an operation READs the root block before it uses what was remembered under an older
+// epoch than that of its pin. `merges` tells of all leaves that were retired before that epoch.
 Task<Done> Root::Refresh(Op& op, const pool::PoolClient::Pin& pin) {
   const uint64_t epochs = EpochsOf(pin);
   co_await Read(op);

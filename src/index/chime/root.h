@@ -1,5 +1,5 @@
-// The root block as the client knows it: the pointer to the root, and the counter of merges that tells when to forget
-// what was remembered (chime/8).
+// The root block as the client knows it: the pointer to the root, and the counter of merges that tells when
+// to forget what was remembered (chime/8).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class Root {
   bool IsFresh(const pool::PoolClient::Pin& pin) const { return !node_.null() && EpochsOf(pin) <= checked_; }
   Task<Done> Refresh(fabric::Op& op, const pool::PoolClient::Pin& pin);
 
-  // The root was split: makes a new root with two children, the old one and its sibling. False: another client, or
-  // another operation of this one, has changed the root.
+  // The root was split: makes a new root with two children, the old one and its sibling. False: another
+  // client, or another operation of this one, has changed the root.
   Task<bool> Grow(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr sibling);
 
   // Tells all clients that a leaf was unlinked; before the leaf is retired.

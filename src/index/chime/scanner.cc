@@ -26,8 +26,8 @@ constexpr size_t kSlotsPerEntry = 2;
 struct Scanner::Progress {
   Key from;
   Position position = {};
-  // Whether the scan has come to the leaf that has `from`. From there on it follows siblings, and a dead leaf counts as
-  // an empty one: when the leaf before it was READ, no leaf had the dead one's range (chime/9).
+  // Whether the scan has come to the leaf that has `from`. From there on it follows siblings, and a dead leaf
+  // counts as an empty one: when the leaf before it was READ, no leaf had the dead one's range (chime/9).
   bool arrived = false;
   int attempts = 0;
   NodePtr dead = {};  // the last dead leaf that the scan came to

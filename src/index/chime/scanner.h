@@ -1,8 +1,8 @@
 // Scans: leaves are READ whole, several at once, and a leaf counts if it was at rest.
 //
-// What a scan says of a key was true when its slot was sampled; of an absent key, at some moment between the two READs of
-// the leaf's header (chime/4). The range of a leaf begins at the fence of the leaf before it. So if each leaf that is taken
-// is the sibling of the one before, no key is left out, and none comes twice.
+// What a scan says of a key was true when its slot was sampled; of an absent key, at some moment between the
+// two READs of the leaf's header (chime/4). The range of a leaf begins at the fence of the leaf before it. So
+// if each leaf that is taken is the sibling of the one before, no key is left out, and none comes twice.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ class Scanner {
         leaves_(leaves),
         records_(records) {}
 
-  // One attempt, under a pin. Appends the records of the range, ascending, `limit` at most. True: there may be more. If
-  // it fails, it may have appended some.
+  // One attempt, under a pin. Appends the records of the range, ascending, `limit` at most. True: there may
+  // be more. If it fails, it may have appended some.
   Task<bool> Try(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
 
  private:
@@ -48,8 +48,8 @@ class Scanner {
   Task<bool> Arrive(fabric::Op& op, Progress& scan);
   // Collects from those leaves READ ahead that count, until there are more than `wanted` items.
   Task<std::vector<Item>> TakeLeaves(fabric::Op& op, const KeyRange& range, Progress& scan, size_t wanted);
-  // The inner node that names the leaf `next`, which follows the leaves of `parent`. A guess: whether the leaves that it
-  // names are the siblings shows when they are READ.
+  // The inner node that names the leaf `next`, which follows the leaves of `parent`. A guess: whether the
+  // leaves that it names are the siblings shows when they are READ.
   Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
 
   const TableContext& table_;

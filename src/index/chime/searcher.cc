@@ -1,13 +1,10 @@
 #include "index/chime/searcher.h"
 
-#include <array>
 #include <vector>
 
-#include "base/bytes.h"
+#include "index/chime/entry_finder.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/kit/block_buffer.h"
-#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 
@@ -93,8 +90,8 @@ Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header, i
   co_return Done{};
 }
 
-// INVARIANT chime/1: an entry with the key has the key's value, whichever other entries of the leaf were READ. It does
-// not matter whether the leaf was split after the place was remembered (chime/5).
+// INVARIANT chime/1: an entry with the key has the key's value, whichever other entries of the leaf were
+// READ. It does not matter whether the leaf was split after the place was remembered (chime/5).
 Task<bool> Searcher::Speculate(SearchContext& search, Spot spot) {
   ++counts_.speculations;
   Neighbourhood guess = Neighbourhood::Guess(table_.shape(), spot.slot, search.target.half());
@@ -156,37 +153,24 @@ Task<Searcher::Looked> Searcher::LookAgain(SearchContext& search, Neighbourhood&
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
   const bool below = co_await bounds_.IsBelowFence(op, search.target.key, header);
-  // The fence before the heir: the heir gets the keys below the fence. What was split off before the leaf died is to
-  // the right of it.
+  // The fence before the heir: the heir gets the keys below the fence. What was split off before the leaf
+  // died is to the right of it.
   const bool had_key = below || Mutant(kHeirBeforeFence);
   if (had_key && header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
   co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
 
 Task<bool> Searcher::FindValue(SearchContext& search, NodePtr leaf, const Neighbourhood& hood) {
-  const Target& target = search.target;
-  const Shape& shape = table_.shape();
-  for (size_t i = NextCandidate(shape, target, hood, 0); i < hood.size();
-       i = NextCandidate(shape, target, hood, i + 1)) {
-    const Entry entry = hood.Get(i);
-    const Spot spot{.leaf = leaf, .slot = hood.SlotAt(i)};
-    if (shape.inline_keys) {
-      hotspots_.Remember(target.spot_id, spot, target.clears);
-      std::array<std::byte, 8> bytes;
-      StoreU64(bytes.data(), entry.value);
-      search.value.assign(AsText(bytes));
-      co_return true;
-    }
-    BlockBuffer buffer;
-    co_await table_.ReadBlock(search.op, BlockRef(entry.value), buffer);
-    const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
-    if (!view.ok()) co_return view.error();
-    if (view->key != target.key.text && !Mutant(kPrefixIsKey)) continue;
-    hotspots_.Remember(target.spot_id, spot, target.clears);
-    search.value.assign(view->value);
-    co_return true;
+  EntryFinder finder(table_, search.target, hood);
+  while (finder.needs_block()) {
+    co_await search.op.InOrder(finder.BlockRead());
+    const Status taken = finder.TakeBlock();
+    if (!taken.ok()) co_return taken.error();
   }
-  co_return false;
+  if (!finder.found()) co_return false;
+  hotspots_.Remember(search.target.spot_id, {.leaf = leaf, .slot = finder.slot()}, search.target.clears);
+  search.value.assign(finder.value());
+  co_return true;
 }
 
 }  // namespace farside::index::chime

@@ -1,4 +1,5 @@
-// Searching for a key: one trip if it is present (and one for its block, with keys=bytes), two if it is absent.
+// Searching for a key: one trip if it is present (and one for its block, with keys=bytes), two if it is
+// absent.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace farside::index::chime {
 struct SpeculationCounts {
   uint64_t searches = 0;
   uint64_t speculations = 0;  // searches whose key had a hotspot
-  uint64_t hits = 0;          // those that found the key there
+  uint64_t hits = 0;          // speculations that found the key
 };
 
 class Searcher {
@@ -28,8 +29,9 @@ class Searcher {
            NodeLocks& locks)
       : table_(table), hotspots_(hotspots), root_(root), locator_(locator), bounds_(bounds), locks_(locks) {}
 
-  // One attempt, under the search's pin. True: the key is present, and `search.value` is its value. It takes effect
-  // when the line of the entry is sampled; of an absent key, at some moment between two READs of the header (chime/4).
+  // One attempt, under the search's pin. True: the key is present, and `search.value` is its value. It takes
+  // effect when the line of the entry is sampled; of an absent key, at some moment between two READs of the
+  // header (chime/4).
   Task<bool> Try(SearchContext& search);
 
   const SpeculationCounts& counts() const { return counts_; }
@@ -41,7 +43,8 @@ class Searcher {
   Task<bool> Speculate(SearchContext& search, Spot spot);
   // The header too, if the options say so; otherwise it is left as it is.
   Task<Done> ReadNeighbourhood(fabric::Op& op, NodePtr leaf, Neighbourhood& hood, Header& header);
-  // READs the neighbourhood between two READs of the header: a key that is not found then is absent (chime/4).
+  // READs the neighbourhood between two READs of the header: a key that is not found then is absent
+  // (chime/4).
   Task<Looked> LookAgain(SearchContext& search, Neighbourhood& hood, Header& header);
   // After a look that decided nothing.
   Task<Done> GoOn(SearchContext& search, Looked looked, Header header, int attempt);

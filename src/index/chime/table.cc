@@ -4,9 +4,6 @@
 
 #include <utility>
 
-#include "index/chime/errors.h"
-#include "index/chime/mutants.h"
-#include "index/kit/given_up.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::chime {
@@ -16,16 +13,9 @@ using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
 
-namespace {
-
-constexpr int kMostAttempts = 1000;
-
-bool StoresItsValue(ChangeKind kind) { return kind != ChangeKind::kDelete && kind != ChangeKind::kIncrement; }
-
-}  // namespace
-
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : context_(options, pool, roots),
+    : KeyedIndex(pool, options.backoff),
+      context_(options, pool, roots),
       bounds_(context_),
       inner_nodes_(context_, bounds_),
       // With leaf_read=whole, for comparison, searches read whole leaves for every key.
@@ -49,111 +39,24 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
       verifier_(context_, root_, locator_, inner_nodes_, bounds_, locks_, leaves_, records_),
       walker_(context_, root_, locator_, inner_nodes_, leaves_) {}
 
-Patience Table::PatienceSince(uint64_t catalogs) const {
-  return Patience(context_.pool, context_.nodes.front(), context_.options.backoff, catalogs, kPinsPastADrop);
-}
-
-std::optional<Error> Table::Refused(std::string_view key) const {
-  if (!context_.shape().inline_keys || key.size() == kPrefixBytes) return std::nullopt;
+Status Table::CheckKey(std::string_view key) const {
+  if (!context_.shape().inline_keys || key.size() == kPrefixBytes) return OkStatus();
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("the key has {} bytes; the table was made with keys=inline, so keys have {}",
                            key.size(), kPrefixBytes));
 }
 
-// ---- one key -------------------------------------------------------------------------------------------
-
-Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
-  const std::optional<Error> refused = Refused(key);
-  if (refused.has_value()) co_return *refused;
-  const uint64_t catalogs = context_.pool.known_catalog_changes();
-  SearchContext search{.op = op, .value = value, .target = Target(context_.shape(), hotspots_, key)};
-  search.pin.emplace(context_.pool.Begin());
-  Result<bool> found = co_await searcher_.Try(search).Outcome();
-  search.pin.reset();
-  if (!found.ok()) {
-    const auto again = [&] { return GetPinned(search); };
-    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
+Status Table::CheckChange(const Change& change) const {
+  Status accepted = CheckKey(change.key);
+  if (!accepted.ok()) return accepted;
+  const bool stores_value = change.kind != ChangeKind::kDelete && change.kind != ChangeKind::kIncrement;
+  if (context_.shape().inline_keys && stores_value && change.value.size() != 8) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the value has {} bytes; the table was made with keys=inline, so values have 8",
+                             change.value.size()));
   }
-  if (!found.ok()) co_return found.error();
-  op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);
-  co_return *found;
+  return pool::CheckBlockSizes(change.key, change.value);
 }
-
-Task<bool> Table::GetPinned(SearchContext& search) {
-  search.pin.emplace(context_.pool.Begin());
-  Result<bool> found = co_await searcher_.Try(search).Outcome();
-  search.pin.reset();
-  co_return found;
-}
-
-Task<Changed> Table::Modify(Op& op, Change asked) {
-  const std::optional<Error> refused = Refused(asked.key);
-  if (refused.has_value()) co_return *refused;
-  if (context_.shape().inline_keys && StoresItsValue(asked.kind) && asked.value.size() != 8) {
-    co_return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the value has {} bytes; the table was made with keys=inline, so values have 8",
-                    asked.value.size()));
-  }
-  const Status fits = pool::CheckBlockSizes(asked.key, asked.value);
-  if (!fits.ok()) co_return fits.error();
-  ChangeContext change{.op = op,
-                       .change = asked,
-                       .target = Target(context_.shape(), hotspots_, asked.key),
-                       .deferred = DeferredWork(context_, pivot_inserts_)};
-  const uint64_t catalogs = context_.pool.known_catalog_changes();
-  KeyTurn turn(key_queue_, op.client(), change.target.hash, asked);
-  std::string last_value;  // of those that it carries
-  if (!turn.is_first()) {
-    {
-      const pool::PoolClient::Stay stay(context_.pool);
-      co_await turn;
-    }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (context_.pool.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
-    if (turn.Carry(last_value)) change.change.value = last_value;
-  }
-  const GivenUp given_up(turn);
-  Result<Changed> changed = co_await ModifyInTurn(change, catalogs).Outcome();
-  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && turn.carries()) {
-    // There may be room for its own value.
-    turn.Release();
-    change.change.value = asked.value;
-    if (context_.pool.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
-    changed = co_await ModifyInTurn(change, catalogs).Outcome();
-  }
-  turn.Settle(changed);
-  co_return changed;
-}
-
-Task<Changed> Table::ModifyInTurn(ChangeContext& change, uint64_t catalogs) {
-  Result<Changed> changed = co_await ModifyPinned(change).Outcome();
-  if (!changed.ok()) {
-    const auto again = [&] { return ModifyPinned(change); };
-    changed =
-        co_await Patiently<Changed>(change.op, PatienceSince(catalogs), changed.error(), again).Outcome();
-  }
-  if (!changed.ok()) co_return changed.error();
-  co_return *changed;
-}
-
-Task<Changed> Table::ModifyPinned(ChangeContext& change) {
-  change.pin.emplace(context_.pool.Begin());
-  Result<Attempt> tried = Attempt::kRetry;
-  for (change.attempt = 0; change.attempt < kMostAttempts; ++change.attempt) {
-    tried = co_await changer_.Try(change).Outcome();
-    if (!tried.ok() || *tried == Attempt::kDone) break;
-    change.op.CountRetry();
-  }
-  change.deferred.ReturnMemory();
-  change.draft.Discard();
-  change.pin.reset();
-  if (!tried.ok()) co_return tried.error();
-  if (*tried == Attempt::kRetry) co_return Contended("the leaf of the key is split again and again");
-  co_return change.result;
-}
-
-// ---- many keys -----------------------------------------------------------------------------------------
 
 template <class T, class Attempt>
 Task<T> Table::Pinned(Op& op, Attempt attempt) {
@@ -169,7 +72,8 @@ Task<T> Table::Retry(Op& op, Attempt attempt) {
   Result<T> outcome = co_await Pinned<T>(op, attempt).Outcome();
   if (!outcome.ok()) {
     const auto again = [&] { return Pinned<T>(op, attempt); };
-    outcome = co_await Patiently<T>(op, PatienceSince(catalogs), outcome.error(), again).Outcome();
+    RetryPolicy policy = PolicySince(catalogs, context_.nodes.front());
+    outcome = co_await RetryUnpinned<T>(op, policy, outcome.error(), again).Outcome();
   }
   co_return std::move(outcome);
 }
@@ -227,4 +131,4 @@ Task<Done> Table::Verify(Op& op) {
 
 }  // namespace farside::index::chime
 
-template class farside::index::ChangingIndex<farside::index::chime::Table>;
+template class farside::index::KeyedIndex<farside::index::chime::Table>;

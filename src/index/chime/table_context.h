@@ -1,5 +1,5 @@
-// What every part of an open chime table knows: the options, the pool's client, where the table stands. It does not
-// change while the table is open.
+// What every part of an open chime table knows: the options, the pool's client, where the table stands. It
+// does not change while the table is open.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/hash.h"
 #include "index/chime/hotspots.h"
 #include "index/chime/key.h"
 #include "index/chime/layout.h"
@@ -14,8 +13,8 @@
 namespace farside::index::chime {
 
 struct Target {
-  Target(const Shape& shape, const Hotspots& hotspots, std::string_view text)
-      : key(text), hash(Hash64(text)), home(shape.HomeOf(TagOf(hash))), clears(hotspots.clears()) {
+  Target(const Shape& shape, const Hotspots& hotspots, std::string_view text, uint64_t key_hash)
+      : key(text), hash(key_hash), home(shape.HomeOf(TagOf(hash))), clears(hotspots.clears()) {
     spot_id = shape.inline_keys ? Hotspots::IdOf(hash, half()) : hash;
   }
   Half half() const { return HalfOf(key.prefix); }
@@ -27,13 +26,14 @@ struct Target {
   uint64_t clears;       // of the hotspots, before anything was READ
 };
 
-// The next entry of what was READ, from the given index on, that may be the key's; `hood.size()` if there is none. With
-// keys=bytes its block decides.
+// The next entry of what was READ, from the given index on, that may be the key's; `hood.size()` if there is
+// none. With keys=bytes its block decides.
 size_t NextCandidate(const Shape& shape, const Target& target, const Neighbourhood& hood, size_t from);
 // The index of the first free entry; `hood.size()` if there is none.
 size_t FirstFree(const Neighbourhood& hood);
 
-// Whether a header, if it was READ, says that the leaf has keys of the other half: memory is damaged (chime/11).
+// Whether a header, if it was READ, says that the leaf has keys of the other half: memory is damaged
+// (chime/11).
 inline bool Contradicts(const Shape& shape, const Header& header, const Target& target) {
   return shape.inline_keys && NodeInfo(header.info) == NodeInfo::Of(0) && HalfOf(header) != target.half();
 }

@@ -1,5 +1,5 @@
-// Verifying a table that no client changes meanwhile, for fsck: level by level from the leaves up. What a pivot says of its
-// child is compared with what the level below has shown.
+// Verifying a table that no client changes meanwhile, for fsck: level by level from the leaves up. What a
+// pivot says of its child is compared with what the level below has shown.
 #pragma once
 
 #include <cstdint>

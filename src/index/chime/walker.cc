@@ -18,7 +18,8 @@ Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
   co_await MarkLeaves(op, reach, dead);
   // After the leaves: a child that is alive now was among them, or is new.
   co_await MarkDeadChildren(op, reach, dead);
-  // INVARIANT chime/8: the sweep may free leaves that were unlinked by a client that died before step 4 of its merge.
+  // INVARIANT chime/8: the sweep may free leaves that were unlinked by a client that died before step 4 of
+  // its merge.
   if (!table_.pool.read_only() && !Mutant(kSweptUnannounced)) co_await root_.RaiseMerges(op);
   co_return Done{};
 }
@@ -78,8 +79,8 @@ Task<Done> Walker::MarkBound(Op& op, pool::Reach& reach, BoundRef bound) {
   co_return Done{};
 }
 
-// A client that died in the middle of a merge may have left a parent with a dead child that no sibling names: the client
-// that clears the pivot retires both the leaf and its separator.
+// A client that died in the middle of a merge may have left a parent with a dead child that no sibling names:
+// the client that clears the pivot retires both the leaf and its separator.
 Task<Done> Walker::MarkDeadChildren(Op& op, pool::Reach& reach, const std::set<uint64_t>& marked) {
   Circle circle;
   for (NodePtr at = co_await locator_.Leftmost(op, 1); !at.null();) {

@@ -1,7 +1,8 @@
 // The walk for sweeps and fsck: marks every block that the table owns (pool/memory/reach.h).
 //
-// It goes through each level from the first node along the siblings. Keys move to the right only (chime/6), so what is in
-// the table throughout is met, in its old place or in its new one. A dead leaf on the way counts as an empty one (chime/9).
+// It goes through each level from the first node along the siblings. Keys move to the right only (chime/6),
+// so what is in the table throughout is met, in its old place or in its new one. A dead leaf on the way
+// counts as an empty one (chime/9).
 #pragma once
 
 #include <cstdint>
