@@ -3,7 +3,7 @@
 //   root block   one line, on the first memory node: the pointer to the root, and a counter of merges
 //   inner node   a header line, then lines of pivots, in no order
 //   leaf         a header line, then lines of 4 entries
-//   block        a key and its value, or a separator of more than 8 bytes (pool/memory/block.h); keys=bytes only
+//   block        keys=bytes: a key and its value, or a separator of more than 8 bytes (pool/memory/block.h)
 //
 // Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything
 // else by WRITEs. A READ of a line shows all that a WRITE has brought to the line, or nothing of it.
