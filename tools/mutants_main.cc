@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "index/chime/mutants.h"
+#include "index/kit/mutants.h"
 #include "index/reference/mutants.h"
 #include "index/shard/mutants.h"
 #include "tools/farside.h"
@@ -20,6 +21,7 @@ ExitCode RunWithMutant(const std::string& name, const std::function<ExitCode()>&
 
 MutantSwitch AllMutants() {
   MutantSwitch mutants{.names = {}, .run = RunWithMutant};
+  for (const MutantName& mutant : index::kit::kAllMutants) mutants.names.emplace_back(mutant.text);
   for (const MutantName& mutant : index::reference::kAllMutants) mutants.names.emplace_back(mutant.text);
   for (const MutantName& mutant : index::chime::kAllMutants) mutants.names.emplace_back(mutant.text);
   for (const MutantName& mutant : index::shard::kAllMutants) mutants.names.emplace_back(mutant.text);

@@ -35,7 +35,7 @@ Task<Done> LeafMerger::MergeEmptied(Op& op, Key key, NodePtr leaf, const pool::P
     if (outcome.ok() && *outcome == Merged::kInDoubt) co_return Done{};  // the lock stays held
     locks_.Unlock(op, parent.node);
     if (!outcome.ok()) co_return outcome.error();
-    if (*outcome == Merged::kSettled) co_return Done{};
+    if (*outcome == Merged::kDecided) co_return Done{};
     op.CountRetry();
     co_await op.Pause(table_.options.backoff);
   }
@@ -52,7 +52,7 @@ Task<LeafMerger::Merged> LeafMerger::MergeUnder(Op& op, Key key, NodePtr leaf, N
   std::vector<Pivot>& pivots = decoded.pivots;
   const auto pivot =
       std::find_if(pivots.begin(), pivots.end(), [leaf](const Pivot& of) { return of.raw.child == leaf; });
-  if (pivot == pivots.end() || pivot == pivots.begin()) co_return Merged::kSettled;
+  if (pivot == pivots.end() || pivot == pivots.begin()) co_return Merged::kDecided;
   const BoundRef separator = pivot->raw.ref;
   uint64_t separator_bytes = 0;
   if (separator.in_block()) separator_bytes = co_await table_.SizeOf(op, separator.block());
@@ -72,7 +72,7 @@ Task<LeafMerger::Merged> LeafMerger::MergeUnder(Op& op, Key key, NodePtr leaf, N
   }
   locks_.Unlock(op, pair.left);
   locks_.Unlock(op, pair.leaf);
-  co_return Merged::kSettled;
+  co_return Merged::kDecided;
 }
 
 bool LeafMerger::CanMerge(const Pair& pair) const {

@@ -49,7 +49,7 @@ class LeafMerger {
 
  private:
   enum class Merged : uint8_t {
-    kSettled,  // the leaf is gone, or stays for good
+    kDecided,  // the leaf is gone, or stays for good
     kAgain,    // another client held a lock
     kInDoubt,  // steps may be half done: no lock may be released before this client is fenced
   };

@@ -31,7 +31,7 @@ bool IsWithoutHarm(const Error& error) {
 }  // namespace
 
 size_t NodeForNew(const TableContext& table, size_t old, std::string_view separator) {
-  return table.nodes.size() == 1 ? old : pool::PlaceOf(Hash64(separator), table.nodes);
+  return table.nodes.size() == 1 ? old : pool::PickNode(Hash64(separator), table.nodes);
 }
 
 // Hundreds of operations of one client may meet the same split. One inserts the pivot; the others wait until

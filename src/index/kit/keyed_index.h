@@ -90,7 +90,7 @@ class KeyedIndex : public Index {
 
   pool::PoolClient& pool() const { return pool_; }
   // For operations that read more than one key: scans, cursors, statistics.
-  RetryPolicy PolicySince(uint64_t catalogs, fabric::NodeId node) const {
+  RetryPolicy RetryPolicySince(uint64_t catalogs, fabric::NodeId node) const {
     return RetryPolicy(pool_, node, backoff_, catalogs);
   }
 

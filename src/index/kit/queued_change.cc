@@ -18,7 +18,7 @@ void ChangeContext::Unpin() {
 Task<bool> QueuedChange::AwaitTurn() {
   waiting_since_ = context_.op.client().Now();
   {
-    const pool::PoolClient::Stay wait(pool_);
+    const pool::PoolClient::UnpinnedWait wait(pool_);
     co_await ticket_;
   }
   if (ticket_.result().has_value()) {

@@ -14,7 +14,7 @@ Task<Done> RetryPolicy::AwaitRetry(fabric::Op& op, Error error) const {
   if (!Allows(error)) co_return error;
   op.CountRetry();
   {
-    const pool::PoolClient::Stay wait(pool_);
+    const pool::PoolClient::UnpinnedWait wait(pool_);
     const Nanos waited = pool_.client().Now() - began_;
     const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
     co_await op.Pause(PauseAfter(waited, backoff_, longest));

@@ -70,7 +70,7 @@ class RetryPolicy {
 // `attempt` takes a pin, tries from the beginning, and releases the pin whatever comes of it; the last
 // attempt has failed with `error`.
 template <class T, class Attempt>
-Task<T> RetryUnpinned(fabric::Op& op, RetryPolicy policy, Error error, Attempt attempt) {
+Task<T> WithRetries(fabric::Op& op, RetryPolicy policy, Error error, Attempt attempt) {
   while (true) {
     co_await policy.AwaitRetry(op, std::move(error));
     Result<T> outcome = co_await attempt().Outcome();

@@ -18,6 +18,39 @@ using fabric::OpKind;
 using fabric::Order;
 using fabric::Read;
 
+namespace {
+
+// The bucket of a key was read: decides about the key, or adds the READ of its block.
+void TakeBucket(const Shape& shape, SearchBatch& batch, SearchBatch::Member& member, Search& search) {
+  const Partition& part = *member.part;
+  const uint64_t unit = member.slot.unit;
+  const std::span<const Line> lines(member.lines(), shape.lines());
+  if (Classify(part, member.hash, unit, lines) != UnitStatus::kDecides || part.directory().announced) return;
+  const uint32_t version = lines[0].version();
+  const Entry* const entries = lines[0].entries.data();
+  const auto slot = FindTag(entries, shape, TagOf(shape, member.hash, version), 0);
+  if (!slot.has_value()) {
+    // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
+    if (lines[0].overflow() && !Mutant(kOverflowNotAskedFor)) return;
+    search.outcome = Search::Outcome::kAbsent;
+    ++batch.absent;
+    return;
+  }
+  const Entry entry = entries[*slot];
+  if (entry.bytes() == 0) return;
+  member.stage = SearchBatch::Stage::kBlock;
+  member.slot = Slot{.candidate = Candidate::kLevel1,
+                     .unit = unit,
+                     .version = version,
+                     .at = part.BucketAt(unit) + *slot * sizeof(Entry),
+                     .entry = entry};
+  // The bucket is not needed any more.
+  const FarAddr block_at(part.node(), entry.offset());
+  batch.Add(ForBlock(Read(block_at, std::span(member.bytes).first(entry.bytes()))));
+}
+
+}  // namespace
+
 Task<Done> BatchSearcher::SearchTogether(Op& op, std::span<Search> searches) {
   assert(searches.size() <= kMostTogether);
   const pool::PoolClient::Pin pin = pool_.Begin(searches.size());
@@ -55,7 +88,7 @@ void BatchSearcher::AddReadsOfBuckets(Op& op, SearchBatch& batch, const pool::Po
   for (SearchBatch::Member& member : std::span(batch.members).first(batch.size)) {
     const Partition& part = *member.part;
     member.stage = SearchBatch::Stage::kClosed;
-    if (part.NeedsCatchUp() || part.directory().announced) continue;
+    if (part.IsBehind() || part.directory().announced) continue;
     if (locations_.enabled()) {
       const std::optional<Location> known =
           locations_.Known(part, member.hash, pin.epoch(part.node()), in_order);
@@ -84,7 +117,7 @@ void BatchSearcher::TakeBuckets(SearchBatch& batch, std::span<Search> searches,
     if (stage == SearchBatch::Stage::kLocated) {
       TakeLocated(batch, member, searches[i], pin.epoch(member.part->node()));
     } else if (stage == SearchBatch::Stage::kBucket) {
-      TakeBucket(batch, member, searches[i]);
+      TakeBucket(shape_, batch, member, searches[i]);
     }
   }
 }
@@ -95,37 +128,9 @@ void BatchSearcher::TakeLocated(SearchBatch& batch, SearchBatch::Member& member,
   const Result<pool::BlockView> view = pool::DecodeBlock(member.behind_line(member.location.entry.bytes()));
   if (!view.ok() || view->key != search.key) return;
   search.value->assign(view->value);
-  search.verdict = Search::Verdict::kFound;
+  search.outcome = Search::Outcome::kFound;
   ++batch.found;
   locations_.Confirm(member.location, epoch);
-}
-
-void BatchSearcher::TakeBucket(SearchBatch& batch, SearchBatch::Member& member, Search& search) {
-  const Partition& part = *member.part;
-  const uint64_t unit = member.slot.unit;
-  const std::span<const Line> lines(member.lines(), shape_.lines());
-  if (Judge(part, member.hash, unit, lines) != Judgement::kDecides || part.directory().announced) return;
-  const uint32_t version = lines[0].version();
-  const Entry* const entries = lines[0].entries.data();
-  const auto slot = FindTag(entries, shape_, TagOf(shape_, member.hash, version), 0);
-  if (!slot.has_value()) {
-    // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
-    if (lines[0].overflow() && !Mutant(kOverflowNotAskedFor)) return;
-    search.verdict = Search::Verdict::kAbsent;
-    ++batch.absent;
-    return;
-  }
-  const Entry entry = entries[*slot];
-  if (entry.bytes() == 0) return;
-  member.stage = SearchBatch::Stage::kBlock;
-  member.slot = Slot{.place = Place::kLevel1,
-                     .unit = unit,
-                     .version = version,
-                     .at = part.BucketAt(unit) + *slot * sizeof(Entry),
-                     .entry = entry};
-  // The bucket is not needed any more.
-  const FarAddr block_at(part.node(), entry.offset());
-  batch.Add(ForBlock(Read(block_at, std::span(member.bytes).first(entry.bytes()))));
 }
 
 void BatchSearcher::TakeBlocks(SearchBatch& batch, std::span<Search> searches,
@@ -137,7 +142,7 @@ void BatchSearcher::TakeBlocks(SearchBatch& batch, std::span<Search> searches,
         pool::DecodeBlock(std::span(member.bytes).first(member.slot.entry.bytes()));
     if (!view.ok() || (view->key != searches[i].key && !Mutant(kTagIsKey))) continue;
     searches[i].value->assign(view->value);
-    searches[i].verdict = Search::Verdict::kFound;
+    searches[i].outcome = Search::Outcome::kFound;
     ++batch.found;
     locations_.RememberSlot(*member.part, member.hash, member.slot, pin.epoch(member.part->node()));
   }

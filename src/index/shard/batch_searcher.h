@@ -95,7 +95,6 @@ class BatchSearcher {
   // Takes what the first trip has read, and adds the READs of the second.
   void TakeBuckets(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
   void TakeLocated(SearchBatch& batch, SearchBatch::Member& member, Search& search, uint64_t epoch);
-  void TakeBucket(SearchBatch& batch, SearchBatch::Member& member, Search& search);
   void TakeBlocks(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
 
   pool::PoolClient& pool_;

@@ -21,7 +21,7 @@ inline std::span<std::byte> BytesOf(Line& line) { return BytesOf(std::span(&line
 
 // An entry where it stood.
 struct Slot {
-  Place place = Place::kLevel1;
+  Candidate candidate = Candidate::kLevel1;
   uint64_t unit = 0;
   uint32_t version = 0;  // of its bucket
   fabric::FarAddr at;

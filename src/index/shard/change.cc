@@ -24,7 +24,7 @@ std::optional<size_t> SlotToFill(const Bucket& bucket, const Shape& shape) {
 
 Task<Attempt> Changer::TryChange(ChangeContext& context) {
   const KeyAccess& at = context.at;
-  if (at.part.NeedsCatchUp()) co_await at.part.CatchUp(at.op);
+  if (at.part.IsBehind()) co_await at.part.CatchUp(at.op);
   if (at.directory().announced && !Mutant(kNoCarefulMode)) {
     const std::optional<Attempt> locked = co_await TryChangeLocked(context);
     if (locked.has_value()) co_return *locked;
@@ -88,8 +88,8 @@ Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::opti
 Task<bool> Changer::Write(ChangeContext& context, const Slot& slot, bool removes, Locking locking) {
   Entry desired;
   if (!removes) {
-    desired = EntryFor(context.draft, context.at.tag(slot.place, slot.version));
-  } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
+    desired = EntryFor(context.draft, context.at.tag(slot.candidate, slot.version));
+  } else if (slot.candidate == Candidate::kLevel1 && !Mutant(kPublishedRefill)) {
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
   }
@@ -110,7 +110,8 @@ void Changer::RetireReplaced(const ChangeContext& context, const Slot& slot, con
 Task<Attempt> Changer::ReplaceBehind(ChangeContext& context, const Slot& slot, bool removes,
                                      const BlockBuffer& block) {
   const KeyAccess& at = context.at;
-  const Result<Done> split = co_await splitter_.SplitFor(at, slot.place, at.number(slot.place)).Outcome();
+  const Result<Done> split =
+      co_await splitter_.SplitFor(at, slot.candidate, at.number(slot.candidate)).Outcome();
   if (split.ok()) co_return Attempt::kRetry;
   // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the
   // lock, no client splits the unit, and what it has not yet passed on can be changed where it is.
@@ -139,7 +140,7 @@ Task<Attempt> Changer::InsertAbsent(ChangeContext& context, const View& view) {
   // INVARIANT shard/1: if the slot is still unused, no client has inserted anything in this bucket since it
   // was read, and so none has had to go to another level.
   const Slot slot = SlotOf(at.part, bucket, *unused);
-  const Entry desired = EntryFor(context.draft, at.tag(Place::kLevel1, bucket.version));
+  const Entry desired = EntryFor(context.draft, at.tag(Candidate::kLevel1, bucket.version));
   const bool written = co_await writer_.Write(at, slot, desired, &context.draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }

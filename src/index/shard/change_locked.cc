@@ -23,7 +23,8 @@ Task<std::optional<Attempt>> Changer::ChangeUnderLock(ChangeContext& context, Vi
   if (view.bucket.overflow()) co_await ViewReader::ReadNodesOf(at, view);
   BlockBuffer block;
   const std::optional<Found> found = co_await FindKey(at, view, block);
-  if (found.has_value() && found->slot.place != Place::kLevel1) co_return std::nullopt;  // under another lock
+  if (found.has_value() && found->slot.candidate != Candidate::kLevel1)
+    co_return std::nullopt;  // under another lock
   const bool has_room = found.has_value() || FindUnused(view.bucket, at.shape()).has_value();
   if (!has_room && !ViewReader::IsUpToDate(at, view, /*with_overflow=*/true)) co_return std::nullopt;
   const Result<Decision> decision = DecideAndDraft(context, found);
@@ -48,7 +49,7 @@ Task<Attempt> Changer::InsertUnderLock(ChangeContext& context, View& view) {
   const std::optional<size_t> unused = FindUnused(view.bucket, at.shape());
   if (unused.has_value()) {
     const Slot slot = SlotOf(at.part, view.bucket, *unused);
-    const Entry desired = EntryFor(context.draft, at.tag(Place::kLevel1, slot.version));
+    const Entry desired = EntryFor(context.draft, at.tag(Candidate::kLevel1, slot.version));
     const bool written = co_await SlotWriter::CasSlot(at.op, slot, desired, &context.draft);
     co_return written ? Attempt::kDone : Attempt::kRetry;
   }

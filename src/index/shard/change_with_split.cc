@@ -17,7 +17,7 @@ using fabric::ReadIntoVerb;
 Task<std::optional<Attempt>> Changer::TryChangeWithSplit(ChangeContext& context, Bucket& met) {
   const KeyAccess& at = context.at;
   const uint32_t version = at.directory().version - 1;
-  Split split(at.shape(), at.unit(Place::kLevel1, version), version);
+  Split split(at.shape(), at.unit(Candidate::kLevel1, version), version);
   UnitLines read;
   std::vector<ReadIntoVerb> reads;
   reads.push_back(Read(at.part.BucketAt(split.unit), BytesOf(std::span(read).first(at.shape().lines() + 1))));
@@ -32,7 +32,7 @@ Task<std::optional<Attempt>> Changer::TryChangeWithSplit(ChangeContext& context,
   if (!behind) {
     locks_.Unlock(at, split.unit);
     // It was split already. If the key has stayed, this is its bucket, and need not be read again.
-    const bool stayed = at.unit(Place::kLevel1, version + 1) == split.unit;
+    const bool stayed = at.unit(Candidate::kLevel1, version + 1) == split.unit;
     const bool current = VersionOf(split.old_lines()) == version + 1 &&
                          at.directory().version == version + 1 && !at.directory().announced;
     if (current && (stayed || Mutant(kBucketOfParent))) {
@@ -84,8 +84,8 @@ Task<bool> Changer::KnowChoices(ChangeContext& context, View& view, uint32_t ver
     Choices choices(at, version, view);
     co_await choices.Fetch();
   }
-  for (const Place place : kChoices) {
-    if (!Decides(at, place, view.choice(place))) co_return false;
+  for (const Candidate candidate : kChoices) {
+    if (!Decides(at, candidate, view.choice(candidate))) co_return false;
   }
   co_await ViewReader::ReadNodesOf(at, view);
   co_return true;

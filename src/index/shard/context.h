@@ -31,10 +31,14 @@ struct KeyAccess : Access {
   const KeyHash hash;
   const std::string_view key;
 
-  uint64_t number(Place place) const { return hash.number(place); }
+  uint64_t number(Candidate candidate) const { return hash.number(candidate); }
   // Where the key belongs in a table of this version, and the tag that its entry has there.
-  uint64_t unit(Place place, uint32_t version) const { return UnitOf(shape(), number(place), version); }
-  uint64_t tag(Place place, uint32_t version) const { return TagOf(shape(), number(place), version); }
+  uint64_t unit(Candidate candidate, uint32_t version) const {
+    return UnitOf(shape(), number(candidate), version);
+  }
+  uint64_t tag(Candidate candidate, uint32_t version) const {
+    return TagOf(shape(), number(candidate), version);
+  }
 };
 
 struct SearchContext : index::SearchContext {

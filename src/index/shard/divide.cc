@@ -80,15 +80,15 @@ Task<Done> Splitter::RefreshTags(Access at, const Split& split, std::vector<Entr
   const std::vector<KeyHash> hashes = co_await ReadHashes(at, entries);
   for (size_t i = 0; i < entries.size(); ++i) {
     const KeyHash& hash = hashes[i];
-    Place place = Place::kLevel1;
+    Candidate candidate = Candidate::kLevel1;
     if (!level1) {
       // By which of its two choices it came here.
-      const uint64_t first = hash.number(Place::kFirstChoice);
+      const uint64_t first = hash.number(Candidate::kFirstChoice);
       const bool by_first = UnitOf(shape, first, split.version) == split.unit &&
                             TagOf(shape, first, split.version) == entries[i].tag();
-      place = by_first ? Place::kFirstChoice : Place::kSecondChoice;
+      candidate = by_first ? Candidate::kFirstChoice : Candidate::kSecondChoice;
     }
-    entries[i] = entries[i].WithTag(TagOf(shape, hash.number(place), split.version + 1));
+    entries[i] = entries[i].WithTag(TagOf(shape, hash.number(candidate), split.version + 1));
   }
   co_return Done{};
 }

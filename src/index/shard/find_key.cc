@@ -23,7 +23,7 @@ Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockB
 }
 
 Task<std::optional<Found>> FindInBucket(const KeyAccess& at, const Bucket& bucket, BlockBuffer& buffer) {
-  const uint64_t tag = at.tag(Place::kLevel1, bucket.version);
+  const uint64_t tag = at.tag(Candidate::kLevel1, bucket.version);
   for (auto slot = FindTag(bucket, at.shape(), tag, 0); slot.has_value();
        slot = FindTag(bucket, at.shape(), tag, *slot + 1)) {
     const Entry entry = bucket.entry(*slot);
@@ -41,11 +41,11 @@ Task<std::optional<Found>> FindInBucket(const KeyAccess& at, const Bucket& bucke
 }
 
 Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view, BlockBuffer& buffer) {
-  for (const Place place : kChoices) {
-    if (place == Place::kSecondChoice && !view.has_second) continue;
-    const Overflow& overflow = view.choice(place);
-    const uint64_t tag = at.tag(place, overflow.version);
-    Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
+  for (const Candidate candidate : kChoices) {
+    if (candidate == Candidate::kSecondChoice && !view.has_second) continue;
+    const Overflow& overflow = view.choice(candidate);
+    const uint64_t tag = at.tag(candidate, overflow.version);
+    Slot slot{.candidate = candidate, .unit = overflow.unit, .version = overflow.version};
     for (size_t line = 0; line <= overflow.nodes.size(); ++line) {
       const bool is_node = line > 0;
       const Line& entries = is_node ? overflow.nodes[line - 1].line : overflow.line;

@@ -14,7 +14,7 @@ namespace farside::index::shard {
 
 // The slot of a bucket, with its entry.
 inline Slot SlotOf(const Partition& part, const Bucket& bucket, size_t slot) {
-  return {.place = Place::kLevel1,
+  return {.candidate = Candidate::kLevel1,
           .unit = bucket.unit,
           .version = bucket.version,
           .at = part.BucketAt(bucket.unit) + slot * sizeof(Entry),

@@ -22,7 +22,7 @@ std::optional<Location> LocationCache::Known(const Partition& part, uint64_t has
 void LocationCache::RememberSlot(const Partition& part, uint64_t hash, const Slot& slot, uint64_t epoch) {
   if (!enabled() || slot.version != part.directory().version || part.directory().announced) return;
   const uint64_t line = slot.at.offset / pool::kLine * pool::kLine;
-  if (slot.place != Place::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
+  if (slot.candidate != Candidate::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
   Remember({.hash = hash,
             .entry = slot.entry.WithFlag(false),
             .slot = slot.at.offset,

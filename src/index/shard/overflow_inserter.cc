@@ -17,8 +17,8 @@ using fabric::WriteObject;
 namespace {
 
 // The first empty slot of a line of level 2, or of the nodes behind it.
-std::optional<Slot> EmptySlotOf(const KeyAccess& at, const Overflow& overflow, Place place) {
-  Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
+std::optional<Slot> EmptySlotOf(const KeyAccess& at, const Overflow& overflow, Candidate candidate) {
+  Slot slot{.candidate = candidate, .unit = overflow.unit, .version = overflow.version};
   const std::optional<size_t> empty = FindEmpty(overflow, at.shape());
   if (empty.has_value()) {
     slot.at = at.part.OverflowAt(overflow.unit) + *empty * sizeof(Entry);
@@ -50,10 +50,10 @@ Task<Attempt> OverflowInserter::Insert(const KeyAccess& at, Draft& draft) {
 
 // One lock at a time: a client that holds a lock waits for no other.
 Task<Done> OverflowInserter::BringOverflowsUpToDate(const KeyAccess& at, const View& view) {
-  for (const Place place : kChoices) {
-    if (view.choice_new(place).version() != 0) co_await at.part.Refresh(at.op);
-    if (view.choice(place).version != at.directory().version)
-      co_await splitter_.SplitFor(at, place, at.number(place));
+  for (const Candidate candidate : kChoices) {
+    if (view.choice_new(candidate).version() != 0) co_await at.part.Refresh(at.op);
+    if (view.choice(candidate).version != at.directory().version)
+      co_await splitter_.SplitFor(at, candidate, at.number(candidate));
   }
   co_await HelpBusy(at, view);
   co_return Done{};
@@ -79,18 +79,18 @@ Task<Attempt> OverflowInserter::InsertUnderLock(const KeyAccess& at, View& view,
   const std::optional<size_t> hole = FindHole(view.bucket, at.shape());
   if (hole.has_value()) {
     const Slot slot = SlotOf(at.part, view.bucket, *hole);
-    const Entry entry = EntryFor(draft, at.tag(Place::kLevel1, view.bucket.version));
+    const Entry entry = EntryFor(draft, at.tag(Candidate::kLevel1, view.bucket.version));
     const bool written = co_await SlotWriter::CasSlot(at.op, slot, entry, &draft);
     co_return written ? Attempt::kDone : Attempt::kRetry;
   }
   // The emptier of the two lines, as iceberg hashing has it.
   const bool second =
       view.has_second && CountEmpty(view.second, at.shape()) > CountEmpty(view.first, at.shape());
-  const Place place = second ? Place::kSecondChoice : Place::kFirstChoice;
+  const Candidate candidate = second ? Candidate::kSecondChoice : Candidate::kFirstChoice;
   // INVARIANT shard/4: the bit first.
   const bool announces = !view.bucket.overflow();
   if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(at, view.bucket);
-  const Attempt outcome = co_await InsertIntoChoice(at, view, place, draft);
+  const Attempt outcome = co_await InsertIntoChoice(at, view, candidate, draft);
   if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone)
     co_await SetOverflow(at, view.bucket);
   co_return outcome;
@@ -104,14 +104,15 @@ Task<Done> OverflowInserter::SetOverflow(const KeyAccess& at, const Bucket& buck
   co_return Done{};
 }
 
-Task<Attempt> OverflowInserter::InsertIntoChoice(const KeyAccess& at, View& view, Place place, Draft& draft) {
-  const Overflow& overflow = view.choice(place);
+Task<Attempt> OverflowInserter::InsertIntoChoice(const KeyAccess& at, View& view, Candidate candidate,
+                                                 Draft& draft) {
+  const Overflow& overflow = view.choice(candidate);
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The
   // resize may have gone on since the line was read: then another client may be splitting it.
   const bool may_be_split =
       at.directory().announced || (overflow.version != at.directory().version && !Mutant(kLineOfOldVersion));
   if (!may_be_split || at.part.LockAt(overflow.unit) == at.part.LockAt(view.bucket.unit)) {
-    const Attempt outcome = co_await Fill(at, overflow, place, draft);
+    const Attempt outcome = co_await Fill(at, overflow, candidate, draft);
     co_return outcome;
   }
   // INVARIANT shard/6, without waiting: two clients that wait for each other's locks would wait for ever.
@@ -125,15 +126,15 @@ Task<Attempt> OverflowInserter::InsertIntoChoice(const KeyAccess& at, View& view
   Line line;
   co_await at.op.InOrder(Read(at.part.OverflowAt(overflow.unit), BytesOf(line)));
   Result<Attempt> outcome = Attempt::kRetry;
-  if (line.version() == overflow.version) outcome = co_await Fill(at, overflow, place, draft).Outcome();
+  if (line.version() == overflow.version) outcome = co_await Fill(at, overflow, candidate, draft).Outcome();
   locks_.Unlock(at, overflow.unit);
   co_return outcome;
 }
 
-Task<Attempt> OverflowInserter::Fill(const KeyAccess& at, const Overflow& overflow, Place place,
+Task<Attempt> OverflowInserter::Fill(const KeyAccess& at, const Overflow& overflow, Candidate candidate,
                                      Draft& draft) {
-  const Entry entry = EntryFor(draft, at.tag(place, overflow.version));
-  const std::optional<Slot> slot = EmptySlotOf(at, overflow, place);
+  const Entry entry = EntryFor(draft, at.tag(candidate, overflow.version));
+  const std::optional<Slot> slot = EmptySlotOf(at, overflow, candidate);
   if (!slot.has_value()) {
     const Attempt appended = co_await AppendNode(at, overflow, entry, draft);
     co_return appended;

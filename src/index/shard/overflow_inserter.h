@@ -34,8 +34,8 @@ class OverflowInserter {
   Task<Done> BringOverflowsUpToDate(const KeyAccess& at, const View& view);
   Task<Done> SetOverflow(const KeyAccess& at, const Bucket& bucket);
   // Into level 2 or 3. Sets view.busy if the line's own lock cannot be taken.
-  Task<Attempt> InsertIntoChoice(const KeyAccess& at, View& view, Place place, Draft& draft);
-  Task<Attempt> Fill(const KeyAccess& at, const Overflow& overflow, Place place, Draft& draft);
+  Task<Attempt> InsertIntoChoice(const KeyAccess& at, View& view, Candidate candidate, Draft& draft);
+  Task<Attempt> Fill(const KeyAccess& at, const Overflow& overflow, Candidate candidate, Draft& draft);
   Task<Attempt> AppendNode(const KeyAccess& at, const Overflow& overflow, Entry entry, Draft& draft);
 
   pool::PoolClient& pool_;

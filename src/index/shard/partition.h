@@ -8,8 +8,8 @@
 //
 // A small table that many clients fill at once goes several versions by one resize.
 //
-//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced: the root's line
-//            rides with every sync (pool/4), so a grace period says so.
+//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced:
+//            every sync reads the root's line (pool/4), so a grace period says so.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 #include "index/shard/layout.h"
 #include "index/shard/options.h"
 #include "pool/client.h"
-#include "pool/members/sync_rider.h"
+#include "pool/members/sync_listener.h"
 
 namespace farside::index::shard {
 
@@ -40,7 +40,7 @@ struct Directory {
   uint32_t Progress() const { return 2 * version + (announced ? 1 : 0); }
 };
 
-class Partition final : public pool::SyncRider, public std::enable_shared_from_this<Partition> {
+class Partition final : public pool::SyncListener, public std::enable_shared_from_this<Partition> {
  public:
   Partition(const Options& options, pool::PoolClient& pool, fabric::FarAddr root);
 
@@ -55,7 +55,7 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
 
   // ---- for every operation, once it has its pin
   // Whether there is something to do before it: CatchUp.
-  bool NeedsCatchUp() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
+  bool IsBehind() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
   // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
   Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
@@ -84,10 +84,10 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
     overflow_ = overflow ? std::min(overflow_ + 1, kMostOverflow) : std::max(overflow_ - 1, 0);
   }
 
-  // ---- pool::SyncRider
-  pool::Ride Board() override;
-  void Arrive(std::span<const std::byte, pool::kLine> line) override;
-  void Missed() override { ++missed_; }
+  // ---- pool::SyncListener
+  pool::SyncRequest BeforeSync() override;
+  void AfterSync(std::span<const std::byte, pool::kLine> line) override;
+  void MissedSync() override { ++missed_; }
 
  private:
   void AskForSync();

@@ -23,17 +23,17 @@ class Partitions {
     for (const fabric::FarAddr& root : roots) {
       parts_.push_back(std::make_shared<Partition>(options, pool_, root));
       nodes_.push_back(root.node);
-      pool_.AddRider(root.node, parts_.back());
+      pool_.AddSyncListener(root.node, parts_.back());
     }
   }
   Partitions(const Partitions&) = delete;
   Partitions& operator=(const Partitions&) = delete;
   ~Partitions() {
-    for (const auto& part : parts_) pool_.RemoveRider(part->node(), part.get());
+    for (const auto& part : parts_) pool_.RemoveSyncListener(part->node(), part.get());
   }
 
   // The one that a key belongs to.
-  Partition& Of(uint64_t hash) { return *parts_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)]; }
+  Partition& Of(uint64_t hash) { return *parts_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)]; }
   Partition& Of(const KeyHash& hash) { return Of(hash.hash()); }
 
   size_t size() const { return parts_.size(); }

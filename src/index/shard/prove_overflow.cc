@@ -27,7 +27,7 @@ Task<Done> Splitter::ProveOverflow(Access at, Split& split) {
   const std::vector<KeyHash> hashes = co_await ReadHashes(at, entries);
   const auto any_of_unit = [&](uint64_t unit) {
     return std::any_of(hashes.begin(), hashes.end(), [&](const KeyHash& hash) {
-      return UnitOf(split.shape, hash.number(Place::kLevel1), split.version + 1) == unit;
+      return UnitOf(split.shape, hash.number(Candidate::kLevel1), split.version + 1) == unit;
     });
   };
   split.old_overflow_bit = any_of_unit(split.unit);

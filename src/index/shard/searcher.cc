@@ -13,10 +13,10 @@ using fabric::Read;
 
 Task<bool> Searcher::TrySearch(SearchContext& context) {
   const KeyAccess& at = context.at;
-  if (at.part.NeedsCatchUp()) co_await at.part.CatchUp(at.op);
+  if (at.part.IsBehind()) co_await at.part.CatchUp(at.op);
   View view;
   BlockBuffer block;
-  co_await units_.ReadBucket(at, at.number(Place::kLevel1), view.bucket);
+  co_await units_.ReadBucket(at, at.number(Candidate::kLevel1), view.bucket);
   std::optional<Found> found = co_await FindInBucket(at, view.bucket, block);
   if (!found.has_value() && view.bucket.overflow()) {
     co_await views_.ReadOverflows(at, view);
@@ -27,8 +27,8 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
   // if no client writes here. Whether it succeeds does not matter to this one.
   const uint32_t version = at.directory().version;
   const bool behind = view.bucket.version < version && !at.directory().announced && !pool_.read_only();
-  if (behind && view.bucket.unit != at.unit(Place::kLevel1, version))
-    co_await splitter_.SplitFor(at, Place::kLevel1, at.number(Place::kLevel1)).Outcome();
+  if (behind && view.bucket.unit != at.unit(Candidate::kLevel1, version))
+    co_await splitter_.SplitFor(at, Candidate::kLevel1, at.number(Candidate::kLevel1)).Outcome();
   co_return found.has_value();
 }
 

@@ -4,16 +4,16 @@
 //
 // Invariants
 //   shard/1  A key stands at most once in the table. Kept by: in a bucket of level 1, unused slots are filled
-//            in order, and used ones never become unused while the bucket has its version; so a CAS that fills
-//            the first unused slot proves that no client has inserted anything in this bucket since it was
+//            in order, and used ones never become unused while the bucket has its version; so a CAS that
+//            fills the first unused slot proves that no client has inserted anything in this bucket since it was
 //            read. Every other insert (into a hole, into level 2 or 3) is made under the lock of the key's
 //            unit, when the bucket has no unused slot.
 //   shard/2  A change of an entry keeps its flag.
 //   shard/3  A bucket counts only if all its lines show one version, which is not 0.
 //   shard/4  A key stands in level 2 or 3 only if its bucket of level 1 has the overflow bit.
 //   shard/5  Buckets are split to a version only when every operation in flight knows that it was announced.
-//   shard/6  A client that knows of an announcement changes a unit only under its lock. So no client changes a
-//            unit that another one splits.
+//   shard/6  A client that knows of an announcement changes a unit only under its lock. So no client changes
+//            a unit that another one splits.
 //   shard/7  A split writes the new unit first, whole, then the old one without what moved. A new unit that
 //            has a version decides what is in it.
 //   shard/8  A lock names the unit that its owner may be splitting. A client that takes it over from a dead

@@ -24,7 +24,7 @@ Task<bool> SlotWriter::Write(const Access& at, const Slot& slot, Entry desired, 
 Task<bool> SlotWriter::WriteLocked(Access at, const Slot& slot, Entry desired, Draft* draft) {
   Line line;
   const FarAddr line_at(slot.at.node, slot.at.offset / pool::kLine * pool::kLine);
-  const FarAddr head_at = slot.place == Place::kLevel1 ? line_at : at.part.OverflowAt(slot.unit);
+  const FarAddr head_at = slot.candidate == Candidate::kLevel1 ? line_at : at.part.OverflowAt(slot.unit);
   std::vector<fabric::ReadIntoVerb> reads;
   reads.push_back(Read(head_at, BytesOf(line)));
   co_await locks_.Lock(at, slot.unit, std::move(reads));

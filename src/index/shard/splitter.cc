@@ -19,11 +19,11 @@ constexpr int kMostSteps = 1000;
 
 }  // namespace
 
-Task<Done> Splitter::SplitFor(Access at, Place place, uint64_t number) {
+Task<Done> Splitter::SplitFor(Access at, Candidate candidate, uint64_t number) {
   for (int step = 0; step < kMostSteps; ++step) {
     uint64_t unit = 0;
     uint32_t version = 0;
-    if (place == Place::kLevel1) {
+    if (candidate == Candidate::kLevel1) {
       Bucket bucket;
       co_await units_.ReadBucket(at, number, bucket);
       unit = bucket.unit;
@@ -47,7 +47,7 @@ Task<bool> Splitter::SplitWith(const KeyAccess& at, const Bucket& bucket, Draft&
     co_return inserted;
   }
   // Far behind: step by step, and the insert afterwards.
-  co_await SplitFor(at, Place::kLevel1, at.number(Place::kLevel1));
+  co_await SplitFor(at, Candidate::kLevel1, at.number(Candidate::kLevel1));
   co_return false;
 }
 
@@ -78,7 +78,7 @@ Task<bool> Splitter::SplitUnderLock(Access at, Split& split, FoldedInsert* inser
     // INVARIANT shard/1. The key was not in the table when the bucket was read. A client that only knows the
     // announcement may have inserted it since, under the lock: then its tag is in the bucket, or the bucket
     // is full and the key elsewhere.
-    const uint64_t tag = insert->at.tag(Place::kLevel1, split.version);
+    const uint64_t tag = insert->at.tag(Candidate::kLevel1, split.version);
     const bool perhaps_inserted = FindTag(split.old_bucket, at.shape(), tag, 0).has_value() ||
                                   !FindUnused(split.old_bucket, at.shape()).has_value();
     if (perhaps_inserted && !Mutant(kBlindFold)) insert = nullptr;
@@ -86,8 +86,8 @@ Task<bool> Splitter::SplitUnderLock(Access at, Split& split, FoldedInsert* inser
   AddedEntry added;
   if (insert != nullptr) {
     const uint32_t next = split.version + 1;
-    added.entry = EntryFor(insert->draft, insert->at.tag(Place::kLevel1, next));
-    added.moves = insert->at.unit(Place::kLevel1, next) == split.new_unit;
+    added.entry = EntryFor(insert->draft, insert->at.tag(Candidate::kLevel1, next));
+    added.moves = insert->at.unit(Candidate::kLevel1, next) == split.new_unit;
   }
   if (split.old_bucket.overflow()) co_await ProveOverflow(at, split);
   co_await Divide(at, split, insert == nullptr ? nullptr : &added);

@@ -29,7 +29,7 @@ class Splitter {
       : pool_(pool), locks_(locks), units_(units) {}
 
   // Splits what decides about the number, step by step, until it has the version of the directory.
-  Task<Done> SplitFor(Access at, Place place, uint64_t number);
+  Task<Done> SplitFor(Access at, Candidate candidate, uint64_t number);
   // The same from a bucket that was found to be behind, with a key that is not in the table as the last entry
   // of it. False: another client was faster, or there was no room; nothing was inserted.
   Task<bool> SplitWith(const KeyAccess& at, const Bucket& bucket, Draft& draft);

@@ -54,7 +54,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   part.CountOperation();
   const uint64_t catalogs = pool().known_catalog_changes();
   std::optional<pool::PoolClient::Pin> pin(pool().Begin());
-  if (!part.NeedsCatchUp() && !part.directory().announced) {
+  if (!part.IsBehind() && !part.directory().announced) {
     if (locations_.enabled()) {
       const uint64_t epoch = pin->epoch(part.node());
       const auto known = locations_.Known(part, hash.hash(), epoch, op.client().orders_reads());
@@ -64,16 +64,16 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     }
     UnreadLines unread;
     const Shape& shape = part.shape();
-    const uint64_t unit = at.unit(Place::kLevel1, part.directory().version);
+    const uint64_t unit = at.unit(Candidate::kLevel1, part.directory().version);
     const FarAddr bucket_at = part.BucketAt(unit);
     co_await op.InOrder(Read(bucket_at, std::span(unread.bytes).first(shape.bucket_bytes())));  // trip 1
     const std::span<const Line> lines = unread.First(shape.lines());
     // Another operation of this client may have learned of a resize meanwhile: then this is not all that
     // there is to read.
-    if (Judge(part, hash.hash(), unit, lines) == Judgement::kDecides && !part.directory().announced) {
+    if (Classify(part, hash.hash(), unit, lines) == UnitStatus::kDecides && !part.directory().announced) {
       BlockBuffer block;
       const uint32_t version = lines[0].version();
-      const uint64_t tag = at.tag(Place::kLevel1, version);
+      const uint64_t tag = at.tag(Candidate::kLevel1, version);
       const Entry* const entries = lines[0].entries.data();
       for (auto slot = FindTag(entries, shape, tag, 0); slot.has_value();
            slot = FindTag(entries, shape, tag, *slot + 1)) {
@@ -89,7 +89,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         if (!found->has_value()) continue;
         value.assign(**found);
         if (locations_.enabled()) {
-          const Slot seen{Place::kLevel1, unit, version, bucket_at + *slot * sizeof(Entry), entry};
+          const Slot seen{Candidate::kLevel1, unit, version, bucket_at + *slot * sizeof(Entry), entry};
           locations_.RememberSlot(part, hash.hash(), seen, pin->epoch(part.node()));
         }
         co_return EndSearch(op, true);

@@ -21,8 +21,8 @@ constexpr int kTornUntilHelp = 3;
 constexpr int kMostHelps = 64;
 constexpr size_t kMostNodes = 1 << 16;
 
-FarAddr AddressOf(const Partition& part, Place place, uint64_t unit) {
-  return place == Place::kLevel1 ? part.BucketAt(unit) : part.OverflowAt(unit);
+FarAddr AddressOf(const Partition& part, Candidate candidate, uint64_t unit) {
+  return candidate == Candidate::kLevel1 ? part.BucketAt(unit) : part.OverflowAt(unit);
 }
 
 // The unit that the unit of a version is split from; itself, if it is one of the first.
@@ -40,13 +40,13 @@ Error NeverWritten(const Partition& part, uint64_t unit) {
 
 }  // namespace
 
-Judgement Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) {
+UnitStatus Classify(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) {
   const std::optional<uint32_t> version = Mutant(kTornAccepted) ? lines[0].version() : VersionOf(lines);
-  if (!version.has_value()) return Judgement::kTorn;
-  if (*version == 0) return Judgement::kAbove;
-  if (*version > part.directory().version) return Judgement::kNewer;
-  if (UnitOf(part.shape(), number, *version) != unit) return Judgement::kSplitPast;
-  return Judgement::kDecides;
+  if (!version.has_value()) return UnitStatus::kTorn;
+  if (*version == 0) return UnitStatus::kAbove;
+  if (*version > part.directory().version) return UnitStatus::kNewer;
+  if (UnitOf(part.shape(), number, *version) != unit) return UnitStatus::kSplitPast;
+  return UnitStatus::kDecides;
 }
 
 std::optional<uint64_t> NewUnitOf(const Partition& part, uint64_t number) {
@@ -84,14 +84,14 @@ Task<Done> ReadNodes(Access at, Overflow& overflow) {
 
 Task<Done> UnitReader::ReadBucket(Access at, uint64_t number, Bucket& bucket) {
   const std::span<Line> lines = std::span(bucket.lines).first(at.shape().lines());
-  const Wanted wanted{Place::kLevel1, number, lines, bucket.unit};
+  const Wanted wanted{Candidate::kLevel1, number, lines, bucket.unit};
   co_await ReadUnit(at, wanted);
   bucket.version = bucket.lines[0].version();
   co_return Done{};
 }
 
 Task<Done> UnitReader::ReadOverflow(Access at, uint64_t number, Overflow& overflow) {
-  const Wanted wanted{Place::kFirstChoice, number, std::span(&overflow.line, 1), overflow.unit};
+  const Wanted wanted{Candidate::kFirstChoice, number, std::span(&overflow.line, 1), overflow.unit};
   co_await ReadUnit(at, wanted);
   overflow.version = overflow.line.version();
   co_return Done{};
@@ -112,23 +112,23 @@ Task<Done> UnitReader::ReadUnit(Access at, Wanted wanted) {
       at.op.CountRetry();
       continue;
     }
-    switch (Judge(at.part, wanted.number, wanted.unit, wanted.lines)) {
-      case Judgement::kDecides: co_return Done{};
-      case Judgement::kAbove:
+    switch (Classify(at.part, wanted.number, wanted.unit, wanted.lines)) {
+      case UnitStatus::kDecides: co_return Done{};
+      case UnitStatus::kAbove:
         if (Mutant(kUnsplitIsEmpty)) {
           for (Line& line : wanted.lines) line.set_version(at.directory().version);
           co_return Done{};
         }
         co_await GoAbove(at, wanted);
         continue;
-      case Judgement::kNewer:
+      case UnitStatus::kNewer:
         if (Mutant(kNotRefreshed)) co_return Done{};
         co_await at.part.Refresh(at.op);
         break;
-      case Judgement::kTorn:
+      case UnitStatus::kTorn:
         if (++wanted.torn >= kTornUntilHelp) co_await AwaitWhole(at, wanted);
         break;
-      case Judgement::kSplitPast: break;
+      case UnitStatus::kSplitPast: break;
     }
     wanted.level = at.directory().version;
     at.op.CountRetry();
@@ -142,31 +142,31 @@ Task<UnitReader::Look> UnitReader::LookAtUnit(Access at, Wanted& wanted) {
   const Partition& part = at.part;
   wanted.unit = UnitOf(at.shape(), wanted.number, wanted.level);
   const bool newest = wanted.level == at.directory().version;
-  const FarAddr unit_at = AddressOf(part, wanted.place, wanted.unit);
+  const FarAddr unit_at = AddressOf(part, wanted.candidate, wanted.unit);
   const std::optional<uint64_t> moved = newest ? NewUnitOf(part, wanted.number) : std::nullopt;
   if (moved.has_value() && !Mutant(kChildNotRead)) {
     Line first;
     co_await at.op.InOrder(Read(unit_at, BytesOf(wanted.lines)),
-                           Read(AddressOf(part, wanted.place, *moved), BytesOf(first)));
+                           Read(AddressOf(part, wanted.candidate, *moved), BytesOf(first)));
     // INVARIANT shard/7: the new unit decides as soon as it has a version; then the resize is past its
     // announcement.
-    if (first.version() == 0) co_return Look::kJudge;
+    if (first.version() == 0) co_return Look::kClassify;
     co_await at.part.Refresh(at.op);
     co_return Look::kAgain;
   }
   const uint64_t above = UnitAbove(at.shape(), wanted.number, wanted.level);
   if (!newest || above == wanted.unit) {
     co_await at.op.InOrder(Read(unit_at, BytesOf(wanted.lines)));
-    co_return Look::kJudge;
+    co_return Look::kClassify;
   }
   // It may not be split yet; then the unit above decides, as a rule, and it is here already.
   std::array<Line, kMostLines> lines_above;
   const std::span<Line> read_above = std::span(lines_above).first(wanted.lines.size());
   co_await at.op.InOrder(Read(unit_at, BytesOf(wanted.lines)),
-                         Read(AddressOf(part, wanted.place, above), BytesOf(read_above)));
-  const bool decided = Judge(part, wanted.number, wanted.unit, wanted.lines) == Judgement::kAbove &&
-                       Judge(part, wanted.number, above, read_above) == Judgement::kDecides;
-  if (!decided || Mutant(kUnsplitIsEmpty)) co_return Look::kJudge;
+                         Read(AddressOf(part, wanted.candidate, above), BytesOf(read_above)));
+  const bool decided = Classify(part, wanted.number, wanted.unit, wanted.lines) == UnitStatus::kAbove &&
+                       Classify(part, wanted.number, above, read_above) == UnitStatus::kDecides;
+  if (!decided || Mutant(kUnsplitIsEmpty)) co_return Look::kClassify;
   std::copy(read_above.begin(), read_above.end(), wanted.lines.begin());
   wanted.unit = above;
   co_return Look::kDecided;
@@ -197,7 +197,7 @@ Task<uint32_t> UnitReader::NearestAbove(Access at, const Wanted& wanted) {
   fabric::Batch trip(at.op, fabric::Order::kInOrder);
   for (size_t i = 0; i < levels.size(); ++i) {
     const uint64_t unit = UnitOf(shape, wanted.number, levels[i]);
-    trip.Add(Read(AddressOf(at.part, wanted.place, unit), BytesOf(first[i])));
+    trip.Add(Read(AddressOf(at.part, wanted.candidate, unit), BytesOf(first[i])));
   }
   co_await trip;
   for (size_t i = 0; i < levels.size(); ++i) {

@@ -14,16 +14,17 @@
 namespace farside::index::shard {
 
 // What a READ of a unit says to an operation that looks for a number.
-enum class Judgement : uint8_t {
+enum class UnitStatus : uint8_t {
   kDecides,    // what is there is what there is
   kAbove,      // not split yet: the unit that it will be split from decides
   kTorn,       // a split came between its lines
   kNewer,      // than the directory
   kSplitPast,  // split already, and the number moved to another unit
 };
-Judgement Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines);
-inline bool Decides(const KeyAccess& at, Place place, const Overflow& overflow) {
-  return Judge(at.part, at.number(place), overflow.unit, std::span(&overflow.line, 1)) == Judgement::kDecides;
+UnitStatus Classify(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines);
+inline bool Decides(const KeyAccess& at, Candidate candidate, const Overflow& overflow) {
+  return Classify(at.part, at.number(candidate), overflow.unit, std::span(&overflow.line, 1)) ==
+         UnitStatus::kDecides;
 }
 
 // In careful mode: the unit that the number will move to; nothing if it stays.
@@ -48,7 +49,7 @@ class UnitReader {
  private:
   // A unit that is looked for, in level 1 or level 2.
   struct Wanted {
-    const Place place;
+    const Candidate candidate;
     const uint64_t number;
     const std::span<Line> lines;  // as read
     uint64_t& unit;               // that the lines are of
@@ -58,9 +59,9 @@ class UnitReader {
   };
   // What a READ of the wanted unit came to.
   enum class Look : uint8_t {
-    kJudge,    // the lines are to be judged
-    kDecided,  // the unit above decides, and its lines are here
-    kAgain,    // the directory was read anew
+    kClassify,  // the lines are to be classified
+    kDecided,   // the unit above decides, and its lines are here
+    kAgain,     // the directory was read anew
   };
   Task<Done> ReadUnit(Access at, Wanted wanted);
   Task<Look> LookAtUnit(Access at, Wanted& wanted);

@@ -78,7 +78,7 @@ Task<Done> Walker::VerifySlot(Access at, Slot slot) {
   co_return Error(ErrorCode::kCorrupt,
                   fmt::format("the key \"{}\" {}: in level {} of unit {} (version {}); its bucket is unit {} "
                               "(version {}, overflow {})",
-                              Escape(key), what, slot.place == Place::kLevel1 ? 1 : 2, slot.unit,
+                              Escape(key), what, slot.candidate == Candidate::kLevel1 ? 1 : 2, slot.unit,
                               slot.version, view.bucket.unit, view.bucket.version, view.bucket.overflow()));
 }
 

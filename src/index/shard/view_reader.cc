@@ -14,8 +14,8 @@ namespace {
 
 void SetUnits(const KeyAccess& at, View& view) {
   const uint32_t version = at.directory().version;
-  view.bucket.unit = at.unit(Place::kLevel1, version);
-  for (const Place place : kChoices) view.choice(place).unit = at.unit(place, version);
+  view.bucket.unit = at.unit(Candidate::kLevel1, version);
+  for (const Candidate candidate : kChoices) view.choice(candidate).unit = at.unit(candidate, version);
 }
 
 std::span<Line> LinesOf(const KeyAccess& at, Bucket& bucket) {
@@ -30,8 +30,8 @@ ReadIntoVerb ReadLine(const KeyAccess& at, Overflow& overflow) {
 
 // Level 1 first, because what is not in level 1 has to be looked for in the others.
 Task<Done> ViewReader::ReadView(const KeyAccess& at, View& view) {
-  const uint64_t number = at.number(Place::kLevel1);
-  view.unjudged = false;
+  const uint64_t number = at.number(Candidate::kLevel1);
+  view.unclassified = false;
   if (at.directory().announced) {
     co_await units_.ReadBucket(at, number, view.bucket);
     co_return Done{};
@@ -44,8 +44,8 @@ Task<Done> ViewReader::ReadView(const KeyAccess& at, View& view) {
   // INVARIANT shard/1 rests on it: what is read of level 2 is not older than the bucket. A key may have gone
   // there before the bucket was split, and the split has given the bucket unused slots. So a bucket that is
   // read again leaves these behind.
-  view.unjudged = Judge(at.part, number, view.bucket.unit, lines) == Judgement::kDecides;
-  if (view.unjudged) {
+  view.unclassified = Classify(at.part, number, view.bucket.unit, lines) == UnitStatus::kDecides;
+  if (view.unclassified) {
     view.bucket.version = lines[0].version();
   } else {
     co_await units_.ReadBucket(at, number, view.bucket);
@@ -54,9 +54,9 @@ Task<Done> ViewReader::ReadView(const KeyAccess& at, View& view) {
 }
 
 Task<Done> ViewReader::KnowOverflows(const KeyAccess& at, View& view) {
-  if (view.unjudged) {
-    view.unjudged = false;
-    co_await JudgeOverflows(at, view);
+  if (view.unclassified) {
+    view.unclassified = false;
+    co_await ClassifyOverflows(at, view);
     co_await ReadNodesOf(at, view);
   } else {
     co_await ReadOverflows(at, view);
@@ -66,30 +66,31 @@ Task<Done> ViewReader::KnowOverflows(const KeyAccess& at, View& view) {
 
 Task<Done> ViewReader::ReadOverflows(const KeyAccess& at, View& view) {
   if (at.directory().announced) {
-    co_await units_.ReadOverflow(at, at.number(Place::kFirstChoice), view.first);
-    co_await units_.ReadOverflow(at, at.number(Place::kSecondChoice), view.second);
+    co_await units_.ReadOverflow(at, at.number(Candidate::kFirstChoice), view.first);
+    co_await units_.ReadOverflow(at, at.number(Candidate::kSecondChoice), view.second);
   } else {
-    for (const Place place : kChoices) view.choice(place).unit = at.unit(place, at.directory().version);
+    for (const Candidate candidate : kChoices)
+      view.choice(candidate).unit = at.unit(candidate, at.directory().version);
     co_await at.op.InOrder(ReadLine(at, view.first), ReadLine(at, view.second));
-    co_await JudgeOverflows(at, view);
+    co_await ClassifyOverflows(at, view);
   }
   co_await ReadNodesOf(at, view);
   co_return Done{};
 }
 
-Task<Done> ViewReader::JudgeOverflows(const KeyAccess& at, View& view) {
+Task<Done> ViewReader::ClassifyOverflows(const KeyAccess& at, View& view) {
   view.first.version = view.first.line.version();
   view.second.version = view.second.line.version();
-  for (const Place place : kChoices) {
-    if (!Decides(at, place, view.choice(place)))
-      co_await units_.ReadOverflow(at, at.number(place), view.choice(place));
+  for (const Candidate candidate : kChoices) {
+    if (!Decides(at, candidate, view.choice(candidate)))
+      co_await units_.ReadOverflow(at, at.number(candidate), view.choice(candidate));
   }
   co_return Done{};
 }
 
 Task<Done> ViewReader::ReadNodesOf(const KeyAccess& at, View& view) {
   const uint32_t version = at.directory().version;
-  view.has_second = at.unit(Place::kFirstChoice, version) != at.unit(Place::kSecondChoice, version);
+  view.has_second = at.unit(Candidate::kFirstChoice, version) != at.unit(Candidate::kSecondChoice, version);
   if (view.first.line.has_link()) co_await ReadNodes(at, view.first);
   if (view.has_second && view.second.line.has_link()) co_await ReadNodes(at, view.second);
   co_return Done{};
@@ -101,13 +102,14 @@ Task<Done> ViewReader::LockView(const KeyAccess& at, View& view) {
   SetUnits(at, view);
   std::vector<ReadIntoVerb> reads;
   reads.push_back(Read(at.part.BucketAt(view.bucket.unit), BytesOf(LinesOf(at, view.bucket))));
-  for (const Place place : kChoices) reads.push_back(ReadLine(at, view.choice(place)));
+  for (const Candidate candidate : kChoices) reads.push_back(ReadLine(at, view.choice(candidate)));
   // INVARIANT shard/7: while a resize is announced, a new unit that has a version decides. The lock keeps
   // other clients from splitting the bucket, but not the lines of level 2.
-  for (const Place place : kChoices) {
-    view.choice_new(place) = Line();
-    const std::optional<uint64_t> moved = NewUnitOf(at.part, at.number(place));
-    if (moved.has_value()) reads.push_back(Read(at.part.OverflowAt(*moved), BytesOf(view.choice_new(place))));
+  for (const Candidate candidate : kChoices) {
+    view.choice_new(candidate) = Line();
+    const std::optional<uint64_t> moved = NewUnitOf(at.part, at.number(candidate));
+    if (moved.has_value())
+      reads.push_back(Read(at.part.OverflowAt(*moved), BytesOf(view.choice_new(candidate))));
   }
   if (Mutant(kOverflowWithoutLock)) {
     for (const ReadIntoVerb& read : reads) co_await at.op.InOrder(read);
@@ -115,7 +117,8 @@ Task<Done> ViewReader::LockView(const KeyAccess& at, View& view) {
     co_await locks_.Lock(at, view.bucket.unit, std::move(reads));
   }
   view.bucket.version = view.bucket.lines[0].version();
-  for (const Place place : kChoices) view.choice(place).version = view.choice(place).line.version();
+  for (const Candidate candidate : kChoices)
+    view.choice(candidate).version = view.choice(candidate).line.version();
   co_return Done{};
 }
 
@@ -127,37 +130,37 @@ void ViewReader::UnlockView(const KeyAccess& at, const View& view) {
 // not the units of the key any more.
 bool ViewReader::IsUpToDate(const KeyAccess& at, const View& view, bool with_overflow) {
   const uint32_t version = at.directory().version;
-  const auto is_unit = [&](Place place, uint64_t unit) {
-    return at.unit(place, version) == unit || Mutant(kUnitOfOldVersion);
+  const auto is_unit = [&](Candidate candidate, uint64_t unit) {
+    return at.unit(candidate, version) == unit || Mutant(kUnitOfOldVersion);
   };
   if (VersionOf(std::span(view.bucket.lines).first(at.shape().lines())) != version) return false;
-  if (!is_unit(Place::kLevel1, view.bucket.unit)) return false;
+  if (!is_unit(Candidate::kLevel1, view.bucket.unit)) return false;
   if (!with_overflow) return true;
   return view.first.version == version && view.second.version == version && view.first_new.version() == 0 &&
-         view.second_new.version() == 0 && is_unit(Place::kFirstChoice, view.first.unit) &&
-         is_unit(Place::kSecondChoice, view.second.unit);
+         view.second_new.version() == 0 && is_unit(Candidate::kFirstChoice, view.first.unit) &&
+         is_unit(Candidate::kSecondChoice, view.second.unit);
 }
 
 // ---- before and after their splits -------------------------------------------------------------------
 
 void Choices::AddReads(std::vector<ReadIntoVerb>& reads) {
-  for (const Place place : kChoices) {
-    Overflow& overflow = view_.choice(place);
-    overflow.unit = at_.unit(place, version_ + 1);
+  for (const Candidate candidate : kChoices) {
+    Overflow& overflow = view_.choice(candidate);
+    overflow.unit = at_.unit(candidate, version_ + 1);
     reads.push_back(ReadLine(at_, overflow));
-    const uint64_t unit_above = at_.unit(place, version_);
-    Line& above = above_[place == Place::kFirstChoice ? 0 : 1];
+    const uint64_t unit_above = at_.unit(candidate, version_);
+    Line& above = above_[candidate == Candidate::kFirstChoice ? 0 : 1];
     if (unit_above != overflow.unit) reads.push_back(Read(at_.part.OverflowAt(unit_above), BytesOf(above)));
   }
 }
 
 void Choices::Take() {
-  for (const Place place : kChoices) {
-    Overflow& overflow = view_.choice(place);
+  for (const Candidate candidate : kChoices) {
+    Overflow& overflow = view_.choice(candidate);
     overflow.version = overflow.line.version();
     if (overflow.version != 0) continue;
-    overflow.line = above_[place == Place::kFirstChoice ? 0 : 1];
-    overflow.unit = at_.unit(place, version_);
+    overflow.line = above_[candidate == Candidate::kFirstChoice ? 0 : 1];
+    overflow.unit = at_.unit(candidate, version_);
     overflow.version = overflow.line.version();
   }
 }

@@ -35,7 +35,7 @@ class ViewReader {
 
  private:
   // Reads again, one by one, the choices that do not decide.
-  Task<Done> JudgeOverflows(const KeyAccess& at, View& view);
+  Task<Done> ClassifyOverflows(const KeyAccess& at, View& view);
 
   UnitReader& units_;
   UnitLocks& locks_;

@@ -77,10 +77,11 @@ Task<bool> Walker::IsHalfSplit(Access at, uint64_t unit, uint32_t version, const
 std::vector<Slot> Walker::SlotsOf(const Access& at, const RawUnit& raw, bool level1) {
   const Shape& shape = at.shape();
   std::vector<Slot> slots;
-  const auto add = [&](Place place, uint32_t version, FarAddr line_at, const Line& line, size_t count) {
+  const auto add = [&](Candidate candidate, uint32_t version, FarAddr line_at, const Line& line,
+                       size_t count) {
     for (size_t i = 0; i < count; ++i) {
       if (!line.entries[i].has_block()) continue;
-      slots.push_back({.place = place,
+      slots.push_back({.candidate = candidate,
                        .unit = raw.bucket.unit,
                        .version = version,
                        .at = line_at + i * sizeof(Entry),
@@ -91,15 +92,15 @@ std::vector<Slot> Walker::SlotsOf(const Access& at, const RawUnit& raw, bool lev
     for (size_t i = 0; i < shape.lines(); ++i) {
       const size_t count =
           std::min(kSlotsPerLine, shape.slots - std::min<size_t>(shape.slots, i * kSlotsPerLine));
-      add(Place::kLevel1, raw.bucket.version, at.part.BucketAt(raw.bucket.unit) + i * sizeof(Line),
+      add(Candidate::kLevel1, raw.bucket.version, at.part.BucketAt(raw.bucket.unit) + i * sizeof(Line),
           raw.bucket.lines[i], count);
     }
     return slots;
   }
-  add(Place::kFirstChoice, raw.overflow.version, at.part.OverflowAt(raw.bucket.unit), raw.overflow.line,
+  add(Candidate::kFirstChoice, raw.overflow.version, at.part.OverflowAt(raw.bucket.unit), raw.overflow.line,
       raw.overflow.slots(shape));
   for (const Node& node : raw.overflow.nodes)
-    add(Place::kFirstChoice, raw.overflow.version, node.at, node.line, kNodeEntries);
+    add(Candidate::kFirstChoice, raw.overflow.version, node.at, node.line, kNodeEntries);
   return slots;
 }
 
@@ -165,7 +166,7 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     const Access at{op, partitions_[number]};
-    if (at.part.NeedsCatchUp()) co_await at.part.CatchUp(op);
+    if (at.part.IsBehind()) co_await at.part.CatchUp(op);
     if (unit >= at.shape().units(at.directory().version)) {
       if (!Mutant(kCursorEndsEarly)) co_await at.part.Refresh(op);
       if (unit < at.shape().units(at.directory().version)) continue;
