@@ -392,7 +392,7 @@ class Parser {
 
   CommandLine InterpretBench() const {
     if (bench_.engine.empty())
-      return Bad(fmt::format("--engine is missing; there is: {}, raw", store::EngineNames()));
+      return Bad(fmt::format("--engine is missing; there is: {}", store::AllEngineNames()));
     return bench_;
   }
 

@@ -1,6 +1,5 @@
-// The reference table: the simplest table that is linearizable under everything the contract allows. It
-// exists to prove the fabric, the pool, the simulator and the checker, and to be read first; it is not fast,
-// and it does not grow. See docs/engines/reference.md.
+// The reference table: the simplest table that is linearizable under everything the contract allows. It is not fast, and
+// it does not grow. See docs/engines/reference.md.
 //
 // Invariants
 //   reference/1  The image that the head names is complete: sealed with the head's version.
@@ -11,36 +10,25 @@
 //                that has taken the lock over skips the versions that its predecessors may have used: a torn READ
 //                could show the image of one with the head of the other.
 //   reference/5  A block is complete before the image that points to it counts, and is retired by the client
-//                whose CAS replaced it. Whoever found it holds a pin.
+//                whose CAS replaced it. An operation that reads a block holds a pin since before it read the bucket.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
 #include "index/index.h"
 #include "index/kit/change.h"
 #include "index/kit/changing_index.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
+#include "index/reference/options.h"
 #include "pool/client.h"
 
 namespace farside::index::reference {
-
-struct Options {
-  uint64_t buckets = 4;  // on each node
-  Nanos backoff =
-      std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
-
-  // Unknown keys and bad numbers are errors.
-  static Result<Options> Parse(const OptionMap& options);
-};
 
 class Table final : public ChangingIndex<Table> {
  public:
@@ -60,11 +48,11 @@ class Table final : public ChangingIndex<Table> {
     fabric::FarAddr bucket;
     uint64_t hash = 0;
   };
-  // An entry of an image, and the block that it points to.
+  // An entry of an image, and what stands in the block that it points to.
   struct Match {
     size_t entry = 0;
-    std::vector<std::byte> block;
-    std::string_view value;  // inside of the block
+    uint64_t block_bytes = 0;
+    Record record;
   };
   // What a look through the whole table keeps of it: the few first or last keys of a range.
   struct Sieve {
@@ -75,7 +63,7 @@ class Table final : public ChangingIndex<Table> {
     const size_t most;
     std::map<std::string, std::string, std::less<>> kept = {};
 
-    void Add(std::string_view key, std::string_view value);
+    void Add(const Record& record);
   };
 
   Place PlaceOf(std::string_view key) const;
@@ -86,7 +74,9 @@ class Table final : public ChangingIndex<Table> {
                              uint64_t birth);
   Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, Place place, std::string_view key);
-  Task<std::vector<std::byte>> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry);
+  Task<Match> ReadMatch(fabric::Op& op, fabric::NodeId node, const Image& image, size_t entry);
+  Task<std::vector<Match>> ReadRecords(fabric::Op& op, fabric::FarAddr at, const Image& image);
+  Task<Done> VerifyBucket(fabric::Op& op, fabric::FarAddr at);
   Task<Done> Sift(fabric::Op& op, Sieve& sieve);
   Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
   Task<std::optional<Bucket>> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
@@ -100,26 +90,6 @@ class Table final : public ChangingIndex<Table> {
   const std::vector<fabric::FarAddr> roots_;
   std::vector<fabric::NodeId> nodes_;
 };
-
-class ReferenceEngine final : public Engine {
- public:
-  explicit ReferenceEngine(const Options& options) : options_(options) {}
-
-  std::string_view name() const override { return "reference"; }
-  bool ordered() const override { return true; }
-  uint32_t layout_version() const override { return kLayoutVersion; }
-  uint64_t empty_bytes() const override;
-  OptionMap recorded_options() const override;
-  Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
-                                            std::vector<fabric::NodeId> nodes) override;
-  std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override;
-  std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
-
- private:
-  const Options options_;
-};
-
-Result<std::shared_ptr<Engine>> MakeReferenceEngine(const OptionMap& options);
 
 }  // namespace farside::index::reference
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "index/reference/reference.h"
+#include "index/reference/engine.h"
 #include "store/engines.h"
 #include "tests/support/words_only.h"
 
@@ -28,7 +28,7 @@ const index::OptionMap kAsOthersRead = {
     {"span", "4"},          {"neighbourhood", "2"},   {"fanout", "3"}};
 
 std::optional<size_t> FixedSize(const store::EngineEntry& entry, const index::OptionMap& options) {
-  return Must(entry.make(options))->fixed_size();
+  return Must(entry.make(options))->traits().fixed_size;
 }
 
 Result<std::shared_ptr<index::Engine>> MakeWordsOnly(const index::OptionMap& options) {
@@ -79,7 +79,7 @@ std::vector<EngineUnderTest> OrderedEngines() {
                          .make = entry.make});
     };
     const std::shared_ptr<index::Engine> usual = Must(entry.make({}));
-    if (!usual->ordered()) continue;
+    if (!usual->traits().ordered) continue;
     add("", OptionsForScans(entry.name));
     // Where keys can be made to stand in the index itself, they have one size.
     if (const index::OptionMap inside = {{"keys", "inline"}}; entry.make(inside).ok()) add("_inline", inside);
