@@ -6,7 +6,7 @@
 namespace farside::index::chime {
 
 Traits ChimeEngine::traits() const {
-  Traits traits{.ordered = true, .read_only_walk = true, .grows_by_nodes = true};
+  Traits traits{.ordered = true, .grows_by_nodes = true};
   if (options_.shape.inline_keys) traits.fixed_size = sizeof(uint64_t);
   return traits;
 }

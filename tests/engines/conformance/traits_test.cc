@@ -66,7 +66,7 @@ TEST_P(EngineTraitsTest, APersistentTable_IsFoundByAClientThatComesAfterAllOther
 }
 
 // What a client has posted that changes far memory.
-uint64_t Changes(const fabric::Client& client) {
+uint64_t Changes(fabric::Client& client) {
   uint64_t changes = 0;
   const OpTally total = client.counters().Total();
   for (const VerbTally& tally : total.by_purpose) {
