@@ -75,7 +75,7 @@ Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr
 
 Table::Slot Table::SlotOf(std::string_view key) const {
   const uint64_t hash = Hash64(AsBytes(key));
-  const FarAddr root = roots_[pool::PlaceOf(hash, nodes_)];
+  const FarAddr root = roots_[pool::PickNode(hash, nodes_)];
   const uint64_t slot = hash % options_.records;
   return {.bucket = root + slot * options_.bucket_bytes,
           .block = root + options_.records * options_.bucket_bytes + slot * options_.block_bytes};

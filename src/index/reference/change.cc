@@ -24,30 +24,30 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Place place = PlaceOf(change.key);
+  const KeyHome home = HomeOf(change.key);
   Bucket before;
-  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, place.bucket);
-  Bucket bucket = co_await Lock(op, place.bucket);  // trip 1
+  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, home.bucket);
+  Bucket bucket = co_await Lock(op, home.bucket);  // trip 1
   if (Mutant(kReadBeforeLock)) bucket.images = before.images;
   if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
 
-  Result<Changed> changed = co_await ModifyLocked(op, change, place, bucket, pin.epoch(place.bucket.node))
+  Result<Changed> changed = co_await ModifyLocked(op, change, home, bucket, pin.epoch(home.bucket.node))
                                 .Outcome();  // trips 2 and 3
   const bool committed = changed.ok() && changed->applied;
   const bool connected = changed.ok() || (changed.error().code() != ErrorCode::kOutcomeUnknown &&
                                           changed.error().code() != ErrorCode::kFenced &&
                                           changed.error().code() != ErrorCode::kUnavailable);
-  if (!committed && connected) co_await GiveBack(op, place.bucket, bucket);
+  if (!committed && connected) co_await GiveBack(op, home.bucket, bucket);
   co_return changed;
 }
 
 // The lock is held, and still is if this returns that nothing was applied, or an error.
-Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, const Bucket& bucket,
+Task<Changed> Table::ModifyLocked(Op& op, const Change& change, KeyHome home, const Bucket& bucket,
                                   uint64_t birth) {
   const Image* current = CurrentImage(bucket);
-  if (current == nullptr) co_return Damaged(place.bucket);
+  if (current == nullptr) co_return Damaged(home.bucket);
   Image image = *current;
-  const std::optional<Match> match = co_await FindKey(op, image, place, change.key);
+  const std::optional<Match> match = co_await FindKey(op, image, home, change.key);
   std::optional<std::string_view> found;
   if (match.has_value()) found = match->record.value;
   const Result<Decision> decision = Decide(change, found);
@@ -56,7 +56,7 @@ Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, con
       .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
   if (!decision->applied) co_return changed;
 
-  pool::Allocator& allocator = pool_.allocator(place.bucket.node);
+  pool::Allocator& allocator = pool_.allocator(home.bucket.node);
   const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
   if (!target.has_value()) {
     co_return Error(
@@ -65,20 +65,20 @@ Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, con
                     kEntries));
   }
   const Entry replaced = image.entries[*target];
-  FarAddr block_at(place.bucket.node, 0);
+  FarAddr block_at(home.bucket.node, 0);
   std::vector<std::byte> block;
   image.entries[*target] = Entry();
   if (!decision->removes) {
     const std::string_view value = decision->Value(change);
     block.resize(pool::BlockBytes(change.key.size(), value.size()));
     block_at = co_await allocator.Allocate(op, block.size());
-    pool::EncodeBlock(block, change.key, value, place.hash);
-    image.entries[*target] = Entry(block_at.offset, block.size(), place.hash);
+    pool::EncodeBlock(block, change.key, value, home.hash);
+    image.entries[*target] = Entry(block_at.offset, block.size(), home.hash);
   }
-  co_await Commit(op, place.bucket, bucket.head, image, block_at, std::move(block));
+  co_await Commit(op, home.bucket, bucket.head, image, block_at, std::move(block));
   // INVARIANT reference/5: the CAS of this client took the block out of the table.
   if (match.has_value())
-    allocator.Retire(FarAddr(place.bucket.node, replaced.offset()), match->block_bytes, birth);
+    allocator.Retire(FarAddr(home.bucket.node, replaced.offset()), match->block_bytes, birth);
   co_return changed;
 }
 

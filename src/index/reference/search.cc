@@ -41,9 +41,9 @@ FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
   return FirstBucket(roots_[part]) + bucket * sizeof(Bucket);
 }
 
-Table::Place Table::PlaceOf(std::string_view key) const {
+Table::KeyHome Table::HomeOf(std::string_view key) const {
   const uint64_t hash = Hash64(AsBytes(key));
-  return {.bucket = BucketAt(pool::PlaceOf(hash, nodes_), hash % options_.buckets), .hash = hash};
+  return {.bucket = BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets), .hash = hash};
 }
 
 // One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the
@@ -75,11 +75,11 @@ Task<Table::Match> Table::ReadMatch(Op& op, NodeId node, const Image& image, siz
 }
 
 // Reads the blocks of the entries that may be the key's, one after the other; nearly always one.
-Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Place place,
+Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, KeyHome home,
                                                  std::string_view key) {
-  for (auto entry = FindCandidate(image, place.hash, 0); entry.has_value();
-       entry = FindCandidate(image, place.hash, *entry + 1)) {
-    Match match = co_await ReadMatch(op, place.bucket.node, image, *entry);
+  for (auto entry = FindCandidate(image, home.hash, 0); entry.has_value();
+       entry = FindCandidate(image, home.hash, *entry + 1)) {
+    Match match = co_await ReadMatch(op, home.bucket.node, image, *entry);
     if (match.record.key == key) co_return std::move(match);
   }
   co_return std::nullopt;
@@ -89,10 +89,10 @@ Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Pla
 // pointed to.
 Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Place place = PlaceOf(key);
-  const Bucket bucket = co_await ReadBucket(op, place.bucket);  // trip 1
+  const KeyHome home = HomeOf(key);
+  const Bucket bucket = co_await ReadBucket(op, home.bucket);  // trip 1
   const Image image = Mutant(kNewestImageWins) ? *NewestImage(bucket) : *CurrentImage(bucket);
-  const std::optional<Match> match = co_await FindKey(op, image, place, key);  // trip 2
+  const std::optional<Match> match = co_await FindKey(op, image, home, key);  // trip 2
   if (match.has_value()) value.assign(match->record.value);
   op.End(OpKind::kSearch, match.has_value() ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return match.has_value();

@@ -105,9 +105,9 @@ Task<Done> Table::VerifyBucket(Op& op, FarAddr at) {
     if (image.entries[entry].empty()) continue;
     const Match match = co_await ReadMatch(op, at.node, image, entry);
     const std::string& key = match.record.key;
-    const Place place = PlaceOf(key);
-    const std::optional<Match> first = co_await FindKey(op, image, place, key);
-    if (place.bucket != at || !first.has_value() || first->entry != entry) {
+    const KeyHome home = HomeOf(key);
+    const std::optional<Match> first = co_await FindKey(op, image, home, key);
+    if (home.bucket != at || !first.has_value() || first->entry != entry) {
       co_return Error(
           ErrorCode::kCorrupt,
           fmt::format("the key \"{}\" stands twice or in a bucket that is not its own", Escape(key)));
