@@ -8,7 +8,7 @@
 #include <string>
 
 #include "check/campaign.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 #include "tests/support/words_only.h"
 
 namespace farside::check {

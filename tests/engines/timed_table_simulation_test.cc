@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 #include "pool/region/superblock.h"
 #include "store/session.h"
 #include "tests/support/timed_run.h"

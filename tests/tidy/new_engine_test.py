@@ -51,7 +51,7 @@ class NewEngineTest(unittest.TestCase):
         self.assertEqual({path: self.after[path] for path in self.before}, self.before)
 
     def test_every_part_of_an_engine_is_there(self):
-        for path in ["src/index/sample/layout.h", "src/index/sample/engine.cc", "src/index/sample/sample.h",
+        for path in ["src/index/sample/layout.h", "src/index/sample/engine.cc", "src/index/sample/sample.h", "src/index/sample/table.h",
                      "src/index/sample/options.cc", "src/index/sample/mutants.h",
                      "tests/engines/sample/layout_test.cc", "tests/engines/sample/trips_test.cc",
                      "tests/engines/sample/mutants_test.cc", "tests/engines/sample/crash_test.cc",

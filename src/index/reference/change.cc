@@ -5,7 +5,7 @@
 
 #include "index/reference/errors.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
+#include "index/reference/table.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::reference {

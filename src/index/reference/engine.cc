@@ -1,5 +1,5 @@
 // The engine of the reference table, and its entry in the list of engines.
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "index/engine_entry.h"
 #include "index/kit/zeroed_roots.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
+#include "index/reference/table.h"
 
 namespace farside::index::reference {
 

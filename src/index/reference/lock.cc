@@ -3,7 +3,7 @@
 
 #include "index/reference/errors.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
+#include "index/reference/table.h"
 
 namespace farside::index::reference {
 

@@ -9,7 +9,7 @@
 
 #include "fabric/op.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
+#include "index/reference/table.h"
 
 namespace farside::index::reference {
 

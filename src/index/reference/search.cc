@@ -1,11 +1,8 @@
 // Finding a key: the bucket, then the block.
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "index/kit/block_buffer.h"
 #include "index/reference/errors.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
-#include "pool/catalog/placement.h"
+#include "index/reference/table.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::reference {
@@ -31,20 +28,6 @@ const Image* NewestImage(const Bucket& bucket) {
 }
 
 }  // namespace
-
-Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr> roots)
-    : options_(options), pool_(pool), roots_(std::move(roots)) {
-  for (const FarAddr& root : roots_) nodes_.push_back(root.node);
-}
-
-FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
-  return FirstBucket(roots_[part]) + bucket * sizeof(Bucket);
-}
-
-Table::KeyHome Table::HomeOf(std::string_view key) const {
-  const uint64_t hash = Hash64(AsBytes(key));
-  return {.bucket = BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets), .hash = hash};
-}
 
 // One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the
 // image proves that it is the one the head names.

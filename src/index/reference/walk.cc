@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "index/kit/block_buffer.h"
-#include "index/reference/reference.h"
+#include "index/reference/table.h"
 
 namespace farside::index::reference {
 

@@ -8,7 +8,7 @@
 
 #include "check/campaign.h"
 #include "fabric/sim/sim.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 
 namespace farside::index::reference {
 namespace {

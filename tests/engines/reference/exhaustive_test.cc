@@ -6,7 +6,7 @@
 
 #include "check/exhaustive/explorer.h"
 #include "check/exhaustive/index_program.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 
 namespace farside::check {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 #include "pool/region/superblock.h"
 #include "store/session.h"
 

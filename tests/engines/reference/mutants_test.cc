@@ -4,8 +4,8 @@
 #include <string>
 
 #include "check/campaign.h"
-#include "index/reference/engine.h"
 #include "index/reference/mutants.h"
+#include "index/reference/reference.h"
 #include "tests/support/detector.h"
 
 namespace farside::index::reference {

@@ -4,7 +4,7 @@
 
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 #include "pool/region/superblock.h"
 #include "store/session.h"
 

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "index/reference/engine.h"
+#include "index/reference/reference.h"
 #include "pool/catalog/layout.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
