@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/mutant.h"
+#include "index/kit/mutants.h"
 #include "store/engines.h"
 #include "tools/farside.h"
 
@@ -18,6 +19,7 @@ ExitCode RunWithMutant(const std::string& name, const std::function<ExitCode()>&
 
 MutantSwitch AllMutants() {
   MutantSwitch mutants{.names = {}, .run = RunWithMutant};
+  for (const MutantName& mutant : index::kit::kAllMutants) mutants.names.emplace_back(mutant.text);
   for (const store::EngineEntry& engine : store::AllEngines()) {
     for (const MutantName& mutant : engine.mutants) mutants.names.emplace_back(mutant.text);
   }

@@ -54,25 +54,27 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyQueue::Ticket ticket(key_queue_, op.client(), target.hash, change);
+  ChangeTicket ticket(key_queue_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it has_coalesced
+  std::string last_value;  // of those that it has_passengers
   if (!ticket.is_first()) {
     {
       const pool::PoolClient::UnpinnedWait wait(pool_);
       co_await ticket;
     }
-    if (ticket.outcome().has_value()) co_return *ticket.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
+    if (ticket.result().has_value()) co_return *ticket.result();
+    const Status unchanged = RetryPolicy::CheckCatalogs(pool_, catalogs);
+    if (!unchanged.ok()) co_return unchanged.error();
     if (ticket.Coalesce(last_value)) change.value = last_value;
   }
   const AbandonGuard given_up(ticket);
   Result<Changed> changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
-  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && ticket.has_coalesced()) {
+  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && ticket.has_passengers()) {
     // There may be room for its own value.
     ticket.Release();
     change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
+    const Status unchanged = RetryPolicy::CheckCatalogs(pool_, catalogs);
+    if (!unchanged.ok()) co_return unchanged.error();
     changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
   }
   ticket.Complete(changed);
@@ -119,7 +121,7 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     Result<Step> step = Step::kAgain;
     {
       // At once, those of one client would only wait for each other's lock, trip by trip.
-      KeyQueue::Ticket ticket(leaf_queue_, op.client(), leaf.word(), change);
+      Ticket ticket(leaf_queue_, op.client(), leaf.word());
       if (!ticket.is_first()) co_await ticket;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
       Neighbourhood hood = spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot, target.half())

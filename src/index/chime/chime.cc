@@ -28,7 +28,7 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
 }
 
 RetryPolicy Table::RetryPolicySince(uint64_t catalogs) const {
-  return RetryPolicy(pool_, nodes_.front(), options_.backoff, catalogs, kPinsPastADrop);
+  return RetryPolicy(pool_, nodes_.front(), options_.backoff, catalogs);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

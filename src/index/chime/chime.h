@@ -51,6 +51,7 @@
 #include "index/index.h"
 #include "index/kit/block_buffer.h"
 #include "index/kit/change.h"
+#include "index/kit/change_queue.h"
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
 #include "index/kit/key_queue.h"
@@ -295,7 +296,7 @@ class Table final : public ChangingIndex<Table> {
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
-  KeyQueue key_queue_;
+  ChangeQueue key_queue_;
   KeyQueue leaf_queue_;
   KeyQueue pivot_inserts_;  // of the nodes that were split
 };

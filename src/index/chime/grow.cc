@@ -33,8 +33,7 @@ Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, Node
   if (pool_.read_only() || Mutant(kNotRepaired)) co_return Done{};
   // Of those in flight that have met the same split, one tells the level above; it may be hundreds. If it could not, neither
   // could the others, who hold their pins: whoever comes next does.
-  const Change of_nobody(ChangeKind::kDelete, {});
-  KeyQueue::Ticket ticket(pivot_inserts_, op.client(), child.word(), of_nobody);
+  Ticket ticket(pivot_inserts_, op.client(), child.word());
   if (!ticket.is_first()) {
     co_await ticket;
     co_return Done{};

@@ -47,8 +47,6 @@ inline constexpr MutantName kScanReadsOnce{"chime/scan-reads-once"};
 inline constexpr MutantName kScanTrustsCache{"chime/scan-trusts-cache"};
 // Who waits for a lock keeps its pin, and its memory of the tree, however long it takes (chime/10).
 inline constexpr MutantName kWaitsWithPin{"chime/waits-with-its-pin"};
-// An operation that has waited goes on, although its table may have been dropped meanwhile (chime/10).
-inline constexpr MutantName kPinsPastADrop{"chime/pins-past-a-drop"};
 // A dead leaf is changed like any other (chime/9).
 inline constexpr MutantName kDeadIsChanged{"chime/insert-into-dead-leaf"};
 // Who does not find a key in a dead leaf does not ask its heir (chime/9).
@@ -94,15 +92,15 @@ inline constexpr MutantName kHotspotsKept{"chime/hotspots-outlive-leaves"};
 inline constexpr MutantName kHotspotsUnbounded{"chime/hotspots-unbounded"};
 
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,    kMissNotConfirmed,  kMovesNotRaised,   kFenceIgnored,      kSourceFirst,
-    kNotNormalized,     kOddIgnored,        kClearedFirst,     kLockBroken,        kNoTakeover,
-    kUnlockByWrite,     kRefusedKeepsLock,  kNotRepaired,      kRootOverwritten,   kPrefixIsKey,
-    kZeroKeyIsFree,     kReuseAtOnce,       kScanReadsOnce,    kScanTrustsCache,   kCacheUnbounded,
-    kWaitsWithPin,      kPinsPastADrop,     kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted,
-    kDeadChildKept,     kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,
-    kOldReadRemembered, kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,
-    kHotspotsUnbounded, kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,      kMergedAcross,
-    kHalfIgnored,       kSpotsOfBothHalves,
+    kStopsAtVacancy,    kMissNotConfirmed, kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
+    kNotNormalized,     kOddIgnored,       kClearedFirst,      kLockBroken,        kNoTakeover,
+    kUnlockByWrite,     kRefusedKeepsLock, kNotRepaired,       kRootOverwritten,   kPrefixIsKey,
+    kZeroKeyIsFree,     kReuseAtOnce,      kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,
+    kWaitsWithPin,      kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,
+    kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered,
+    kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded,
+    kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,      kMergedAcross,      kHalfIgnored,
+    kSpotsOfBothHalves,
 };
 
 }  // namespace farside::index::chime

@@ -1,13 +1,10 @@
-// A table as one client has it open, and the engine that makes tables.
 #include "index/shard/shard.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "index/shard/mutants.h"
-#include "index/shard/search_batch.h"
-#include "pool/catalog/placement.h"
+#include "index/shard/table.h"
 
 namespace farside::index::shard {
 
@@ -23,30 +20,6 @@ namespace {
 constexpr uint64_t kWrittenByATrip = 256 * 1024;
 
 }  // namespace
-
-Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : options_(options), pool_(pool), locations_(options.cached_locations) {
-  for (const FarAddr& root : roots) {
-    partitions_.push_back(std::make_shared<Partition>(options_, pool_, root));
-    nodes_.push_back(root.node);
-    pool_.AddSyncListener(root.node, partitions_.back());
-  }
-}
-
-Table::~Table() {
-  for (const auto& part : partitions_) pool_.RemoveSyncListener(part->node(), part.get());
-}
-
-Partition& Table::PartitionOf(uint64_t hash) {
-  return *partitions_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)];
-}
-
-RetryPolicy Table::RetryPolicySince(uint64_t catalogs, const Partition& part,
-                                    std::optional<Nanos> began) const {
-  return RetryPolicy(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
-}
-
-// ---- engine ------------------------------------------------------------------------------------------
 
 uint64_t ShardEngine::empty_bytes() const { return sizeof(Root) + options_.shape.SegmentBytes(0); }
 
