@@ -112,6 +112,8 @@ using OptionMap = std::map<std::string, std::string, std::less<>>;
 struct Traits {
   // Tables keep their keys in order: Index::Scan and Last work.
   bool ordered = false;
+  // They do, but a scan looks through the whole table, whatever its range and limit are.
+  bool scans_read_all = false;
   // Tables take only keys and only values of exactly so many bytes. None: they take any.
   std::optional<size_t> fixed_size = std::nullopt;
   // False for an engine that only measures the fabric: a key that was put may be absent or have another value.

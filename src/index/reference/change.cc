@@ -1,5 +1,7 @@
 // Changing a key: lock the bucket, write the block and the other image, turn the head.
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -19,73 +21,81 @@ using fabric::Unreachable;
 using fabric::Write;
 using fabric::WriteObject;
 
+namespace {
+
+// After these errors, no verb of this client has any effect: it cannot give its lock back, and need not.
+bool IsCutOff(const Error& error) {
+  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
+         error.code() == ErrorCode::kUnavailable;
+}
+
+Error BucketIsFull() {
+  return Error(
+      ErrorCode::kOutOfMemory,
+      fmt::format("the bucket of this key is full ({} entries); make the table with more buckets", kEntries));
+}
+
+}  // namespace
+
 // Two trips to insert (lock and read, write and commit), a third to compare the key of an entry that may be it.
-Task<Changed> Table::Modify(Op& op, Change change) {
-  const Status fits = pool::CheckBlockSizes(change.key, change.value);
-  if (!fits.ok()) co_return fits.error();
-  const pool::PoolClient::Pin pin = pool_.Begin();
-  const KeyHome home = HomeOf(change.key);
+Task<Attempt> Table::TryChange(ChangeContext& context) {
   Bucket before;
-  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, home.bucket);
-  Bucket bucket = co_await Lock(op, home.bucket);  // trip 1
+  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(context.op, context.bucket);
+  Bucket bucket = co_await Lock(context.op, context.bucket);  // trip 1
   if (Mutant(kReadBeforeLock)) bucket.images = before.images;
   if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
 
-  Result<Changed> changed = co_await ModifyLocked(op, change, home, bucket, pin.epoch(home.bucket.node))
-                                .Outcome();  // trips 2 and 3
-  const bool committed = changed.ok() && changed->applied;
-  const bool connected = changed.ok() || (changed.error().code() != ErrorCode::kOutcomeUnknown &&
-                                          changed.error().code() != ErrorCode::kFenced &&
-                                          changed.error().code() != ErrorCode::kUnavailable);
-  if (!committed && connected) co_await GiveBack(op, home.bucket, bucket);
-  co_return changed;
+  context.result = {};
+  const Result<Done> outcome = co_await ChangeLocked(context, bucket).Outcome();  // trips 2 and 3
+  const bool is_locked = outcome.ok() ? !context.result.applied : !IsCutOff(outcome.error());
+  if (is_locked) co_await GiveBack(context.op, context.bucket, bucket);
+  if (!outcome.ok()) co_return outcome.error();
+  co_return Attempt::kDone;
 }
 
-// The lock is held, and still is if this returns that nothing was applied, or an error.
-Task<Changed> Table::ModifyLocked(Op& op, const Change& change, KeyHome home, const Bucket& bucket,
-                                  uint64_t birth) {
+// The lock is held, and still is if this decides that nothing is to be changed, or fails.
+Task<Done> Table::ChangeLocked(ChangeContext& context, const Bucket& bucket) {
   const Image* current = CurrentImage(bucket);
-  if (current == nullptr) co_return Damaged(home.bucket);
+  if (current == nullptr) co_return Damaged(context.bucket);
   Image image = *current;
-  const std::optional<Match> match = co_await FindKey(op, image, home, change.key);
+  const std::optional<Match> match =
+      co_await FindKey(context.op, context.node, image, context.hash, context.key);
   std::optional<std::string_view> found;
   if (match.has_value()) found = match->record.value;
-  const Result<Decision> decision = Decide(change, found);
+  const Result<Decision> decision = Decide(context.change, found);
   if (!decision.ok()) co_return decision.error();
-  Changed changed{
+  const Changed changed{
       .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
-  if (!decision->applied) co_return changed;
-
-  pool::Allocator& allocator = pool_.allocator(home.bucket.node);
-  const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
-  if (!target.has_value()) {
-    co_return Error(
-        ErrorCode::kOutOfMemory,
-        fmt::format("the bucket of this key is full ({} entries); make the table with more buckets",
-                    kEntries));
+  if (!decision->applied) {
+    context.result = changed;
+    co_return Done{};
   }
+
+  pool::Allocator& allocator = pool().allocator(context.node);
+  const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
+  if (!target.has_value()) co_return BucketIsFull();
   const Entry replaced = image.entries[*target];
-  FarAddr block_at(home.bucket.node, 0);
-  std::vector<std::byte> block;
   image.entries[*target] = Entry();
   if (!decision->removes) {
-    const std::string_view value = decision->Value(change);
-    block.resize(pool::BlockBytes(change.key.size(), value.size()));
-    block_at = co_await allocator.Allocate(op, block.size());
-    pool::EncodeBlock(block, change.key, value, home.hash);
-    image.entries[*target] = Entry(block_at.offset, block.size(), home.hash);
+    const std::string_view value = decision->Value(context.change);
+    const uint64_t bytes = pool::BlockBytes(context.key.size(), value.size());
+    if (!context.draft.Reserve(allocator, bytes)) co_await context.draft.FetchRoom(context.op);
+    context.draft.Fill(context.key, value, context.hash);
+    image.entries[*target] = Entry(context.draft.at().offset, bytes, context.hash);
   }
-  co_await Commit(op, home.bucket, bucket.head, image, block_at, std::move(block));
+  co_await Commit(context.op, context.bucket, bucket.head, image, context.draft);
+  context.result = changed;
   // INVARIANT reference/5: the CAS of this client took the block out of the table.
-  if (match.has_value())
-    allocator.Retire(FarAddr(home.bucket.node, replaced.offset()), match->block_bytes, birth);
-  co_return changed;
+  if (match.has_value()) {
+    const FarAddr old_block(context.node, replaced.offset());
+    allocator.Retire(old_block, match->block_bytes, context.pin->epoch(context.node));
+  }
+  co_return Done{};
 }
 
 // INVARIANTS reference/1, 3 and 5: WRITE, WRITE, CAS keep their order, so block and image are complete when the head
 // turns to them. If this client dies before the CAS, the image does not count and the next owner overwrites it.
-Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr block_at,
-                         std::vector<std::byte> block) {
+Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, Draft& draft) {
   Head committed = held.Committed();
   size_t target = committed.image();
   if (Mutant(kVersionNotRaised))
@@ -95,9 +105,12 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr blo
     committed = Head(Head::Image::Set(committed.word(), target));
   }
   Seal(image, committed.version());
+  // A change that stores nothing writes a block of no bytes.
+  const fabric::WriteVerb block =
+      draft.owned() ? draft.Write() : ForBlock(Unreachable(Write(FarAddr(at.node, 0), {})));
+  if (draft.owned()) draft.Publish();
   const Order order = Mutant(kCommitTogetherWithWrite) ? Order::kTogether : Order::kInOrder;
-  auto outcome = co_await fabric::TripAwaiter(op, order, ForBlock(Unreachable(Write(block_at, block))),
-                                              WriteObject(ImageAt(at, target), image),
+  auto outcome = co_await fabric::TripAwaiter(op, order, block, WriteObject(ImageAt(at, target), image),
                                               Cas(at, held.word(), committed.word()))
                      .Outcome();
   if (!outcome.ok()) {
@@ -114,4 +127,4 @@ Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, FarAddr blo
 
 }  // namespace farside::index::reference
 
-template class farside::index::ChangingIndex<farside::index::reference::Table>;
+template class farside::index::KeyedIndex<farside::index::reference::Table>;

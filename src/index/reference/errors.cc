@@ -15,4 +15,8 @@ Error Contended() {
   return Error(ErrorCode::kContended, fmt::format("gave up after {} attempts; retry later", kMostAttempts));
 }
 
+Error Locked() {
+  return Error(ErrorCode::kContended, "another client holds the lock of the key's bucket; retry later");
+}
+
 }  // namespace farside::index::reference

@@ -10,6 +10,9 @@ namespace farside::index::reference {
 inline constexpr int kMostAttempts = 1000;
 
 Error Damaged(fabric::FarAddr bucket);
+// Writers kept coming between the lines of the READs.
 Error Contended();
+// Another client holds the lock of the bucket.
+Error Locked();
 
 }  // namespace farside::index::reference

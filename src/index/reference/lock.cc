@@ -1,6 +1,4 @@
 // The lock of a bucket: the owner in its head.
-#include <algorithm>
-
 #include "index/reference/errors.h"
 #include "index/reference/mutants.h"
 #include "index/reference/table.h"
@@ -16,47 +14,32 @@ using fabric::WriteObject;
 using pool::Owner;
 using pool::Standing;
 
-namespace {
-
-constexpr int kPausesPerLease = 16;
-
-}  // namespace
-
-// Returns the bucket as it is under the lock, with this client as owner in its head.
+// Returns the bucket as it is under the lock, with this client as owner in its head. kContended if another client holds the
+// lock: the driver then waits without a pin.
 Task<Bucket> Table::Lock(Op& op, FarAddr at) {
-  pool::Membership& member = pool_.member(at.node);
+  pool::Membership& member = pool().member(at.node);
   const Owner me = member.self();
-  const Nanos longest_pause = std::max(member.options().lease / kPausesPerLease, options_.backoff);
-  Nanos pause = options_.backoff;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    // CAS, READ keep their order, so the bucket is read under the lock if the CAS took it.
-    auto [word, bucket] = co_await op.InOrder(
-        MaskedCas(at, Head().word(), 0, Head::OwnerBits::kMask, me.bits(), Head::OwnerBits::kMask),
-        Read<Bucket>(at));
-    const Head found(word);
-    bucket.head = found.WithOwner(me);
-    if (!found.locked()) co_return bucket;
-    op.CountRetry();
+  // CAS, READ keep their order, so the bucket is read under the lock if the CAS took it.
+  auto [word, bucket] = co_await op.InOrder(
+      MaskedCas(at, Head().word(), 0, Head::OwnerBits::kMask, me.bits(), Head::OwnerBits::kMask),
+      Read<Bucket>(at));
+  const Head found(word);
+  bucket.head = found.WithOwner(me);
+  if (!found.locked()) co_return bucket;
 
-    // INVARIANT reference/2: an owner that is gone has been fenced, and its half-written image stays what it is: an
-    // image that does not count.
-    const Standing standing = co_await member.StandingOf(op, found.owner());
-    if (standing == Standing::kGone && !Mutant(kNoTakeover)) {
-      const std::optional<Bucket> taken = co_await TakeOver(op, at, found);
-      if (taken.has_value()) co_return *taken;
-      continue;
-    }
-    co_await op.Pause(pause);
-    pause = std::min(pause * 2, longest_pause);
-  }
-  co_return Contended();
+  // INVARIANT reference/2: an owner that is gone has been fenced, and its half-written image stays what it is: an image
+  // that does not count.
+  const Standing standing = co_await member.StandingOf(op, found.owner());
+  if (standing != Standing::kGone || Mutant(kNoTakeover)) co_return Locked();
+  const Bucket taken = co_await TakeOver(op, at, found);
+  co_return taken;
 }
 
-// Takes the lock from an owner that is gone. Nothing: another client was faster, or another operation of this client.
-Task<std::optional<Bucket>> Table::TakeOver(Op& op, FarAddr at, Head held) {
-  const Head mine = held.TakenOverBy(pool_.member(at.node).self());
+// Takes the lock from an owner that is gone. kContended: another client was faster, or another operation of this client.
+Task<Bucket> Table::TakeOver(Op& op, FarAddr at, Head held) {
+  const Head mine = held.TakenOverBy(pool().member(at.node).self());
   auto [word, bucket] = co_await op.InOrder(Cas(at, held.word(), mine.word()), Read<Bucket>(at));
-  if (word != held.word()) co_return std::nullopt;
+  if (word != held.word()) co_return Locked();
   bucket.head = mine;
   if (held.takeovers() == Head::Takeovers::kMax) {
     // There is no further version to skip to (reference/4), so the image that may be there is cleared first, by a trip
@@ -72,7 +55,8 @@ Task<std::optional<Bucket>> Table::TakeOver(Op& op, FarAddr at, Head held) {
 Task<Done> Table::GiveBack(Op& op, FarAddr at, const Bucket& bucket) {
   const Image* current = CurrentImage(bucket);
   if (bucket.head.takeovers() > 0 && current != nullptr) {
-    co_await Commit(op, at, bucket.head, *current, FarAddr(at.node, 0), {});
+    Draft nothing;
+    co_await Commit(op, at, bucket.head, *current, nothing);
   } else {
     co_await Unlock(op, at, bucket.head);
   }

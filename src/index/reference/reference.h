@@ -31,7 +31,7 @@ class ReferenceEngine final : public Engine {
   explicit ReferenceEngine(const Options& options) : options_(options) {}
 
   std::string_view name() const override { return "reference"; }
-  Traits traits() const override { return {.ordered = true, .read_only_walk = true}; }
+  Traits traits() const override { return {.ordered = true, .scans_read_all = true, .read_only_walk = true}; }
   uint32_t layout_version() const override { return kLayoutVersion; }
   uint64_t empty_bytes() const override { return RootBytes(options_.buckets); }
   OptionMap recorded_options() const override { return options_.Recorded(); }

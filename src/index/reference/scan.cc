@@ -27,7 +27,7 @@ void Table::Sieve::Add(const Record& record) {
 
 // A trip for each bucket, and one for each record.
 Task<Done> Table::Sift(Op& op, Sieve& sieve) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+  const pool::PoolClient::Pin pin = pool().Begin();
   for (size_t part = 0; part < roots_.size(); ++part) {
     for (uint64_t i = 0; i < options_.buckets; ++i) {
       const FarAddr at = BucketAt(part, i);

@@ -10,8 +10,6 @@ namespace farside::index::reference {
 using fabric::FarAddr;
 using fabric::NodeId;
 using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using fabric::Read;
 
 namespace {
@@ -29,8 +27,8 @@ const Image* NewestImage(const Bucket& bucket) {
 
 }  // namespace
 
-// One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the
-// image proves that it is the one the head names.
+// One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the image
+// proves that it is the one the head names.
 Task<Bucket> Table::ReadBucket(Op& op, FarAddr at) {
   Head last;
   int same_head = 0;
@@ -58,26 +56,24 @@ Task<Table::Match> Table::ReadMatch(Op& op, NodeId node, const Image& image, siz
 }
 
 // Reads the blocks of the entries that may be the key's, one after the other; nearly always one.
-Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, KeyHome home,
+Task<std::optional<Table::Match>> Table::FindKey(Op& op, NodeId node, const Image& image, uint64_t hash,
                                                  std::string_view key) {
-  for (auto entry = FindCandidate(image, home.hash, 0); entry.has_value();
-       entry = FindCandidate(image, home.hash, *entry + 1)) {
-    Match match = co_await ReadMatch(op, home.bucket.node, image, *entry);
+  for (auto entry = FindCandidate(image, hash, 0); entry.has_value();
+       entry = FindCandidate(image, hash, *entry + 1)) {
+    Match match = co_await ReadMatch(op, node, image, *entry);
     if (match.record.key == key) co_return std::move(match);
   }
   co_return std::nullopt;
 }
 
-// Two trips: the bucket and the block. The operation takes effect when the head is sampled; the pin keeps what it
-// pointed to.
-Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
-  const KeyHome home = HomeOf(key);
-  const Bucket bucket = co_await ReadBucket(op, home.bucket);  // trip 1
+// Two trips: the bucket and the block. The search takes effect when the head is sampled; the pin keeps what the head's
+// image points to.
+Task<bool> Table::TrySearch(SearchContext& context) {
+  const Bucket bucket = co_await ReadBucket(context.op, context.bucket);  // trip 1
   const Image image = Mutant(kNewestImageWins) ? *NewestImage(bucket) : *CurrentImage(bucket);
-  const std::optional<Match> match = co_await FindKey(op, image, home, key);  // trip 2
-  if (match.has_value()) value.assign(match->record.value);
-  op.End(OpKind::kSearch, match.has_value() ? OpOutcome::kDone : OpOutcome::kRefused);
+  const std::optional<Match> match =
+      co_await FindKey(context.op, context.node, image, context.hash, context.key);  // trip 2
+  if (match.has_value()) context.value.assign(match->record.value);
   co_return match.has_value();
 }
 

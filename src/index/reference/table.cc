@@ -7,9 +7,10 @@
 namespace farside::index::reference {
 
 using fabric::FarAddr;
+using fabric::Op;
 
 Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr> roots)
-    : options_(options), pool_(pool), roots_(std::move(roots)) {
+    : KeyedIndex(pool, options.backoff), options_(options), roots_(std::move(roots)) {
   for (const FarAddr& root : roots_) nodes_.push_back(root.node);
 }
 
@@ -17,9 +18,18 @@ FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
   return FirstBucket(roots_[part]) + bucket * sizeof(Bucket);
 }
 
-Table::KeyHome Table::HomeOf(std::string_view key) const {
+FarAddr Table::BucketOf(uint64_t hash) const {
+  return BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets);
+}
+
+SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value) {
   const uint64_t hash = Hash64(AsBytes(key));
-  return {.bucket = BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets), .hash = hash};
+  return SearchContext(pool(), op, BucketOf(hash), hash, key, value);
+}
+
+ChangeContext Table::ContextOf(Op& op, Change& change) {
+  const uint64_t hash = Hash64(AsBytes(change.key));
+  return ChangeContext(pool(), op, BucketOf(hash), hash, change);
 }
 
 }  // namespace farside::index::reference

@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/op.h"
+#include "farside/task.h"
 #include "index/index.h"
-#include "index/kit/change.h"
-#include "index/kit/changing_index.h"
+#include "index/kit/keyed_index.h"
+#include "index/reference/context.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
 #include "index/reference/options.h"
@@ -18,11 +20,10 @@
 
 namespace farside::index::reference {
 
-class Table final : public ChangingIndex<Table> {
+class Table final : public KeyedIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, std::vector<fabric::FarAddr> roots);
 
-  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override;
   Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) override;
   Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record) override;
@@ -31,11 +32,7 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> Verify(fabric::Op& op) override;
 
  private:
-  friend class ChangingIndex<Table>;
-  struct KeyHome {
-    fabric::FarAddr bucket;
-    uint64_t hash = 0;
-  };
+  friend class KeyedIndex<Table>;
   // An entry of an image, and what stands in the block that it points to.
   struct Match {
     size_t entry = 0;
@@ -54,31 +51,38 @@ class Table final : public ChangingIndex<Table> {
     void Add(const Record& record);
   };
 
-  KeyHome HomeOf(std::string_view key) const;
-  fabric::FarAddr BucketAt(size_t part, uint64_t bucket) const;
+  // For the driver of operations (kit/keyed_index.h).
+  SearchContext ContextOf(fabric::Op& op, std::string_view key, std::string& value);
+  ChangeContext ContextOf(fabric::Op& op, Change& change);
+  Task<bool> TrySearch(SearchContext& context);
+  Task<Attempt> TryChange(ChangeContext& context);
 
-  Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, KeyHome home, const Bucket& bucket,
-                             uint64_t birth);
+  fabric::FarAddr BucketAt(size_t part, uint64_t bucket) const;
+  fabric::FarAddr BucketOf(uint64_t hash) const;
+
+  // ---- search.cc
   Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
-  Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, KeyHome home, std::string_view key);
   Task<Match> ReadMatch(fabric::Op& op, fabric::NodeId node, const Image& image, size_t entry);
+  Task<std::optional<Match>> FindKey(fabric::Op& op, fabric::NodeId node, const Image& image, uint64_t hash,
+                                     std::string_view key);
+  // ---- change.cc
+  Task<Done> ChangeLocked(ChangeContext& context, const Bucket& bucket);
+  Task<Done> Commit(fabric::Op& op, fabric::FarAddr at, Head held, Image image, Draft& draft);
+  // ---- lock.cc
+  Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
+  Task<Bucket> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
+  Task<Done> GiveBack(fabric::Op& op, fabric::FarAddr at, const Bucket& bucket);
+  Task<Done> Unlock(fabric::Op& op, fabric::FarAddr at, Head held);
+  // ---- walk.cc, scan.cc
   Task<std::vector<Match>> ReadRecords(fabric::Op& op, fabric::FarAddr at, const Image& image);
   Task<Done> VerifyBucket(fabric::Op& op, fabric::FarAddr at);
   Task<Done> Sift(fabric::Op& op, Sieve& sieve);
-  Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);
-  Task<std::optional<Bucket>> TakeOver(fabric::Op& op, fabric::FarAddr at, Head held);
-  Task<Done> GiveBack(fabric::Op& op, fabric::FarAddr at, const Bucket& bucket);
-  Task<Done> Unlock(fabric::Op& op, fabric::FarAddr at, Head held);
-  Task<Done> Commit(fabric::Op& op, fabric::FarAddr at, Head held, Image image, fabric::FarAddr block_at,
-                    std::vector<std::byte> block);
 
   const Options options_;
-  pool::PoolClient& pool_;
   const std::vector<fabric::FarAddr> roots_;
   std::vector<fabric::NodeId> nodes_;
 };
 
 }  // namespace farside::index::reference
 
-extern template class farside::index::ChangingIndex<farside::index::reference::Table>;
+extern template class farside::index::KeyedIndex<farside::index::reference::Table>;

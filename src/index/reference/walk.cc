@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "index/kit/block_buffer.h"
 #include "index/reference/table.h"
 
@@ -25,7 +26,7 @@ Task<std::vector<Table::Match>> Table::ReadRecords(Op& op, FarAddr at, const Ima
 
 // A page is a bucket, read as it was at one moment. position: node of the table, bucket.
 Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+  const pool::PoolClient::Pin pin = pool().Begin();
   auto& [part, number, unused_2, unused_3] = cursor.position;
   bool appended = false;
   while (part < roots_.size() && !appended) {
@@ -45,7 +46,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
 }
 
 Task<TableStats> Table::Stats(Op& op) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+  const pool::PoolClient::Pin pin = pool().Begin();
   TableStats stats;
   stats.slots = roots_.size() * options_.buckets * kEntries;
   stats.index_bytes = roots_.size() * RootBytes(options_.buckets);
@@ -90,7 +91,7 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
 }
 
 Task<Done> Table::Verify(Op& op) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+  const pool::PoolClient::Pin pin = pool().Begin();
   for (size_t part = 0; part < roots_.size(); ++part) {
     for (uint64_t i = 0; i < options_.buckets; ++i) co_await VerifyBucket(op, BucketAt(part, i));
   }
@@ -105,9 +106,9 @@ Task<Done> Table::VerifyBucket(Op& op, FarAddr at) {
     if (image.entries[entry].empty()) continue;
     const Match match = co_await ReadMatch(op, at.node, image, entry);
     const std::string& key = match.record.key;
-    const KeyHome home = HomeOf(key);
-    const std::optional<Match> first = co_await FindKey(op, image, home, key);
-    if (home.bucket != at || !first.has_value() || first->entry != entry) {
+    const uint64_t hash = Hash64(AsBytes(key));
+    const std::optional<Match> first = co_await FindKey(op, at.node, image, hash, key);
+    if (BucketOf(hash) != at || !first.has_value() || first->entry != entry) {
       co_return Error(
           ErrorCode::kCorrupt,
           fmt::format("the key \"{}\" stands twice or in a bucket that is not its own", Escape(key)));
