@@ -44,7 +44,7 @@ class Meter {
     sizes.records = plan_.records;
     const Result<BenchPlan> room = PlanBench(sizes);
     if (!room.ok()) return room.error();
-    ordered_ = room->engine->ordered();
+    ordered_ = room->engine->traits().ordered;
     pool::OpenOptions options;
     options.random = &random_;
     Result<std::unique_ptr<pool::OpenedPool>> pool =

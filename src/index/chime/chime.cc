@@ -47,30 +47,4 @@ std::string ChimeEngine::Describe(FarAddr at, std::span<const FarAddr> roots) co
   return inside ? "root" : "";
 }
 
-// For runs with few keys: so leaves and inner nodes of one or two.
-std::vector<OptionMap> ChimeEngine::stress_options() const {
-  return {
-      // A leaf for each key: splits, and a tree that grows with every one of them.
-      {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}, {"hotspot", "4096"}},
-      // The same under one parent, so that leaves that become empty are merged.
-      {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "8"}, {"hotspot", "4096"}},
-      {{"span", "2"}, {"neighbourhood", "1"}, {"fanout", "8"}},
-      // Moves inside of a leaf.
-      {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
-      // Some of both, and a client that remembers nothing.
-      {{"span", "2"}, {"neighbourhood", "2"}, {"fanout", "3"}, {"cache", "0"}, {"hotspot", "0"}},
-      // One leaf for all keys.
-      {{"span", "8"}, {"neighbourhood", "4"}},
-      // Keys and values in the leaves: splits and merges, and moves.
-      {{"keys", "inline"}, {"span", "1"}, {"neighbourhood", "1"}, {"fanout", "8"}, {"hotspot", "4096"}},
-      {{"keys", "inline"}, {"span", "4"}, {"neighbourhood", "2"}, {"fanout", "2"}, {"hotspot", "4096"}},
-  };
-}
-
-Result<std::shared_ptr<Engine>> MakeChimeEngine(const OptionMap& options) {
-  Result<Options> parsed = Options::Parse(options);
-  if (!parsed.ok()) return parsed.error();
-  return std::shared_ptr<Engine>(std::make_shared<ChimeEngine>(*parsed));
-}
-
 }  // namespace farside::index::chime

@@ -30,14 +30,13 @@ class ChimeEngine final : public Engine {
   explicit ChimeEngine(const Options& options) : options_(options) {}
 
   std::string_view name() const override { return "chime"; }
-  bool ordered() const override { return true; }
-  std::optional<size_t> fixed_size() const override {
-    return options_.shape.inline_keys ? std::optional<size_t>(sizeof(uint64_t)) : std::nullopt;
-  }
+  Traits traits() const override;
   uint32_t layout_version() const override { return kLayoutVersion; }
   uint64_t empty_bytes() const override;
   OptionMap recorded_options() const override { return options_.Recorded(); }
   std::vector<OptionMap> stress_options() const override;
+  std::map<std::string, OptionMap> conformance_options() const override;
+  OptionMap OptionsFor(const ExpectedRecords& expected) const override;
   Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
                                             std::vector<fabric::NodeId> nodes) override;
   std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override;
