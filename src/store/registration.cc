@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 
 namespace farside::store {
 

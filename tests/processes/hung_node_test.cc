@@ -17,10 +17,10 @@
 #include "fabric/run.h"
 #include "fabric/tcp/tcp.h"
 #include "farside/farside.h"
-#include "pool/layout.h"
-#include "pool/superblock.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "pool/region/layout.h"
+#include "pool/region/superblock.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
-#include "tools/descriptor_limit.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
+#include "tools/common/descriptor_limit.h"
 
 namespace farside::processes {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
-#include "tests/temporary_folder.h"
-#include "tools/daemon.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

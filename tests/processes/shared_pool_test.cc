@@ -12,8 +12,8 @@
 
 #include "check/linearizability.h"
 #include "tests/processes/worker.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {

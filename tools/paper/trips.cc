@@ -10,10 +10,10 @@
 #include "base/random.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "store/engines.h"
 #include "store/session.h"
-#include "tools/bench_options.h"
+#include "tools/bench/options.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {

@@ -9,7 +9,7 @@
 
 #include "farside/result.h"
 #include "index/index.h"
-#include "tools/bench_run.h"
+#include "tools/bench/run.h"
 
 namespace farside::tools::paper {
 
