@@ -77,7 +77,7 @@ BenchClient::~BenchClient() {
 Task<bool> BenchClient::Join(index::FindEngine find_engine, std::string table, std::string engine,
                              index::OptionMap options) {
   Op op(*client_, OpKind::kMaintenance);
-  session_ = co_await store::Session::Join(op, *client_, std::move(find_engine), options_);
+  session_ = co_await store::Registration::Join(op, *client_, std::move(find_engine), options_);
   table_.emplace(
       co_await session_->tables().CreateOrOpen(op, std::move(table), std::move(engine), std::move(options)));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);

@@ -26,7 +26,7 @@
 #include "farside/result.h"
 #include "farside/task.h"
 #include "index/tables.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "workload/frontier.h"
 #include "workload/generator.h"
 
@@ -135,7 +135,7 @@ class BenchClient {
   const BenchTally& tally() const { return tally_; }
 
   fabric::Client& client() { return *client_; }
-  store::Session& session() { return *session_; }
+  store::Registration& session() { return *session_; }
   index::Index& index() { return *table_->index; }
 
  private:
@@ -169,7 +169,7 @@ class BenchClient {
   const uint64_t number_;
   const std::unique_ptr<fabric::Client> client_;
   const pool::ClientOptions options_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
 
   // ---- of the current phase

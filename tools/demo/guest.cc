@@ -12,15 +12,15 @@ using fabric::OpKind;
 
 Task<Done> Settle(Guest& guest, std::string engine, pool::ClientOptions options) {
   Op op(*guest.client, OpKind::kMaintenance);
-  guest.session = co_await store::Session::Join(op, *guest.client, store::MakeEngine, options);
-  index::OpenTable table = co_await guest.session->tables().CreateOrOpen(op, "demo", std::move(engine), {});
+  guest.registration = co_await store::Registration::Join(op, *guest.client, store::MakeEngine, options);
+  index::OpenTable table = co_await guest.registration->tables().CreateOrOpen(op, "demo", std::move(engine), {});
   guest.table = std::make_unique<index::OpenTable>(std::move(table));
   co_return Done{};
 }
 
 Task<Done> Leave(Guest& guest) {
   Op op(*guest.client, OpKind::kMaintenance);
-  co_await guest.session->Leave(op);
+  co_await guest.registration->Leave(op);
   co_return Done{};
 }
 
