@@ -103,6 +103,12 @@ Status PoolState::Close() {
   return own->Close();
 }
 
+void PoolState::Abandon() {
+  StopKeeper();
+  const std::scoped_lock lock(sessions_mutex_);
+  for (SessionState* session : sessions_) session->Abandon();
+}
+
 Error PoolState::Closed() { return Error(ErrorCode::kInvalidArgument, "the pool is closed"); }
 
 // ---- sessions ----------------------------------------------------------------------------------------

@@ -61,6 +61,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   Result<std::unique_ptr<SessionState>> NewSession();
   Status Close();
+  // For a pool whose memory is not used again: its sessions end without leaving it. No call may be under way.
+  void Abandon();
 
   // ---- for sessions; for any thread
   fabric::Fabric& fabric() { return *opened_->fabric; }

@@ -365,23 +365,13 @@ void SessionState::AwaitGrace(Nanos deadline) {
 
 // ---- what it cost ----------------------------------------------------------------------------------------
 
-fabric::Counters SessionState::counters() {
+Traffic SessionState::traffic() {
   const Turn turn(*this);
   fabric::Counters sum = before_;
-  if (!turn.taken()) return sum;
+  if (!turn.taken()) return TrafficOf(sum);
   for (const auto& retired : retired_) sum.Add(retired->client().counters());
   sum.Add(current_->client().counters());
-  return sum;
+  return TrafficOf(sum);
 }
-
-void SessionState::ResetCounters() {
-  const Turn turn(*this);
-  if (!turn.taken()) return;
-  before_ = fabric::Counters();
-  for (const auto& retired : retired_) retired->client().counters() = fabric::Counters();
-  current_->client().counters() = fabric::Counters();
-}
-
-Traffic SessionState::traffic() { return TrafficOf(counters()); }
 
 }  // namespace farside::store

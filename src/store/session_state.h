@@ -91,9 +91,6 @@ class SessionState {
 
   Status Close();
   Traffic traffic();
-  // What all operations cost since the session was made, or since ResetCounters.
-  fabric::Counters counters();
-  void ResetCounters();
 
   // Memory for the tasks of batches, and for the items that they leave open.
   std::vector<Task<Done>>& workers() { return workers_; }
@@ -109,8 +106,10 @@ class SessionState {
   // How many tasks at once an operation on many keys should have.
   size_t most_workers() const { return most_workers_; }
 
-  // ---- between calls, for tests, and for tools that look inside
+  // ---- for tests and tools, between calls
   Registration& registration() { return *current_; }
+  // The session ends without leaving the pool.
+  void Abandon() { current_->Break(); }
 
  private:
   enum class Holder : uint8_t { kFree, kOwner, kKeeper, kClosed };
