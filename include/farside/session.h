@@ -30,6 +30,7 @@
 #include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/table.h"
 #include "farside/task.h"
 

@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "farside/result.h"
@@ -195,18 +194,5 @@ class [[nodiscard]] Task {
 
   Handle handle_;
 };
-
-// The run loop of every executor. Starts the tasks, then calls `poll`, which makes progress, until all of them
-// have ended. False: `poll` returned false, and the tasks that have not ended stay suspended.
-template <class T, class Poll>
-bool RunTasks(std::span<Task<T>> tasks, Poll poll) {
-  for (Task<T>& task : tasks) task.Start();
-  for (Task<T>& task : tasks) {
-    while (!task.done()) {
-      if (!poll()) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace farside

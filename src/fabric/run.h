@@ -7,6 +7,7 @@
 
 #include "fabric/client.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/task.h"
 
 namespace farside::fabric {

@@ -27,6 +27,7 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/session.h"
 #include "farside/task.h"
 #include "index/index.h"
