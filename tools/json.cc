@@ -280,7 +280,7 @@ std::string ToJson(const DoctorReport& report) {
         {{"name", backend.name}, {"built", backend.built}, {"usable", backend.usable}, {"why", backend.why}});
   }
   Json findings = Json::array();
-  for (const Finding& finding : report.findings) {
+  for (const Diagnosis& finding : report.findings) {
     findings.push_back({{"what", finding.what}, {"severity", Name(finding.severity)}, {"fix", finding.fix}});
   }
   return Line({{"backends", std::move(backends)}, {"findings", std::move(findings)}});

@@ -91,7 +91,7 @@ std::string Count(uint64_t number, std::string_view what) {
   return fmt::format("{} {}{}", Grouped(number), what, number == 1 ? "" : "s");
 }
 
-std::string Verdict(const PoolReport& report, const Paint& paint) {
+std::string SummaryText(const PoolReport& report, const Paint& paint) {
   if (report.ok()) return paint.Green("clean") + ": every byte is accounted for\n";
   const std::string counts =
       fmt::format("{}, {}", Count(report.damages(), "damage"), Count(report.leaks(), "leak"));
@@ -123,7 +123,7 @@ std::string FsckText(const pool::PoolUrl& url, const PoolReport& report, const P
   } else {
     text += fmt::format("pool          {}, {}\n", Escape(url.path), FormatSize(report.bytes().Total()));
   }
-  return text + TablesText(report) + "\n" + BytesText(report.bytes()) + "\n" + Verdict(report, paint);
+  return text + TablesText(report) + "\n" + BytesText(report.bytes()) + "\n" + SummaryText(report, paint);
 }
 
 }  // namespace farside::tools

@@ -31,7 +31,7 @@
 
 namespace farside::fabric::tcp {
 
-class Connection final : public memory::Guest, public std::enable_shared_from_this<Connection> {
+class Connection final : public memory::ServedClient, public std::enable_shared_from_this<Connection> {
  public:
   enum class State : uint8_t { kSecuring, kGreeting, kServing, kParked, kLeaving, kClosed };
 

@@ -58,7 +58,7 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
       head = co_await table_.FindRun(op, static_cast<uint32_t>(chunks));
     }
     if (round % 2 == 0) {
-      co_await MakeRoom(op, Place::kExtentClass);
+      co_await MakeRoom(op, BlockPosition::kExtentClass);
     } else {
       const bool more = co_await WaitForGrace(op);
       if (!more) break;

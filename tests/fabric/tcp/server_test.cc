@@ -160,7 +160,7 @@ TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   // Expect no guest, and no more descriptors than before.
   while (node.server().connections() != 0) std::this_thread::yield();
   EXPECT_EQ(OpenDescriptors(), descriptors);
-  EXPECT_EQ(node.node().guests(), 0u);
+  EXPECT_EQ(node.node().clients(), 0u);
   EXPECT_LE(HeapBytes(), bytes + kClients * kRememberedBytes);
 }
 
@@ -361,7 +361,7 @@ TEST(TcpServer, StoppingUnderLoadAnswersWhatWasExecuted) {
   // Expect that each addition was answered, that nobody is in doubt, and that nobody is left.
   EXPECT_EQ(added[0] + added[1] + added[2], node.Word(0));
   for (const auto& codes : errors) EXPECT_EQ(codes, std::vector<ErrorCode>(2, ErrorCode::kUnavailable));
-  EXPECT_EQ(node.node().guests(), 0u);
+  EXPECT_EQ(node.node().clients(), 0u);
   EXPECT_EQ(node.server().connections(), 0u);
 }
 

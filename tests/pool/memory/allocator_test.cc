@@ -417,7 +417,7 @@ TEST_F(AllocatorTest, ABlockThatIsFreedTwiceByOthersIsReported) {
   owner->Sync();
   const Result<Done> settled = other->Try([&](Op& op) {
     other->allocator.Stamp(other->allocator.retired_so_far(), 0);
-    return other->allocator.Settle(op, 1000);
+    return other->allocator.Reclaim(op, 1000);
   });
   ASSERT_FALSE(settled.ok());
   EXPECT_EQ(settled.error().code(), ErrorCode::kCorrupt);

@@ -27,13 +27,13 @@ constexpr size_t kAtomicsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
 // Blocks of others that are sorted at once, so that those of one word share an atomic.
 constexpr size_t kGathered = 1024;
 // Every so many settles look at own chunks, whether others have given something back.
-constexpr uint64_t kSettlesPerHarvest = 8;
+constexpr uint64_t kReclaimsPerHarvest = 8;
 constexpr size_t kHarvestedAtOnce = 16;
 // A chunk is harvested if this part of its blocks was given back, if it can be released, or if it takes one
 // atomic.
 constexpr uint32_t kWorthHarvesting = 4;
 // The last empty chunk of a class stays for as many settles after its last use.
-constexpr uint64_t kSpareSettles = 64;
+constexpr uint64_t kSpareReclaims = 64;
 
 Error DoubleFree(FarAddr at, uint64_t bits) {
   return Error(
@@ -64,15 +64,15 @@ class HarvestMarks {
 
 }  // namespace
 
-Task<Done> Allocator::Settle(Op& op, uint64_t safe_epoch) {
+Task<Done> Allocator::Reclaim(Op& op, uint64_t safe_epoch) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   if (settling_) co_return Done{};
   settling_ = true;
-  InDoubt doubt(*this);  // a second Settle would not know what is on its way
-  ++settles_;
+  InDoubt doubt(*this);  // a second Reclaim would not know what is on its way
+  ++reclaims_;
   Result<Done> given_back = co_await GiveBack(op, safe_epoch).Outcome();
   if (given_back.ok()) given_back = co_await HarvestWanted(op).Outcome();
-  if (given_back.ok() && settles_ % kSettlesPerHarvest == 0) {
+  if (given_back.ok() && reclaims_ % kReclaimsPerHarvest == 0) {
     const Result<uint64_t> harvested = co_await HarvestSome(op).Outcome();
     if (!harvested.ok()) given_back = harvested.error();
   }
@@ -94,21 +94,21 @@ Task<Done> Allocator::GiveBack(Op& op, uint64_t safe_epoch) {
     const Retired& item = retired_[number];
     if (!item.MayGiveBack(safe_epoch) && !Mutant(kReuseAtOnce)) break;
     if (item.done) continue;
-    const Place place = item.place;
-    if (place.is_extent()) {
-      const bool freed = co_await FreeExtent(op, place.chunk, place.block);
+    const BlockPosition position = item.position;
+    if (position.is_extent()) {
+      const bool freed = co_await FreeExtent(op, position.chunk, position.block);
       if (!freed) break;
       retired_[number].done = true;
-    } else if (Chunk* own = FindChunk(place.chunk)) {
-      if (own->size_class == place.size_class) {
-        FreeBlock(*own, place.block);
+    } else if (Chunk* own = FindChunk(position.chunk)) {
+      if (own->size_class == position.size_class) {
+        FreeBlock(*own, position.block);
       } else {
         ++stats_.nonsense;
       }
       retired_[number].done = true;
     } else {
-      const FarAddr at = carving_.BitmapWordAt(place.chunk, place.block / 64);
-      bits_.push_back({.at = at.offset, .bit = uint64_t{1} << (place.block % 64), .number = number});
+      const FarAddr at = carving_.BitmapWordAt(position.chunk, position.block / 64);
+      bits_.push_back({.at = at.offset, .bit = uint64_t{1} << (position.block % 64), .number = number});
       if (bits_.size() == kGathered) co_await GiveBackToOthers(op);
     }
   }
@@ -305,7 +305,7 @@ std::vector<ChunkTable::Found> Allocator::TakeEmptyChunks(bool keep_spares) {
   std::vector<ChunkTable::Found> taken;
   for (uint32_t size_class = 0; size_class < classes().count(); ++size_class) {
     ClassState& state = states_[size_class];
-    const bool in_use = settles_ - state.used_at < kSpareSettles;
+    const bool in_use = reclaims_ - state.used_at < kSpareReclaims;
     bool keep_one = keep_spares && in_use && !state.shelf.HasPartlyFree();
     for (Chunk* chunk = state.shelf.FirstEmpty(); chunk != nullptr && taken.size() < kAtomicsPerTrip;) {
       Chunk* const next = chunk->next;

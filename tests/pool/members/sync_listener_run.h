@@ -8,6 +8,6 @@
 
 namespace farside::pool {
 
-EpochOutcome RunRiders(fabric::sim::SimOptions options);
+EpochOutcome RunSyncListeners(fabric::sim::SimOptions options);
 
 }  // namespace farside::pool

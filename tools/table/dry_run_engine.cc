@@ -1,4 +1,4 @@
-#include "tools/table/trial.h"
+#include "tools/table/dry_run_engine.h"
 
 #include <string>
 #include <utility>
@@ -11,9 +11,9 @@ namespace {
 
 using fabric::FarAddr;
 
-class TrialEngine final : public index::Engine {
+class DryRunEngine final : public index::Engine {
  public:
-  explicit TrialEngine(std::shared_ptr<index::Engine> engine) : engine_(std::move(engine)) {}
+  explicit DryRunEngine(std::shared_ptr<index::Engine> engine) : engine_(std::move(engine)) {}
 
   std::string_view name() const override { return engine_->name(); }
   uint32_t layout_version() const override { return engine_->layout_version(); }
@@ -41,11 +41,11 @@ class TrialEngine final : public index::Engine {
 
 }  // namespace
 
-Result<std::shared_ptr<index::Engine>> MakeTrialEngine(std::string_view name,
-                                                       const index::OptionMap& options) {
+Result<std::shared_ptr<index::Engine>> MakeDryRunEngine(std::string_view name,
+                                                        const index::OptionMap& options) {
   Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(name, options);
   if (!engine.ok()) return engine;
-  return std::shared_ptr<index::Engine>(std::make_shared<TrialEngine>(std::move(*engine)));
+  return std::shared_ptr<index::Engine>(std::make_shared<DryRunEngine>(std::move(*engine)));
 }
 
 }  // namespace farside::tools

@@ -2,12 +2,12 @@
 // once they would only make each other's CAS fail, and each failure costs trips; clients with many operations in flight
 // meet themselves on the keys that everybody likes.
 //
-//   KeyTurn turn(turns, client, hash, change);
-//   if (!turn.is_first()) {
-//     co_await turn;
-//     if (turn.outcome().has_value()) ...      // somebody has carried it
+//   KeyQueue::Ticket ticket(queue, client, hash, change);
+//   if (!ticket.is_first()) {
+//     co_await ticket;
+//     if (ticket.outcome().has_value()) ...    // somebody has carried it
 //   }
-//   ...                                        until the turn is gone
+//   ...                                        until the ticket is gone
 //
 // Whoever has waited may carry those behind it that say the same with another value: several puts that are all under way
 // may take effect at one moment, one after the other, and then only the last value is ever seen. So a hot key takes as
@@ -34,35 +34,35 @@
 
 namespace farside::index {
 
-class KeyTurn;
-
 // Of one client.
-class KeyTurns {
+class KeyQueue {
+ public:
+  class Ticket;
+
  private:
-  friend class KeyTurn;
   static constexpr size_t kLists = 256;
   // Those in flight, oldest first, in the list of their hash.
-  std::array<KeyTurn*, kLists> lists_{};
+  std::array<Ticket*, kLists> lists_{};
 };
 
-class KeyTurn {
+class KeyQueue::Ticket {
  public:
   // `change` must stay for as long as the turn.
-  KeyTurn(KeyTurns& turns, fabric::Client& client, uint64_t hash, const Change& change)
-      : list_(turns.lists_[hash % KeyTurns::kLists]), client_(client), hash_(hash), change_(change) {
-    KeyTurn** end = &list_;
+  Ticket(KeyQueue& queue, fabric::Client& client, uint64_t hash, const Change& change)
+      : list_(queue.lists_[hash % KeyQueue::kLists]), client_(client), hash_(hash), change_(change) {
+    Ticket** end = &list_;
     while (*end != nullptr) {
       first_ &= (*end)->hash_ != hash || (*end)->outcome_.has_value();  // those are on their way out
       end = &(*end)->next_;
     }
     *end = this;
   }
-  KeyTurn(const KeyTurn&) = delete;
-  KeyTurn& operator=(const KeyTurn&) = delete;
-  ~KeyTurn() {
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+  ~Ticket() {
     if (timer_.has_value()) client_.Abandon(*timer_);
     Release();
-    KeyTurn** link = &list_;
+    Ticket** link = &list_;
     while (*link != this) link = &(*link)->next_;
     *link = next_;
     if (first_) WakeNext();
@@ -74,24 +74,24 @@ class KeyTurn {
 
   // Of a put or an update: takes those along that wait behind this one and are the same of the same key, up to the first
   // that is not. True: there are some, and `value` is the last one's.
-  bool Carry(std::string& value) {
-    assert(first_ && carried_ == 0);
+  bool Coalesce(std::string& value) {
+    assert(first_ && coalesced_ == 0);
     if (change_.kind != ChangeKind::kPut && change_.kind != ChangeKind::kUpdate) return false;
-    const KeyTurn* last = nullptr;
-    for (KeyTurn* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
+    const Ticket* last = nullptr;
+    for (Ticket* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
       if (other->change_.kind != change_.kind || other->change_.key != change_.key) break;
-      other->carrier_ = this;
+      other->leader_ = this;
       last = other;
-      ++carried_;
+      ++coalesced_;
     }
     if (last != nullptr) value = last->change_.value;
     return last != nullptr;
   }
-  bool carries() const { return carried_ > 0; }
+  bool has_coalesced() const { return coalesced_ > 0; }
   // Tells those that it carries what came of them. They came at the same moment, one behind the other: behind a put, the key
   // is there.
-  void Settle(const Result<Changed>& outcome) {
-    ForEachCarried([&outcome](KeyTurn& other) {
+  void Complete(const Result<Changed>& outcome) {
+    ForEachCoalesced([&outcome](Ticket& other) {
       other.outcome_ = outcome;
       if (outcome.ok()) (*other.outcome_)->was_present |= other.change_.kind == ChangeKind::kPut;
       other.Resume();
@@ -99,7 +99,7 @@ class KeyTurn {
   }
   // Nothing has come of it: they wait for their own turns again.
   void Release() {
-    ForEachCarried([](KeyTurn&) {});
+    ForEachCoalesced([](Ticket&) {});
   }
 
   bool await_ready() const { return first_; }
@@ -107,23 +107,23 @@ class KeyTurn {
   void await_resume() { timer_.reset(); }
 
  private:
-  KeyTurn* NextOfHash() const {
-    KeyTurn* other = next_;
+  Ticket* NextOfHash() const {
+    Ticket* other = next_;
     while (other != nullptr && other->hash_ != hash_) other = other->next_;
     return other;
   }
   template <class Do>
-  void ForEachCarried(Do act) {
-    if (carried_ == 0) return;
-    for (KeyTurn* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
-      if (other->carrier_ != this) continue;
-      other->carrier_ = nullptr;
+  void ForEachCoalesced(Do act) {
+    if (coalesced_ == 0) return;
+    for (Ticket* other = NextOfHash(); other != nullptr; other = other->NextOfHash()) {
+      if (other->leader_ != this) continue;
+      other->leader_ = nullptr;
       act(*other);
     }
-    carried_ = 0;
+    coalesced_ = 0;
   }
   void WakeNext() {
-    KeyTurn* next = NextOfHash();
+    Ticket* next = NextOfHash();
     while (next != nullptr && next->outcome_.has_value()) next = next->NextOfHash();
     if (next == nullptr) return;
     next->first_ = true;
@@ -136,14 +136,14 @@ class KeyTurn {
     client_.Start(*timer_);
   }
 
-  KeyTurn*& list_;
+  Ticket*& list_;
   fabric::Client& client_;
   const uint64_t hash_;
   const Change& change_;
-  KeyTurn* next_ = nullptr;
+  Ticket* next_ = nullptr;
   bool first_ = true;
-  size_t carried_ = 0;          // by this one
-  KeyTurn* carrier_ = nullptr;  // of this one
+  size_t coalesced_ = 0;      // by this one
+  Ticket* leader_ = nullptr;  // of this one
   std::optional<Result<Changed>> outcome_;
   std::coroutine_handle<> waiter_;
   std::optional<fabric::Timer> timer_;  // while it is being resumed

@@ -1,8 +1,8 @@
-#include "index/kit/patience.h"
+#include "index/kit/retry_policy.h"
 
 namespace farside::index {
 
-bool Patience::MayPinAgain() const {
+bool RetryPolicy::MayPinAgain() const {
   return pool_.known_catalog_changes() == catalogs_ || Mutant(pins_past_a_drop_);
 }
 

@@ -7,7 +7,7 @@
 
 namespace farside::check {
 
-enum class Finding : uint8_t {
+enum class Conclusion : uint8_t {
   kNothing,  // all reachable states were visited, and nothing is wrong
   kLimit,    // nothing is wrong so far, but not all states were visited
   kNotLinearizable,
@@ -15,10 +15,10 @@ enum class Finding : uint8_t {
   kStuck,            // a client waits for ever, or its program gave up
   kUnfit,            // the scenario itself is wrong: `what` says how
 };
-std::string_view Name(Finding finding);
+std::string_view Name(Conclusion conclusion);
 
 struct Problem {
-  Finding finding = Finding::kNothing;
+  Conclusion conclusion = Conclusion::kNothing;
   std::string what;
 };
 

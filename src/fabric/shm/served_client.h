@@ -1,4 +1,4 @@
-// A client as the daemon sees it: its connection, its process and its place.
+// A client as the daemon sees it: its connection, its process and its slot.
 #pragma once
 
 #include <sys/types.h>
@@ -45,7 +45,7 @@ class Channel {
   std::atomic<bool> busy_ = false;
 };
 
-class ShmGuest final : public memory::Guest {
+class ShmServedClient final : public memory::ServedClient {
  public:
   struct Terms {
     FencePolicy fence = FencePolicy::kWait;
@@ -54,16 +54,16 @@ class ShmGuest final : public memory::Guest {
     Logger* log = nullptr;  // may be null
   };
 
-  // `process` may be not open. The node, the place and the log must outlive this.
-  ShmGuest(memory::ServedNode& node, Place& place, uint32_t place_number, ClientId id, pid_t pid,
-           Descriptor process, Terms terms);
+  // `process` may be not open. The node, the slot and the log must outlive this.
+  ShmServedClient(memory::ServedNode& node, ClientSlot& slot, uint32_t slot_number, ClientId id, pid_t pid,
+                  Descriptor process, Terms terms);
 
   ClientId id() const { return id_; }
   pid_t pid() const { return pid_; }
-  uint32_t place() const { return place_number_; }
+  uint32_t slot() const { return slot_number_; }
   int process() const { return process_.get(); }
 
-  // ---- memory::Guest
+  // ---- memory::ServedClient
   void CutOff() override;
   bool IsStill() override;
 
@@ -85,8 +85,8 @@ class ShmGuest final : public memory::Guest {
   void LosePatience();
 
   memory::ServedNode& node_;
-  Place& at_;
-  const uint32_t place_number_;
+  ClientSlot& at_;
+  const uint32_t slot_number_;
   const ClientId id_;
   const pid_t pid_;
   const Descriptor process_;

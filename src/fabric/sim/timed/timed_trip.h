@@ -18,14 +18,14 @@
 namespace farside::fabric::sim {
 
 class TimedClient;
-class Voyage;
+class TimedTrip;
 
-// The verbs of a voyage that go to one node. They travel in rounds: a fence, or more READs and atomics than a
+// The verbs of a timed trip that go to one node. They travel in rounds: a fence, or more READs and atomics than a
 // connection may have open, makes the rest wait at the client's card until the answers are there.
 struct Leg : TimedEvent {
-  Voyage* voyage = nullptr;
+  TimedTrip* timed_trip = nullptr;
   NodeId node{};
-  uint32_t begin = 0;  // the round on its way, as verbs of the voyage
+  uint32_t begin = 0;  // the round on its way, as verbs of the timed trip
   uint32_t round_end = 0;
   uint32_t end = 0;  // of all rounds
   // What the round costs; see Measure.
@@ -34,20 +34,20 @@ struct Leg : TimedEvent {
   uint64_t answer_bytes = 0;
 };
 
-struct SailingVerb {
+struct TimedVerb {
   Verb verb;
   size_t index = 0;  // in the trip
   size_t at_payload = 0;
 };
 
-class Voyage : public TimedEvent {
+class TimedTrip : public TimedEvent {
  public:
   // Starts over with a copy of the trip's verbs and of the bytes they write.
   void Load(std::span<const Verb> posted);
   // Sets the next round of a leg, which begins at `begin`, and what it costs.
   void Measure(Leg& leg, uint32_t header_bytes, uint32_t packet_bytes) const;
 
-  std::vector<SailingVerb> verbs;  // grouped by node
+  std::vector<TimedVerb> verbs;  // grouped by node
   std::vector<Leg> legs;
   std::vector<std::byte> payload;
 
@@ -62,8 +62,8 @@ class Voyage : public TimedEvent {
   Trip* trip = nullptr;           // null: nobody waits
   size_t legs_under_way = 0;
   // Others of the same client.
-  Voyage* previous_of_client = nullptr;
-  Voyage* next_of_client = nullptr;
+  TimedTrip* previous_of_client = nullptr;
+  TimedTrip* next_of_client = nullptr;
 
  private:
   void Take(const Verb& verb, size_t index);

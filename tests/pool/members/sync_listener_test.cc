@@ -1,5 +1,5 @@
-// Riders of a sync: what each adds and reads, however many there are, and what a sync allocates.
-#include "pool/members/sync_rider.h"
+// SyncListeners of a sync: what each adds and reads, however many there are, and what a sync allocates.
+#include "pool/members/sync_listener.h"
 
 #include <gtest/gtest.h>
 
@@ -17,15 +17,15 @@ namespace {
 
 using fabric::embedded::EmbeddedFabric;
 
-constexpr size_t kRiders = 20;  // more than go in two trips
+constexpr size_t kListeners = 20;  // more than go in two trips
 
 // Adds 1 to the first word of its line each time, and remembers what it has read there.
-class CountingRider final : public SyncRider {
+class CountingListener final : public SyncListener {
  public:
-  explicit CountingRider(uint64_t line_at) : line_at_(line_at) {}
-  void Missed() override {}
-  Ride Board() override { return {.add_at = line_at_, .delta = 1, .read_at = line_at_}; }
-  void Arrive(std::span<const std::byte, kLine> line) override {
+  explicit CountingListener(uint64_t line_at) : line_at_(line_at) {}
+  void MissedSync() override {}
+  SyncRequest BeforeSync() override { return {.add_at = line_at_, .delta = 1, .read_at = line_at_}; }
+  void AfterSync(std::span<const std::byte, kLine> line) override {
     ++arrivals;
     std::memcpy(&read, line.data(), sizeof read);
     if (closing != nullptr) closing->clear();
@@ -33,23 +33,23 @@ class CountingRider final : public SyncRider {
 
   int arrivals = 0;
   uint64_t read = 0;
-  Riders* closing = nullptr;  // riders that leave when this one arrives
+  SyncListeners* closing = nullptr;  // listeners that leave when this one arrives
 
  private:
   const uint64_t line_at_;
 };
 
-class SyncRiderTest : public testing::Test {
+class SyncListenerTest : public testing::Test {
  protected:
   static constexpr uint64_t kChunkBytes = 64 << 10;
 
-  SyncRiderTest() {
-    const fabric::FarAddr lines = session_.Allocate(kRiders * kLine);
-    const std::vector<std::byte> zero(kRiders * kLine);
+  SyncListenerTest() {
+    const fabric::FarAddr lines = session_.Allocate(kListeners * kLine);
+    const std::vector<std::byte> zero(kListeners * kLine);
     session_.Run([&](fabric::Op& op) { return Clear(op, lines, zero); });
-    for (size_t i = 0; i < kRiders; ++i) {
-      all_.push_back(std::make_shared<CountingRider>(lines.offset + i * kLine));
-      riders_.push_back(all_.back());
+    for (size_t i = 0; i < kListeners; ++i) {
+      all_.push_back(std::make_shared<CountingListener>(lines.offset + i * kLine));
+      listeners_.push_back(all_.back());
     }
   }
   static Task<Done> Clear(fabric::Op& op, fabric::FarAddr at, std::span<const std::byte> zero) {
@@ -58,7 +58,7 @@ class SyncRiderTest : public testing::Test {
   }
   Task<Done> Sync(fabric::Op& op) {
     const uint64_t known = session_.membership.known_epoch();
-    return session_.membership.Sync(op, known, known, /*raise=*/true, riders_);
+    return session_.membership.Sync(op, known, known, /*raise=*/true, listeners_);
   }
   void SyncOnce() {
     session_.Run([this](fabric::Op& op) { return Sync(op); });
@@ -68,48 +68,48 @@ class SyncRiderTest : public testing::Test {
   std::unique_ptr<EmbeddedFabric> fabric_ =
       std::move(*EmbeddedFabric::Open({.region_bytes = {geometry_.region_bytes}}));
   AllocatorSession session_{*fabric_, geometry_};
-  std::vector<std::shared_ptr<CountingRider>> all_;
-  Riders riders_;
+  std::vector<std::shared_ptr<CountingListener>> all_;
+  SyncListeners listeners_;
 };
 
-TEST_F(SyncRiderTest, MoreRidersThanATripTakes_EachAddsAndReadsItsOwnLine) {
-  // Given riders for three trips. When syncs take them along. Expect that each has added, and read what it added.
+TEST_F(SyncListenerTest, MoreListenersThanATripTakes_EachAddsAndReadsItsOwnLine) {
+  // Given listeners for three trips. When syncs take them along. Expect that each has added, and read what it added.
   for (uint64_t sync = 1; sync <= 3; ++sync) {
     SyncOnce();
-    for (const auto& rider : all_) {
-      EXPECT_EQ(rider->arrivals, static_cast<int>(sync));
-      EXPECT_EQ(rider->read, sync);
+    for (const auto& listener : all_) {
+      EXPECT_EQ(listener->arrivals, static_cast<int>(sync));
+      EXPECT_EQ(listener->read, sync);
     }
   }
 }
 
-TEST_F(SyncRiderTest, RidersLeaveWhileASyncIsUnderWay_NoneIsPassedOver) {
-  // Given riders for three trips. When all of them are taken from the list as the first one arrives. Expect that all
+TEST_F(SyncListenerTest, ListenersLeaveWhileASyncIsUnderWay_NoneIsPassedOver) {
+  // Given listeners for three trips. When all of them are taken from the list as the first one arrives. Expect that all
   // arrive all the same, and that nobody keeps them afterwards.
-  all_[0]->closing = &riders_;
+  all_[0]->closing = &listeners_;
   SyncOnce();
-  EXPECT_TRUE(riders_.empty());
-  for (const auto& rider : all_) {
-    EXPECT_EQ(rider->arrivals, 1);
-    EXPECT_EQ(rider.use_count(), 1);
+  EXPECT_TRUE(listeners_.empty());
+  for (const auto& listener : all_) {
+    EXPECT_EQ(listener->arrivals, 1);
+    EXPECT_EQ(listener.use_count(), 1);
   }
 }
 
-TEST_F(SyncRiderTest, TwoSyncsAtOnce_TakeAllRidersTwice) {
-  // Given two operations of one client. When they sync at the same time. Expect that every rider goes with both.
+TEST_F(SyncListenerTest, TwoSyncsAtOnce_CallAllListenersTwice) {
+  // Given two operations of one client. When they sync at the same time. Expect that every listener goes with both.
   fabric::Op op(session_.client(), fabric::OpKind::kMaintenance);
   std::vector<Task<Done>> tasks;
   tasks.push_back(Sync(op));
   tasks.push_back(Sync(op));
   ASSERT_TRUE(fabric::RunAll<Done>(session_.client(), tasks).ok());
   for (Task<Done>& task : tasks) EXPECT_TRUE(task.TakeResult().ok());
-  for (const auto& rider : all_) {
-    EXPECT_EQ(rider->arrivals, 2);
-    EXPECT_EQ(rider->read, 2u);
+  for (const auto& listener : all_) {
+    EXPECT_EQ(listener->arrivals, 2);
+    EXPECT_EQ(listener->read, 2u);
   }
 }
 
-TEST_F(SyncRiderTest, SyncsInASteadyState_AllocateNothing) {
+TEST_F(SyncListenerTest, SyncsInASteadyState_AllocateNothing) {
   // Given a client that has synced before. When it syncs, looks around and settles. Expect nothing from the heap.
   const auto round = [this] {
     SyncOnce();

@@ -13,7 +13,7 @@
 namespace farside::tools::demo {
 
 // The registration stays until the demo is over.
-struct Guest {
+struct DemoClient {
   std::unique_ptr<fabric::Client> client;
   std::unique_ptr<store::Registration> registration;
   std::unique_ptr<index::OpenTable> table;
@@ -22,7 +22,7 @@ struct Guest {
 };
 
 // Joins the pool, and makes a table of this engine or opens it.
-Task<Done> Settle(Guest& guest, std::string engine, pool::ClientOptions options);
-Task<Done> Leave(Guest& guest);
+Task<Done> JoinWithTable(DemoClient& demo_client, std::string engine, pool::ClientOptions options);
+Task<Done> Leave(DemoClient& demo_client);
 
 }  // namespace farside::tools::demo

@@ -18,7 +18,7 @@
 namespace farside::index::shard {
 
 // The searches of one call, and their memory. It is used again by the next call: nothing is allocated for one.
-struct Table::Company {
+struct Table::SearchBatch {
   // What has been READ for a key.
   enum class Stage : uint8_t {
     kLeft,     // it is decided, or left open
@@ -54,24 +54,24 @@ struct Table::Company {
 };
 
 // A company, for as long as this exists.
-class Table::Seats {
+class Table::BorrowedSearchBatch {
  public:
-  explicit Seats(Table& table) : table_(table) {
-    if (table.companies_.empty()) {
-      company_ = std::make_unique<Company>();
+  explicit BorrowedSearchBatch(Table& table) : table_(table) {
+    if (table.idle_batches_.empty()) {
+      batch_ = std::make_unique<SearchBatch>();
     } else {
-      company_ = std::move(table.companies_.back());
-      table.companies_.pop_back();
+      batch_ = std::move(table.idle_batches_.back());
+      table.idle_batches_.pop_back();
     }
   }
-  Seats(const Seats&) = delete;
-  Seats& operator=(const Seats&) = delete;
-  ~Seats() { table_.companies_.push_back(std::move(company_)); }
-  Company& company() { return *company_; }
+  BorrowedSearchBatch(const BorrowedSearchBatch&) = delete;
+  BorrowedSearchBatch& operator=(const BorrowedSearchBatch&) = delete;
+  ~BorrowedSearchBatch() { table_.idle_batches_.push_back(std::move(batch_)); }
+  SearchBatch& batch() { return *batch_; }
 
  private:
   Table& table_;
-  std::unique_ptr<Company> company_;
+  std::unique_ptr<SearchBatch> batch_;
 };
 
 }  // namespace farside::index::shard

@@ -14,22 +14,22 @@
 
 namespace farside::pool {
 
-// What a rider asks for; offsets into the region of its node.
-struct Ride {
+// What a listener asks for; offsets into the region of its node.
+struct SyncRequest {
   uint64_t add_at = 0;  // a word; 0: nothing is added
   uint64_t delta = 0;
   uint64_t read_at = 0;  // a line
 };
 
-class SyncRider {
+class SyncListener {
  public:
-  virtual ~SyncRider() = default;
+  virtual ~SyncListener() = default;
   // Called when a sync is about to be posted. What it says is added once; if the trip is lost, perhaps not at all.
-  virtual Ride Board() = 0;
+  virtual SyncRequest BeforeSync() = 0;
   // The line, as the sync has READ it. Syncs may end in another order than they began.
-  virtual void Arrive(std::span<const std::byte, kLine> line) = 0;
+  virtual void AfterSync(std::span<const std::byte, kLine> line) = 0;
   // It was added while a sync was under way, which has read the epoch without it: what it knows may be older than that.
-  virtual void Missed() = 0;
+  virtual void MissedSync() = 0;
 };
 
 }  // namespace farside::pool

@@ -11,7 +11,7 @@
 #include "fabric/run.h"
 #include "pool/region/open.h"
 #include "tools/common/output.h"
-#include "tools/demo/guest.h"
+#include "tools/demo/client.h"
 #include "tools/demo/parts.h"
 
 namespace farside::tools::demo {
@@ -49,9 +49,9 @@ std::string Row(std::string_view operation, std::string_view answer, const OpTal
 }
 
 // Operations on a table, each of which prints its row.
-class Tour {
+class OperationsDemo {
  public:
-  Tour(Client& client, Index& table) : client_(client), table_(table) {}
+  OperationsDemo(Client& client, Index& table) : client_(client), table_(table) {}
 
   Task<Done> Take() {
     co_await Insert("moon", "cheese");
@@ -165,13 +165,15 @@ Status ShowTable(const Paint& paint, int number) {
   if (!pool.ok()) return pool.error();
   Result<std::unique_ptr<Client>> client = (*pool)->fabric->Connect();
   if (!client.ok()) return client.error();
-  Guest guest;
-  guest.client = std::move(*client);
-  if (Status settled = Run(*guest.client, Settle(guest, "shard", {})); !settled.ok()) return settled;
-  if (Status warm = Run(*guest.client, WarmUp(*guest.client, guest.index())); !warm.ok()) return warm;
-  Tour tour(*guest.client, guest.index());
-  if (Status taken = Run(*guest.client, tour.Take()); !taken.ok()) return taken;
-  return Run(*guest.client, Leave(guest));
+  DemoClient demo_client;
+  demo_client.client = std::move(*client);
+  if (Status settled = Run(*demo_client.client, JoinWithTable(demo_client, "shard", {})); !settled.ok())
+    return settled;
+  if (Status warm = Run(*demo_client.client, WarmUp(*demo_client.client, demo_client.index())); !warm.ok())
+    return warm;
+  OperationsDemo demo(*demo_client.client, demo_client.index());
+  if (Status taken = Run(*demo_client.client, demo.Take()); !taken.ok()) return taken;
+  return Run(*demo_client.client, Leave(demo_client));
 }
 
 }  // namespace farside::tools::demo

@@ -1,4 +1,4 @@
-#include "fabric/sim/timed/voyage.h"
+#include "fabric/sim/timed/timed_trip.h"
 
 #include <algorithm>
 #include <cassert>
@@ -20,7 +20,7 @@ uint64_t AnswerBytes(const Verb& verb) { return verb.kind == VerbKind::kRead ? v
 
 }  // namespace
 
-void Voyage::Load(std::span<const Verb> posted) {
+void TimedTrip::Load(std::span<const Verb> posted) {
   assert(!posted.empty() && posted.size() <= kMaxVerbsPerTrip);
   verbs.clear();
   legs.clear();
@@ -35,7 +35,7 @@ void Voyage::Load(std::span<const Verb> posted) {
   for (size_t first = 0; first < posted.size(); ++first) {
     if ((taken >> first & 1) != 0) continue;
     Leg& leg = legs.emplace_back();
-    leg.voyage = this;
+    leg.timed_trip = this;
     leg.node = posted[first].at.node;
     leg.begin = static_cast<uint32_t>(verbs.size());
     for (size_t i = first; i < posted.size(); ++i) {
@@ -48,7 +48,7 @@ void Voyage::Load(std::span<const Verb> posted) {
   legs_under_way = legs.size();
 }
 
-void Voyage::Take(const Verb& verb, size_t index) {
+void TimedTrip::Take(const Verb& verb, size_t index) {
   verbs.push_back({verb, index, payload.size()});
   if (verb.kind == VerbKind::kWrite || verb.kind == VerbKind::kCall) {
     payload.insert(payload.end(), verb.from, verb.from + verb.size);
@@ -56,7 +56,7 @@ void Voyage::Take(const Verb& verb, size_t index) {
 }
 
 // The rounds are those that CostOf counts.
-void Voyage::Measure(Leg& leg, uint32_t header_bytes, uint32_t packet_bytes) const {
+void TimedTrip::Measure(Leg& leg, uint32_t header_bytes, uint32_t packet_bytes) const {
   leg.packets = 0;
   leg.request_bytes = 0;
   leg.answer_bytes = 0;

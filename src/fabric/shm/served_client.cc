@@ -1,4 +1,4 @@
-#include "fabric/shm/guest.h"
+#include "fabric/shm/served_client.h"
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -18,17 +18,17 @@ void Channel::Reply(WireStatus status, std::string_view payload) {
   static_cast<void>(Send(socket_.get(), BytesOf(reply), AsBytes(payload), Wait::kNo));
 }
 
-ShmGuest::ShmGuest(memory::ServedNode& node, Place& place, uint32_t place_number, ClientId id, pid_t pid,
-                   Descriptor process, Terms terms)
+ShmServedClient::ShmServedClient(memory::ServedNode& node, ClientSlot& slot, uint32_t slot_number,
+                                 ClientId id, pid_t pid, Descriptor process, Terms terms)
     : node_(node),
-      at_(place),
-      place_number_(place_number),
+      at_(slot),
+      slot_number_(slot_number),
       id_(id),
       pid_(pid),
       process_(std::move(process)),
       terms_(std::move(terms)) {}
 
-void ShmGuest::CutOff() {
+void ShmServedClient::CutOff() {
   at_.gate.Close();
   const std::scoped_lock lock(mutex_);
   cut_off_ = true;
@@ -36,16 +36,16 @@ void ShmGuest::CutOff() {
 
 // A client that is gone is still only when its lines have been completed. One that reads holds lines outside of its
 // gate, for a moment; if its process was stopped in that moment, others could wait for those lines for ever.
-bool ShmGuest::IsStill() {
+bool ShmServedClient::IsStill() {
   const std::scoped_lock lock(mutex_);
   if (recovered_) return true;
-  if (!calling_ && !at_.gate.OpenTurn().has_value() && !node_.memory().Holds(HolderOf(place_number_)))
+  if (!calling_ && !at_.gate.OpenTurn().has_value() && !node_.memory().Holds(HolderOf(slot_number_)))
     return true;
   LosePatience();
   return false;
 }
 
-void ShmGuest::LosePatience() {
+void ShmServedClient::LosePatience() {
   const Nanos now = terms_.clock->Now();
   if (!waited_since_.has_value()) waited_since_ = now;
   if (out_of_patience_ || now - *waited_since_ < terms_.patience) return;
@@ -67,29 +67,29 @@ void ShmGuest::LosePatience() {
   }
 }
 
-bool ShmGuest::BeginCall() {
+bool ShmServedClient::BeginCall() {
   const std::scoped_lock lock(mutex_);
   if (cut_off_) return false;
   calling_ = true;
   return true;
 }
 
-void ShmGuest::EndCall() {
+void ShmServedClient::EndCall() {
   const std::scoped_lock lock(mutex_);
   calling_ = false;
 }
 
-void ShmGuest::Leave() { CutOff(); }
+void ShmServedClient::Leave() { CutOff(); }
 
 // A connection ends when its client is destroyed, which is never in the middle of a trip, or when its process ends.
 // If neither seems to be the case, it is the process that counts.
-bool ShmGuest::TryRecover() {
+bool ShmServedClient::TryRecover() {
   const std::scoped_lock lock(mutex_);
   if (calling_) return false;
   const bool inside = at_.gate.OpenTurn().has_value();
   const bool ended = process_.open() && ProcessHasEnded();
   if (inside && process_.open() && !ended) return false;
-  const size_t lines = node_.memory().Recover(HolderOf(place_number_), at_.staging);
+  const size_t lines = node_.memory().Recover(HolderOf(slot_number_), at_.staging);
   recovered_ = true;
   if (terms_.log == nullptr) return true;
   if (inside || lines != 0) {
@@ -102,7 +102,7 @@ bool ShmGuest::TryRecover() {
   return true;
 }
 
-bool ShmGuest::ProcessHasEnded() const {
+bool ShmServedClient::ProcessHasEnded() const {
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&ended, 1, 0) > 0;
 }

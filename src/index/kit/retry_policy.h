@@ -24,7 +24,7 @@
 
 namespace farside::index {
 
-class Patience {
+class RetryPolicy {
  public:
   // The longer somebody has waited, the longer it pauses: a part of that, so that it does not wait much longer than it has to.
   // But not for long, if it is not for somebody who is dead.
@@ -41,8 +41,8 @@ class Patience {
 
   // `catalogs`: what pool.known_catalog_changes() was when the operation began. `began`: when that was, if it has waited for
   // something already. `pins_past_a_drop`: the engine's planted bug.
-  Patience(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs,
-           MutantName pins_past_a_drop, std::optional<Nanos> began = std::nullopt)
+  RetryPolicy(pool::PoolClient& pool, fabric::NodeId node, Nanos backoff, uint64_t catalogs,
+              MutantName pins_past_a_drop, std::optional<Nanos> began = std::nullopt)
       : pool_(pool),
         catalogs_(catalogs),
         pins_past_a_drop_(pins_past_a_drop),
@@ -62,7 +62,7 @@ class Patience {
   // No pin may be held. Others may wait for this client to sync.
   Task<Done> Wait(fabric::Op& op) {
     op.CountRetry();
-    const pool::PoolClient::Stay stay(pool_);
+    const pool::PoolClient::UnpinnedWait wait(pool_);
     const Nanos waited = pool_.client().Now() - began_;
     const Nanos longest = waited < lease_ / 8 ? kLongestPause : lease_ / kPausesPerLease;
     co_await op.Pause(PauseAfter(waited, backoff_, longest));
@@ -82,10 +82,10 @@ class Patience {
 
 // `attempt` pins, tries from the beginning, and lets go of the pin whatever comes of it; the last one has failed with `error`.
 template <class T, class Attempt>
-Task<T> Patiently(fabric::Op& op, Patience patience, Error error, Attempt attempt) {
-  while (patience.Allows(error)) {
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+Task<T> WithRetries(fabric::Op& op, RetryPolicy retries, Error error, Attempt attempt) {
+  while (retries.Allows(error)) {
+    co_await retries.Wait(op);
+    if (!retries.MayPinAgain()) co_return RetryPolicy::CatalogChanged();
     Result<T> outcome = co_await attempt().Outcome();
     if (outcome.ok()) co_return std::move(*outcome);
     error = outcome.error();

@@ -7,7 +7,7 @@
 // The word is zero in a region that was just made. Whoever opens a pool of served nodes first writes it, by CAS, into all
 // nodes but the first, and into the first one last.
 //
-// INVARIANT place/1: where the first node has its word, all nodes of its pool have had theirs. So a node without one,
+// INVARIANT identity/1: where the first node has its word, all nodes of its pool have had theirs. So a node without one,
 // beside a first node with one, is not the node that was there: its memory is new, and what was on it is lost.
 #pragma once
 
@@ -24,16 +24,16 @@
 
 namespace farside::pool {
 
-class PlaceWord {
+class NodeIdentity {
  public:
   using Number = Field<0, 8>;
   using Nodes = Field<8, 8>;
   using Tag = Field<16, 48>;
   static_assert(TilesWord<Number, Nodes, Tag>());
 
-  constexpr PlaceWord() = default;  // of a region that belongs to no pool of several nodes yet
-  explicit constexpr PlaceWord(uint64_t word) : word_(word) {}
-  constexpr PlaceWord(uint64_t tag, size_t nodes, size_t number)
+  constexpr NodeIdentity() = default;  // of a region that belongs to no pool of several nodes yet
+  explicit constexpr NodeIdentity(uint64_t word) : word_(word) {}
+  constexpr NodeIdentity(uint64_t tag, size_t nodes, size_t number)
       : word_(Number::Set(0, number) | Nodes::Set(0, nodes) | Tag::Set(0, tag & Tag::kMax)) {}
 
   constexpr uint64_t word() const { return word_; }
@@ -41,7 +41,7 @@ class PlaceWord {
   constexpr uint64_t number() const { return Number::Get(word_); }
   constexpr uint64_t nodes() const { return Nodes::Get(word_); }
   constexpr uint64_t tag() const { return Tag::Get(word_); }
-  friend constexpr bool operator==(PlaceWord, PlaceWord) = default;
+  friend constexpr bool operator==(NodeIdentity, NodeIdentity) = default;
 
  private:
   uint64_t word_ = 0;
@@ -55,14 +55,14 @@ struct FoundNode {
   std::string name;
   bool reached = false;
   RegionId id{};
-  PlaceWord place;
+  NodeIdentity identity;
 };
 
 // Whether these nodes, in this order, are one pool, or can become one. kInvalidArgument if not, kUnavailable if that cannot
 // be told without a node that is out of reach, or a node has lost its memory; the message says which node.
-Status CheckPlaces(const std::vector<FoundNode>& nodes);
+Status CheckIdentities(const std::vector<FoundNode>& nodes);
 
-// Writes the words that are missing. After CheckPlaces, if all nodes are reached.
-Task<Done> ClaimPlaces(fabric::Op& op, std::vector<FoundNode> nodes);
+// Writes the words that are missing. After CheckIdentities, if all nodes are reached.
+Task<Done> ClaimIdentities(fabric::Op& op, std::vector<FoundNode> nodes);
 
 }  // namespace farside::pool

@@ -16,57 +16,58 @@ namespace farside::index::chime {
 
 // What somebody who holds a lock needs, or leaves to do, when the lock is released: who may have to wait for memory, or for
 // another lock, holds none. Memory that nobody takes goes back to the allocator.
-class Table::Errands {
+class Table::DeferredWork {
  public:
-  explicit Errands(Table& table) : table_(table) {}
-  Errands(const Errands&) = delete;
-  Errands& operator=(const Errands&) = delete;
-  ~Errands() {
-    for (const Room& room : rooms_) AllocatorOf(room.node).FreeUnpublished(room.at, room.bytes);
+  explicit DeferredWork(Table& table) : table_(table) {}
+  DeferredWork(const DeferredWork&) = delete;
+  DeferredWork& operator=(const DeferredWork&) = delete;
+  ~DeferredWork() {
+    for (const Reserved& reserved : reserved_)
+      AllocatorOf(reserved.node).FreeUnpublished(reserved.at, reserved.bytes);
   }
 
   // Memory for a node or a separator, on a node of the table. Nothing: it will be there when the errands are done.
   std::optional<fabric::FarAddr> Take(size_t node, uint64_t bytes) {
-    for (auto room = rooms_.begin(); room != rooms_.end(); ++room) {
-      if (room->node != node || room->bytes != bytes) continue;
-      const fabric::FarAddr at = room->at;
-      rooms_.erase(room);
+    for (auto reserved = reserved_.begin(); reserved != reserved_.end(); ++reserved) {
+      if (reserved->node != node || reserved->bytes != bytes) continue;
+      const fabric::FarAddr at = reserved->at;
+      reserved_.erase(reserved);
       return at;
     }
     const std::optional<fabric::FarAddr> free = AllocatorOf(node).TryAllocate(bytes);
-    if (!free.has_value()) wanted_ = Room{.at = {}, .node = node, .bytes = bytes};
+    if (!free.has_value()) wanted_ = Reserved{.at = {}, .node = node, .bytes = bytes};
     return free;
   }
   // What was taken, and is not needed after all.
   void GiveBack(fabric::FarAddr at, size_t node, uint64_t bytes) {
-    rooms_.push_back({.at = at, .node = node, .bytes = bytes});
+    reserved_.push_back({.at = at, .node = node, .bytes = bytes});
   }
   // A node was split: the level above should know.
-  void Tell(uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
-    news_ = News{.level = level, .bound = std::move(bound), .ref = ref, .child = child};
+  void InsertPivotLater(uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
+    pivot_insert_ = PivotInsert{.level = level, .bound = std::move(bound), .ref = ref, .child = child};
   }
 
   // No lock is held.
   Task<Done> Run(fabric::Op& op) {
-    if (news_.has_value()) {
-      const News news = *std::exchange(news_, std::nullopt);
-      co_await table_.Repair(op, news.level, news.bound, news.ref, news.child);
+    if (pivot_insert_.has_value()) {
+      const PivotInsert insert = *std::exchange(pivot_insert_, std::nullopt);
+      co_await table_.Repair(op, insert.level, insert.bound, insert.ref, insert.child);
     }
     if (wanted_.has_value()) {
-      Room room = *std::exchange(wanted_, std::nullopt);
-      room.at = co_await AllocatorOf(room.node).Allocate(op, room.bytes);
-      rooms_.push_back(room);
+      Reserved reserved = *std::exchange(wanted_, std::nullopt);
+      reserved.at = co_await AllocatorOf(reserved.node).Allocate(op, reserved.bytes);
+      reserved_.push_back(reserved);
     }
     co_return Done{};
   }
 
  private:
-  struct Room {
+  struct Reserved {
     fabric::FarAddr at;
     size_t node = 0;
     uint64_t bytes = 0;
   };
-  struct News {
+  struct PivotInsert {
     uint32_t level = 0;
     Bound bound;
     BoundRef ref;
@@ -76,9 +77,9 @@ class Table::Errands {
   pool::Allocator& AllocatorOf(size_t node) { return table_.pool_.allocator(table_.nodes_[node]); }
 
   Table& table_;
-  std::vector<Room> rooms_;
-  std::optional<Room> wanted_;
-  std::optional<News> news_;
+  std::vector<Reserved> reserved_;
+  std::optional<Reserved> wanted_;
+  std::optional<PivotInsert> pivot_insert_;
 };
 
 }  // namespace farside::index::chime
