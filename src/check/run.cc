@@ -13,7 +13,7 @@
 #include "pool/fsck/fsck.h"
 #include "pool/region/describe.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::check {
 namespace {
@@ -158,7 +158,7 @@ class Actor {
     pool::ClientOptions options;
     options.lease.lease = kLease;
     options.operations_per_sync = 3;
-    session_ = co_await store::Session::Join(op, *client_, stage.FindEngine(), options);
+    session_ = co_await store::Registration::Join(op, *client_, stage.FindEngine(), options);
     if (role_ == Role::kDropper) {
       co_await session_->tables().Drop(op, kTable);
     } else {
@@ -320,7 +320,7 @@ class Actor {
   size_t drops_at_;
   size_t next_ = 0;
   std::unique_ptr<Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   std::optional<Task<Done>> task_;
 };

@@ -17,7 +17,7 @@
 #include "index/tables.h"
 #include "pool/client.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::trace {
 namespace {
@@ -52,7 +52,7 @@ class BatchClient {
   // Errors end the client. What it posted until then is what counts here.
   Task<Done> Live() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, FindEngine(), pool::ClientOptions());
+    session_ = co_await store::Registration::Join(op, *client_, FindEngine(), pool::ClientOptions());
     table_.emplace(co_await session_->tables().CreateOrOpen(op, kTable, std::string(engine_.name()), {}));
     for (int round = 0; round < kRounds; ++round) {
       co_await ChangeOne(round);
@@ -118,7 +118,7 @@ class BatchClient {
   Random random_;
   std::vector<std::string> keys_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   Task<Done> task_;  // destroyed before what it uses
 };

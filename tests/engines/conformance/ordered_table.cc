@@ -68,7 +68,7 @@ Task<Done> OrderedClient::JoinWithTable(const EngineUnderTest& engine) {
   const auto find = [make = engine.make](std::string_view, const index::OptionMap& options) {
     return make(options);
   };
-  session_ = co_await store::Session::Join(op, *client_, find, {});
+  session_ = co_await store::Registration::Join(op, *client_, find, {});
   table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", engine.engine, engine.options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};

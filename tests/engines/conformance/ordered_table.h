@@ -17,7 +17,7 @@
 #include "farside/range.h"
 #include "farside/record.h"
 #include "index/tables.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tests/engines/conformance/engine.h"
 #include "tests/fabric/conformance/backend.h"
 
@@ -51,14 +51,14 @@ class OrderedClient {
   std::optional<Record> Last(const KeyRange& range);
 
   fabric::Client& client() { return *client_; }
-  store::Session& session() { return *session_; }
+  store::Registration& session() { return *session_; }
   index::Index& index() { return *table_->index; }
 
  private:
   Task<Done> JoinWithTable(const EngineUnderTest& engine);
 
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
 };
 
