@@ -8,10 +8,11 @@
 // an answer, not an error. Operations on one key are linearizable: each takes effect at one moment between its call and
 // its return, for all sessions of the pool alike. There are no transactions over several keys.
 //
-// What errors mean. kOutcomeUnknown: the operation may have happened, or not; look before repeating it. Any other: nothing
-// was changed. kOutOfMemory: the pool is full; delete something. kNotFound: the table was dropped. A session that was cut
-// off because it was taken for dead (the process was stopped for longer than a lease) joins the pool anew by itself, and
-// repeats the operation if it is certain that it changed nothing.
+// What errors mean. kOutcomeUnknown: the operation may have happened, or not; look before repeating it. Any
+// other: nothing was changed. kOutOfMemory: the pool is full; deletes and dropped tables make room.
+// kNotFound: the table was dropped. A session that was cut off because it was taken for dead (the process was
+// stopped for longer than a lease) joins the pool anew by itself, and repeats the operation if it is certain
+// that it changed nothing.
 //
 // A session belongs to one thread at a time: hand it to another one only between two calls. Use as many as there are
 // threads; they are cheap, but each is a client of the pool, of which there are PoolOptions::client_slots at most.
@@ -30,6 +31,7 @@
 #include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/table.h"
 #include "farside/task.h"
 
@@ -205,7 +207,9 @@ class Session {
   // Runs the task to its end.
   template <class T>
   Result<T> Run(Task<T> task) {
-    return RunBeside(std::move(task), 0);
+    const Status ran = RunAll(std::span(&task, 1));
+    if (!ran.ok()) return ran.error();
+    return task.TakeResult();
   }
 
   // Runs all of them at once, so that their trips overlap. Take each one's result afterwards (Task::TakeResult).
@@ -213,12 +217,7 @@ class Session {
   Status RunAll(std::span<Task<T>> tasks) {
     Running running(*this, tasks.size());
     if (!running.status().ok()) return running.status();
-    for (Task<T>& task : tasks) task.Start();
-    for (Task<T>& task : tasks) {
-      while (!task.done()) {
-        if (!running.Poll()) return Stuck();
-      }
-    }
+    if (!RunTasks(tasks, [&running] { return running.Poll(); })) return Stuck();
     return OkStatus();
   }
 
@@ -246,23 +245,6 @@ class Session {
     Status status_;
   };
   static Error Stuck();
-
-  // Runs the task to its end, beside so many others.
-  template <class T>
-  Result<T> RunBeside(Task<T> task, size_t others) {
-    Running running(*this, 1 + others);
-    if (!running.status().ok()) return running.status().error();
-    task.Start();
-    while (!task.done()) {
-      if (!running.Poll()) return Stuck();
-    }
-    return task.TakeResult();
-  }
-  // An operation that can take long: signs of life are given beside it.
-  template <class T>
-  Result<T> RunLong(Task<T> task) {
-    return RunBeside(std::move(task), 1);
-  }
 
   std::shared_ptr<store::PoolState> pool_;  // outlives the state
   std::unique_ptr<store::SessionState> state_;

@@ -12,7 +12,7 @@
 #include "fabric/run.h"
 #include "pool/region/open.h"
 #include "store/engines.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tools/bench/options.h"
 #include "workload/records.h"
 
@@ -44,7 +44,7 @@ class Meter {
     sizes.records = plan_.records;
     const Result<BenchPlan> room = PlanBench(sizes);
     if (!room.ok()) return room.error();
-    ordered_ = room->engine->ordered();
+    ordered_ = room->engine->traits().ordered;
     pool::OpenOptions options;
     options.random = &random_;
     Result<std::unique_ptr<pool::OpenedPool>> pool =
@@ -84,7 +84,7 @@ class Meter {
 
   Task<Done> Join() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
+    session_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "paper", plan_.engine, plan_.options));
     co_return Done{};
   }
@@ -177,7 +177,7 @@ class Meter {
   Random random_{kSeed};
   std::unique_ptr<pool::OpenedPool> pool_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   std::string key_ = std::string(8, '\0');
   std::string value_ = std::string(8, '\0');
