@@ -24,12 +24,24 @@ namespace farside::ledger {
 namespace {
 
 using tools::BenchCommand;
+using tools::BenchPlan;
 using tools::BenchRun;
 
 constexpr uint64_t kRecords = 40'000;
 constexpr uint32_t kClients = 64;
 constexpr uint32_t kComputeNodes = 4;
-constexpr std::array kWorkloads = {"load", "a", "b", "c", "d", "e", "f"};
+
+// A workload of YCSB; a distribution of its own if one is named.
+struct Run {
+  std::string_view workload;
+  std::string_view distribution;
+
+  std::string label() const {
+    return distribution.empty() ? std::string(workload) : fmt::format("{}, {}", workload, distribution);
+  }
+};
+constexpr std::array kRuns = {Run{"load"}, Run{"a"}, Run{"a", "uniform"}, Run{"b"},
+                              Run{"c"},    Run{"d"}, Run{"e"},            Run{"f"}};
 
 // The reference table has a fixed number of buckets, and a scan of it looks through all of them.
 constexpr std::string_view kSmallEngine = "reference";
@@ -38,11 +50,12 @@ constexpr uint64_t kSmallRecords = 2'000;
 void NoProgress(std::string_view, uint64_t, uint64_t, std::string_view) {}
 const tools::paper::Settings kSettings{.progress = NoProgress};
 
-BenchCommand Simulated(const Subject& subject, std::string_view workload) {
+BenchCommand Simulated(const Subject& subject, const Run& run) {
   BenchCommand command;
   command.engine = subject.engine;
   command.options = subject.options;
-  command.workload = workload;
+  command.workload = run.workload;
+  command.distribution = run.distribution;
   command.fabric = "sim";
   command.records = subject.records;
   command.clients = kClients;
@@ -52,6 +65,23 @@ BenchCommand Simulated(const Subject& subject, std::string_view workload) {
 
 Error Explain(std::string_view run, const Error& error) {
   return Error(error.code(), fmt::format("{}: {}", run, error.message()));
+}
+
+// The run, and what it reaches of the engine `raw`, which does what a perfect index would do. Of a scan, it is not known
+// what that would be.
+Status MeasureRun(const BenchCommand& command, std::string_view name, Figures& figures) {
+  const Result<BenchPlan> plan = tools::PlanBench(command);
+  if (!plan.ok()) return plan.error();
+  const Result<BenchRun> run = tools::paper::Measure(*plan, kSettings);
+  if (!run.ok()) return run.error();
+  figures.AddRun(name, *run->run);
+  if (plan->mix.scans()) return OkStatus();
+  const Result<BenchPlan> raw_plan = tools::PlanRaw(*plan, tools::BucketBytes(*run->run));
+  if (!raw_plan.ok()) return raw_plan.error();
+  const Result<BenchRun> raw = tools::paper::Measure(*raw_plan, kSettings);
+  if (!raw.ok()) return raw.error();
+  figures.AddShareOfRaw(name, tools::OpsPerSecond(*run->run) / tools::OpsPerSecond(*raw->run));
+  return OkStatus();
 }
 
 }  // namespace
@@ -93,16 +123,15 @@ Status MeasureKinds(const Subject& subject, Figures& figures) {
 
 Status MeasureWorkloads(const Subject& subject, Figures& figures) {
   const bool scans = subject.scans && store::IsOrdered(subject.engine, subject.options);
-  for (const char* workload : kWorkloads) {
-    const Result<workload::Mix> mix = workload::FindMix(workload);
+  for (const Run& run : kRuns) {
+    const Result<workload::Mix> mix = workload::FindMix(run.workload);
     if (!mix.ok()) return mix.error();
     if (mix->scans() && !scans) continue;
-    BenchCommand command = Simulated(subject, workload);
+    BenchCommand command = Simulated(subject, run);
     if (!mix->is_load) command.ops = mix->scans() ? subject.records / 4 : subject.records;
-    const std::string run = fmt::format("{} | {}", subject.label(), workload);
-    const Result<BenchRun> measured = tools::paper::Measure(command, kSettings);
-    if (!measured.ok()) return Explain(run, measured.error());
-    figures.AddRun(run, *measured->run);
+    const std::string name = fmt::format("{} | {}", subject.label(), run.label());
+    if (Status measured = MeasureRun(command, name, figures); !measured.ok())
+      return Explain(name, measured.error());
   }
   return OkStatus();
 }

@@ -58,6 +58,10 @@ void Figures::AddRate(std::string_view run, double per_second) {
   Add(fmt::format("{} | operation | operations/s", run), per_second, 0);
 }
 
+void Figures::AddShareOfRaw(std::string_view run, double share) {
+  Add(fmt::format("{} | operation | of raw", run), share, kCountDecimals);
+}
+
 std::string Figures::ToJson() const {
   std::string text;
   for (const auto& [name, value] : figures_)

@@ -18,6 +18,7 @@ class Figures {
   // Throughput of a run, the trips of each kind of its operations, and what an operation of any kind cost.
   void AddRun(std::string_view run, const tools::BenchTally& tally);
   void AddRate(std::string_view run, double per_second);
+  void AddShareOfRaw(std::string_view run, double share);
 
   // One JSON object, one figure a line, sorted.
   std::string ToJson() const;

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", r
 VERBS = ["READ", "WRITE", "CAS", "MCAS", "FAA", "CALL", "FENCE"]
 ONE_CLIENT = "one client"
 ALPHAS = "shard-figure18, alpha "
-WORKLOADS = ["load", "a", "b", "c", "d", "e", "f"]
+WORKLOADS = ["load", "a", "a, uniform", "b", "c", "d", "e", "f"]
 # In the order in which a reader meets them.
 KINDS = ["insert", "search", "search, repeated", "search, absent", "update", "delete", "scan of 100", "scan"]
 
@@ -76,8 +76,10 @@ def workloads(figures: Figures, table: str) -> str:
         with_trips = ordered((parts[0] for parts in names(figures, table, run) if parts[1] == "trips"), KINDS)
         trips = "; ".join(f"{kind} {count(figures.get(f'{table} | {run} | {kind} | index trips', 0))}, "
                           f"{count(figures[f'{table} | {run} | {kind} | trips'])}" for kind in with_trips)
-        lines.append([f"`{run}`", rate(figures[f"{prefix} | operations/s"]), trips, *row])
-    return table_of(["workload", "operations/s", "index trips, trips", *head], lines)
+        share = figures.get(f"{prefix} | of raw")
+        lines.append([f"`{run}`", rate(figures[f"{prefix} | operations/s"]), f"{share:.1%}" if share else "-", trips,
+                      *row])
+    return table_of(["workload", "operations/s", "of raw", "index trips, trips", *head], lines)
 
 
 def alphas(figures: Figures) -> str:
