@@ -249,6 +249,7 @@ class Table final : public ChangingIndex<Table> {
                           bool added_moves);
   Task<Done> DivideOverflow(fabric::Op& op, Partition& part, Split& split);
   Task<Done> ProveOverflow(fabric::Op& op, Partition& part, Split& split);
+  Task<std::vector<Overflow>> ReadLevel2(fabric::Op& op, Partition& part, uint32_t newest);
   Task<std::vector<KeyHash>> ReadHashes(fabric::Op& op, Partition& part, std::span<const Entry> entries);
   Task<Done> RefreshTags(fabric::Op& op, Partition& part, const Split& split, std::vector<Entry>& entries,
                          bool level1);
