@@ -40,8 +40,8 @@ struct Run {
     return distribution.empty() ? std::string(workload) : fmt::format("{}, {}", workload, distribution);
   }
 };
-constexpr std::array kRuns = {Run{"load"}, Run{"a"}, Run{"a", "uniform"}, Run{"b"},
-                              Run{"c"},    Run{"d"}, Run{"e"},            Run{"f"}};
+constexpr std::array kRuns = {Run{"load"}, Run{"a"}, Run{"a", "uniform"}, Run{"b"}, Run{"c"}, Run{"d"},
+                              Run{"e"},    Run{"f"}};
 
 // The reference table has a fixed number of buckets, and a scan of it looks through all of them.
 constexpr std::string_view kSmallEngine = "reference";
@@ -67,8 +67,8 @@ Error Explain(std::string_view run, const Error& error) {
   return Error(error.code(), fmt::format("{}: {}", run, error.message()));
 }
 
-// The run, and what it reaches of the engine `raw`, which does what a perfect index would do. Of a scan, it is not known
-// what that would be.
+// The run, and what it reaches of the engine `raw`, which does what a perfect index would do. Of a scan, it
+// is not known what that would be.
 Status MeasureRun(const BenchCommand& command, std::string_view name, Figures& figures) {
   const Result<BenchPlan> plan = tools::PlanBench(command);
   if (!plan.ok()) return plan.error();

@@ -22,10 +22,11 @@ struct Subject {
   std::string label() const;  // "chime keys=inline"
 };
 
-// Of every engine in store::Engines(), its default options; and those further options that docs/ speaks of.
+// Of every engine in store::Engines(), its default options; and further options that docs/ speaks of.
 std::vector<Subject> Subjects();
 
-// One client, one kind of operation after the other: what each kind costs where no other client is in its way.
+// One client, one kind of operation after the other: what each kind costs where no other client is in its
+// way.
 Status MeasureKinds(const Subject& subject, Figures& figures);
 // 64 clients on the simulated cluster, one workload after the other.
 Status MeasureWorkloads(const Subject& subject, Figures& figures);

@@ -1,5 +1,6 @@
-// Figures of a measurement by their names, "shard | load | insert | index trips": which table, which run, which kind of
-// operation, and what was counted. They are counts and virtual times, so they are the same on every machine.
+// Figures of a measurement by their names, "shard | load | insert | index trips": which table, which run,
+// which kind of operation, and what was counted. They are counts and virtual times, so they are the same on
+// every machine.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace farside::ledger {
 
 class Figures {
  public:
-  // What an operation of one kind cost on average: trips, verbs by type, and bytes each way. Maintenance is left out.
+  // What an operation of one kind cost on average: trips, verbs by type, and bytes each way. Maintenance is
+  // left out.
   void AddKind(std::string_view run, std::string_view kind, const fabric::OpTally& tally);
   // Throughput of a run, the trips of each kind of its operations, and what an operation of any kind cost.
   void AddRun(std::string_view run, const tools::BenchTally& tally);

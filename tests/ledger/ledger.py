@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Keeps ledger.json, the figures that do not depend on the machine, and the tables of docs/ that come from it.
+"""Keeps ledger.json, figures that do not depend on the machine, and the tables of docs/ that come from it.
 
 usage: ledger.py check [--program PROGRAM]
        ledger.py update --program PROGRAM --reason TEXT
        ledger.py pages
 
-check   fails if a figure was changed without a reason, or if a page of docs/ shows another figure than the ledger;
-        with PROGRAM, which measures, also if a figure is not what it was any more.
+check   fails if a figure was changed without a reason, or if a page of docs/ shows another figure than the
+        ledger; with PROGRAM, which measures, also if a figure is not what it was any more.
 update  writes down figures that have moved, with the reason, and the pages that show them.
 pages   writes the pages anew.
 
-A figure has moved if it differs by more than 1 % from the ledger's, in either direction. Figures that have not moved
-stay as they are written, also by an update: many small steps do not pass unnoticed.
+A figure has moved if it differs by more than 1 % from the ledger's, in either direction. Figures that have
+not moved stay as they are written, also by an update: many small steps do not pass unnoticed.
 """
 
 import argparse
@@ -29,7 +29,8 @@ LEDGER = Path(__file__).resolve().parent / "ledger.json"
 COMMAND = './dev ledger --update --reason "what has changed, and why"'
 
 LIMIT = 0.01
-# A verb that one operation in a thousand needs may come twice as often: nothing that a reader of the ledger wants to know.
+# A verb that one operation in a thousand needs may come twice as often: no reader of the ledger wants to
+# know.
 SMALLEST_COUNT = 0.005
 SMALLEST_BYTES = 0.5
 FEWEST_WORDS = 3
@@ -79,7 +80,9 @@ class Ledger:
 
     def __init__(self, path: Path):
         self.path = path
-        text = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"changes": [], "figures": {}}
+        text = {"changes": [], "figures": {}}
+        if path.exists():
+            text = json.loads(path.read_text(encoding="utf-8"))
         self.changes: list[dict[str, str]] = text["changes"]
         self.figures: dict[str, float] = text["figures"]
 
@@ -155,7 +158,8 @@ def update(ledger: Ledger, program: str, reason: str, docs: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["check", "update", "pages"])
     parser.add_argument("--program", help="measures, and prints the figures as JSON")
     parser.add_argument("--reason", default="", help="why figures have moved")

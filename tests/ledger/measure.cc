@@ -1,4 +1,5 @@
-// Measures everything that the ledger holds, and prints it as one JSON object. ledger.py compares it with ledger.json.
+// Measures everything that the ledger holds, and prints it as one JSON object. ledger.py compares it with
+// ledger.json.
 #include <cstdio>
 
 #include "tests/ledger/experiments.h"

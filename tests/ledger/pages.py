@@ -62,7 +62,7 @@ def kinds(figures: Figures, table: str) -> str:
     found = ordered((parts[0] for parts in names(figures, table, ONE_CLIENT)), KINDS)
     prefixes = [f"{table} | {ONE_CLIENT} | {kind}" for kind in found]
     head, rows = costs(figures, prefixes)
-    trips = [[kind, count(figures.get(f"{prefix} | index trips", 0)), count(figures.get(f"{prefix} | trips", 0))]
+    trips = [[kind, *(count(figures.get(f"{prefix} | {which}", 0)) for which in ("index trips", "trips"))]
              for kind, prefix in zip(found, prefixes)]
     return table_of(["operation", "index trips", "trips", *head], [t + r for t, r in zip(trips, rows)])
 
@@ -77,8 +77,8 @@ def workloads(figures: Figures, table: str) -> str:
         trips = "; ".join(f"{kind} {count(figures.get(f'{table} | {run} | {kind} | index trips', 0))}, "
                           f"{count(figures[f'{table} | {run} | {kind} | trips'])}" for kind in with_trips)
         share = figures.get(f"{prefix} | of raw")
-        lines.append([f"`{run}`", rate(figures[f"{prefix} | operations/s"]), f"{share:.1%}" if share else "-", trips,
-                      *row])
+        lines.append([f"`{run}`", rate(figures[f"{prefix} | operations/s"]),
+                      f"{share:.1%}" if share else "-", trips, *row])
     return table_of(["workload", "operations/s", "of raw", "index trips, trips", *head], lines)
 
 
