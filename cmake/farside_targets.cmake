@@ -3,7 +3,7 @@
 #   farside_layer(NAME fabric FOLDER src/fabric DEPS base LIBS fmt::fmt)
 #   farside_mutable_layer(NAME pool FOLDER src/pool DEPS fabric)
 #   farside_engine(NAME reference FOLDER src/index/reference)
-#   farside_tests(NAME unit FOLDER tests/unit)
+#   farside_tests(NAME crash SOURCES tests/engines/chime/crash_test.cc)
 #
 # Sources are found, not listed: a new file in a folder is picked up by the next build. A folder
 # without .cc files becomes a header-only target, so an empty folder is no error.
@@ -98,25 +98,29 @@ function(farside_layer)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
 endfunction()
 
-# farside_mutable_layer(NAME n FOLDER folder... [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...] [INSTALL])
+# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...] [INSTALL])
 #
 # A layer with planted bugs in it. It is compiled twice from the same sources: farside_<n> for everybody,
 # and farside_<n>_mutants, in which the bugs can be switched on, for the tests that prove that the
 # checkers catch them. MUTABLE_DEPS are layers of this sort; each form depends on the same form of them. The
 # second form is never installed, and no program links both.
 function(farside_mutable_layer)
-  cmake_parse_arguments(arg "INSTALL" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
     message(FATAL_ERROR "farside_mutable_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(recurse "")
+  if(arg_RECURSE)
+    set(recurse RECURSE)
   endif()
   set(install "")
   if(arg_INSTALL)
     set(install INSTALL)
   endif()
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS} ${install})
+  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS} ${install})
   list(TRANSFORM arg_MUTABLE_DEPS APPEND _mutants)
-  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
+  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
     DEFINITIONS FARSIDE_MUTANTS=1)
   set_target_properties(farside_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
   # Programs choose between the two forms, so neither is in the list of layers.
@@ -133,33 +137,38 @@ function(farside_engine)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_ENGINES index_${arg_NAME})
 endfunction()
 
-# farside_tests(NAME unit FOLDER tests/unit [MUTANTS] [LIBS ...])
-#
-# One GoogleTest program farside_<n>_tests of all .cc files below the folder, linked with all layers
-# and all engines; with MUTANTS, in the form in which planted bugs can be switched on. Its tests carry the label
-# <n> in ctest.
-function(farside_tests)
-  cmake_parse_arguments(arg "MUTANTS" "NAME" "FOLDER;LIBS" ${ARGN})
-  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
-    message(FATAL_ERROR "farside_tests: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
-  endif()
-  farside_glob(sources TRUE ${arg_FOLDER})
+# What all code of tests is compiled with: the libraries that it includes, but for those that have mutants.
+function(farside_test_defaults target)
+  farside_defaults(${target} PRECOMPILED farside_tests_precompiled)
+  farside_test_flags(${target})
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE ${layers} fmt::fmt nlohmann_json::nlohmann_json OpenSSL::Crypto
+    GTest::gmock GTest::gtest Threads::Threads)
+endfunction()
+
+# farside_tests(NAME crash SOURCES file... [MUTANTS] [LIBS ...])
+#
+# One GoogleTest program farside_<n>_tests, linked with all layers and all engines; with MUTANTS, in the form in which
+# planted bugs can be switched on. Its tests carry the label <n> in ctest.
+function(farside_tests)
+  cmake_parse_arguments(arg "MUTANTS" "NAME" "SOURCES;LIBS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "farside_tests: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
   get_property(mutable_layers GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS)
   if(arg_MUTANTS)
     list(TRANSFORM mutable_layers APPEND _mutants)
   endif()
 
   set(target farside_${arg_NAME}_tests)
-  add_executable(${target} ${sources})
-  farside_defaults(${target} PRECOMPILED farside_tests_precompiled)
-  farside_test_flags(${target})
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${target} PRIVATE
-    ${arg_LIBS} ${layers} ${mutable_layers} fmt::fmt nlohmann_json::nlohmann_json
-    GTest::gmock_main GTest::gmock GTest::gtest Threads::Threads)
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LIBS} farside_test_support)
+  farside_test_defaults(${target})
+  target_link_libraries(${target} PRIVATE ${mutable_layers} GTest::gmock_main)
   gtest_discover_tests(${target}
     TEST_PREFIX "${arg_NAME}/"
     DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS ${arg_NAME} TIMEOUT 300 ENVIRONMENT "FARSIDE_SOURCE=${PROJECT_SOURCE_DIR}")
+    PROPERTIES LABELS ${arg_NAME} TIMEOUT 300
+      ENVIRONMENT "FARSIDE_SOURCE=${PROJECT_SOURCE_DIR};FARSIDE_BINARY=${PROJECT_BINARY_DIR}/farside")
 endfunction()

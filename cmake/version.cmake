@@ -1,6 +1,6 @@
 # farside_version_header(target): generates farside_version.h with the version of the project and the
 # commit it is built from, for that target alone. The header is written again when HEAD moves, and
-# only the file that includes it (tools/version.cc) is compiled again.
+# only the file that includes it (tools/common/version.cc) is compiled again.
 
 set(FARSIDE_VERSION_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/write_version.cmake")
 

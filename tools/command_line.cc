@@ -15,10 +15,10 @@
 
 #include "base/bytes.h"
 #include "store/engines.h"
-#include "tools/command_options.h"
+#include "tools/common/command_options.h"
+#include "tools/common/version.h"
 #include "tools/record_command_line.h"
-#include "tools/serve_options.h"
-#include "tools/version.h"
+#include "tools/serve/options.h"
 
 namespace farside::tools {
 namespace {

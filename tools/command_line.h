@@ -4,19 +4,19 @@
 #include <string>
 #include <variant>
 
-#include "tools/bench.h"
-#include "tools/check.h"
-#include "tools/demo.h"
-#include "tools/doctor.h"
-#include "tools/export.h"
-#include "tools/fsck.h"
-#include "tools/import.h"
-#include "tools/one_record.h"
-#include "tools/paper.h"
-#include "tools/scan.h"
-#include "tools/serve.h"
-#include "tools/status.h"
-#include "tools/table.h"
+#include "tools/bench/bench.h"
+#include "tools/check/check.h"
+#include "tools/demo/demo.h"
+#include "tools/doctor/doctor.h"
+#include "tools/export/export.h"
+#include "tools/fsck/fsck.h"
+#include "tools/import/import.h"
+#include "tools/paper/paper.h"
+#include "tools/record/one_record.h"
+#include "tools/scan/scan.h"
+#include "tools/serve/serve.h"
+#include "tools/status/status.h"
+#include "tools/table/table.h"
 
 namespace farside::tools {
 

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "tools/command_line.h"
-#include "tools/output.h"
+#include "tools/common/output.h"
 
 namespace farside::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/exit_code.h"
+#include "tools/common/exit_code.h"
 
 namespace farside::tools {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "index/tables.h"
-#include "tools/fsck_report.h"
-#include "tools/version.h"
+#include "tools/common/version.h"
+#include "tools/fsck/report.h"
 #include "workload/mix.h"
 
 namespace farside::tools {

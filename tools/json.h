@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "tools/bench_report.h"
-#include "tools/check_report.h"
-#include "tools/doctor.h"
-#include "tools/fsck.h"
-#include "tools/paper.h"
-#include "tools/status.h"
-#include "tools/table_report.h"
+#include "tools/bench/report.h"
+#include "tools/check/report.h"
+#include "tools/doctor/doctor.h"
+#include "tools/fsck/fsck.h"
+#include "tools/paper/paper.h"
+#include "tools/status/status.h"
+#include "tools/table/report.h"
 
 namespace farside::tools {
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "tools/command_options.h"
+#include "tools/common/command_options.h"
 
 namespace farside::tools {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <CLI/App.hpp>
 
-#include "tools/export.h"
-#include "tools/import.h"
-#include "tools/one_record.h"
-#include "tools/scan.h"
-#include "tools/status.h"
+#include "tools/export/export.h"
+#include "tools/import/import.h"
+#include "tools/record/one_record.h"
+#include "tools/scan/scan.h"
+#include "tools/status/status.h"
 
 namespace farside::tools {
 

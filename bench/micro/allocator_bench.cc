@@ -20,9 +20,9 @@
 
 #include "base/random.h"
 #include "fabric/embedded/embedded.h"
-#include "pool/allocator.h"
-#include "tests/unit/pool/allocator_session.h"
-#include "tests/unit/pool/mixed_blocks.h"
+#include "pool/memory/allocator.h"
+#include "tests/pool/memory/allocator_session.h"
+#include "tests/pool/memory/mixed_blocks.h"
 
 namespace farside::pool {
 namespace {

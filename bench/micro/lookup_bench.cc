@@ -24,10 +24,10 @@
 #include "base/random.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "store/engines.h"
 #include "store/session.h"
-#include "tests/unit/base/heap_count.h"
+#include "tests/support/heap_count.h"
 #include "workload/records.h"
 
 namespace farside {

@@ -13,7 +13,7 @@
 #include "fabric/shm/server.h"
 #include "fabric/shm/shared_memory.h"
 #include "fabric/shm/shm.h"
-#include "tests/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace farside::fabric {
 namespace {

@@ -16,8 +16,8 @@
 #include "bench/peers/line_up.h"
 #include "bench/peers/options.h"
 #include "bench/peers/report.h"
-#include "tools/output.h"
-#include "tools/terminal.h"
+#include "tools/common/output.h"
+#include "tools/common/terminal.h"
 
 namespace farside::peers {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/output.h"
+#include "tools/common/output.h"
 
 namespace farside::peers {
 namespace {

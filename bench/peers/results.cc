@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include "tools/machine.h"
-#include "tools/version.h"
+#include "tools/common/machine.h"
+#include "tools/common/version.h"
 
 namespace farside::peers {
 namespace {

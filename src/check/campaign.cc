@@ -71,6 +71,7 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   SimOptions sim;
   sim.seed = run.seed;
   sim.trace = trace;
+  sim.digest = options.digest;
   sim.fault = run.fault;
   sim.chaos = Chaos::ForSeed(run.seed, run.faults);
   const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;

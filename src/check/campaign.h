@@ -26,7 +26,8 @@ struct CampaignOptions {
   bool crash = false;  // also runs with faults, by chance
   bool sweep = true;   // with `crash`: also one at every verb of a short script
   WorkloadShape shape;
-  bool stop_at_first = false;  // at the first violation
+  bool stop_at_first = false;                 // at the first violation
+  fabric::sim::VerbDigest* digest = nullptr;  // also takes in every verb of every run
 };
 
 // Names one run of a campaign: "17" is the run without faults, "17:faults" the one with faults by chance, and

@@ -10,9 +10,9 @@
 #include "check/perform.h"
 #include "fabric/op.h"
 #include "pool/client.h"
-#include "pool/describe.h"
-#include "pool/fsck.h"
-#include "pool/superblock.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/describe.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::check {

@@ -69,7 +69,7 @@ class Client {
   // connection is never repaired; a new client may have it again.
   virtual bool Reaches(NodeId /*node*/) const { return true; }
 
-  // Whether nodes refuse what this client would change, but for its registration in the pool (pool/reader_guard.h).
+  // Whether nodes refuse what this client would change, but for its registration in the pool (pool/members/reader_guard.h).
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
   virtual bool orders_reads() const = 0;

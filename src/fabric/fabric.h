@@ -1,7 +1,7 @@
 // A fabric: the memory nodes that clients reach with one-sided verbs, by one backend.
 //
 // What every backend promises is written in docs/memory-model.md and stated as tests in
-// tests/conformance/; how to add one, in docs/add-a-backend.md.
+// tests/fabric/conformance/; how to add one, in docs/add-a-backend.md.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@
 #include "farside/result.h"
 #include "farside/task.h"
 #include "pool/client.h"
-#include "pool/reach.h"
+#include "pool/memory/reach.h"
 
 namespace farside::index {
 
@@ -97,7 +97,7 @@ class Index {
   // way. For those who watch; nothing depends on it.
   virtual uint64_t growth() const { return 0; }
 
-  // Marks every block that the table owns, its roots included, and keeps the promise of pool/reach.h: others may
+  // Marks every block that the table owns, its roots included, and keeps the promise of pool/memory/reach.h: others may
   // change the table meanwhile. The caller holds a pin.
   virtual Task<Done> Walk(fabric::Op& op, pool::Reach& reach) = 0;
   // Looks through the whole table while nobody changes it and fails with kCorrupt at the first broken invariant.

@@ -11,9 +11,9 @@
 #include "farside/result.h"
 #include "farside/task.h"
 #include "index/index.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 #include "pool/client.h"
-#include "pool/reach.h"
+#include "pool/memory/reach.h"
 
 namespace farside::index {
 

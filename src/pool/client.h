@@ -24,10 +24,10 @@
 
 #include "fabric/op.h"
 #include "farside/task.h"
-#include "pool/allocator.h"
-#include "pool/layout.h"
-#include "pool/membership.h"
-#include "pool/sweep.h"
+#include "pool/members/membership.h"
+#include "pool/memory/allocator.h"
+#include "pool/memory/sweep.h"
+#include "pool/region/layout.h"
 
 namespace farside::pool {
 

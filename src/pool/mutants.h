@@ -1,4 +1,4 @@
-// The planted bugs of the pool; tests/mutants must catch each by name.
+// The planted bugs of the pool; a test must catch each by name.
 #pragma once
 
 #include "base/mutant.h"

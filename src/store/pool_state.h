@@ -25,7 +25,7 @@
 #include "index/index.h"
 #include "index/tables.h"
 #include "pool/client.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
 #include "store/session_state.h"
 #include "store/table_state.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 
 namespace farside::store {
 

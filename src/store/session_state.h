@@ -30,7 +30,7 @@
 #include "farside/session.h"
 #include "farside/task.h"
 #include "index/index.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 #include "store/registration.h"
 #include "store/table_state.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "index/index.h"
-#include "pool/catalog.h"
+#include "pool/catalog/catalog.h"
 
 namespace farside::store {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "fabric/verb.h"
-#include "tools/bench_report.h"
+#include "tools/bench/report.h"
 
 namespace farside::ledger {
 namespace {

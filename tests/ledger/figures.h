@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "fabric/counters.h"
-#include "tools/bench_client.h"
+#include "tools/bench/client.h"
 
 namespace farside::ledger {
 

@@ -17,10 +17,11 @@
 #include "fabric/run.h"
 #include "fabric/tcp/tcp.h"
 #include "farside/farside.h"
-#include "pool/layout.h"
-#include "pool/superblock.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "pool/region/layout.h"
+#include "pool/region/superblock.h"
+#include "tests/processes/binary.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {
@@ -92,7 +93,7 @@ class HungNode : public testing::TestWithParam<size_t> {
   void SetUp() override {
     for (size_t node = 0; node < 2; ++node) {
       Result<Daemon> daemon = Daemon::Start(
-          {"--quiet", "--size", "64MiB", "--clients", "64", "--listen", "tcp://127.0.0.1:0"}, FARSIDE_BINARY);
+          {"--quiet", "--size", "64MiB", "--clients", "64", "--listen", "tcp://127.0.0.1:0"}, BinaryPath());
       ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
       addresses_.push_back(daemon->Url("tcp").substr(std::string("tcp://").size()));
       daemons_.push_back(std::make_unique<Daemon>(std::move(*daemon)));

@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
-#include "tools/descriptor_limit.h"
+#include "tests/processes/binary.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
+#include "tools/common/descriptor_limit.h"
 
 namespace farside::processes {
 namespace {
@@ -79,7 +80,7 @@ TEST_P(ManyClients, AllComeWorkAndGo) {
   Result<Daemon> daemon =
       Daemon::Start({"--quiet", "--size", "4GiB", "--clients", std::to_string(kClients + 8), "--listen",
                      "tcp://127.0.0.1:0", "--shm", fmt::format("many-{}", ::getpid())},
-                    FARSIDE_BINARY);
+                    BinaryPath());
   ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
   const size_t before = DescriptorsOf(daemon->pid());
   {

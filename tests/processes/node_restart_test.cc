@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "farside/farside.h"
-#include "tests/sanitized.h"
-#include "tests/temporary_folder.h"
-#include "tools/daemon.h"
+#include "tests/processes/binary.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {
@@ -52,7 +53,7 @@ class Node {
     if (with_file) arguments.insert(arguments.end(), {"--file", file_});
     std::string why;
     for (int look = 0; look < kMostLooks && daemon_ == nullptr; ++look) {
-      Result<Daemon> started = Daemon::Start(arguments, FARSIDE_BINARY);
+      Result<Daemon> started = Daemon::Start(arguments, BinaryPath());
       if (started.ok()) {
         daemon_ = std::make_unique<Daemon>(std::move(*started));
       } else {

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "check/linearizability.h"
+#include "tests/processes/binary.h"
 #include "tests/processes/worker.h"
-#include "tests/sanitized.h"
-#include "tools/daemon.h"
+#include "tests/support/sanitized.h"
+#include "tools/common/daemon.h"
 
 namespace farside::processes {
 namespace {
@@ -47,7 +48,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
     Result<Daemon> daemon =
         Daemon::Start({"--quiet", "--size", "64MiB", "--clients", "64", "--listen", "tcp://127.0.0.1:0",
                        "--shm", "test-" + std::to_string(::getpid()), "--fence", "kill"},
-                      FARSIDE_BINARY);
+                      BinaryPath());
     ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
     daemon_ = std::make_unique<Daemon>(std::move(*daemon));
     Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
@@ -108,7 +109,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
   // Nothing is damaged, and nothing that the dead had is lost, once somebody was there for a few leases.
   void ExpectAllToBeBuried() {
     constexpr int kLeases = 50;
-    const std::string fsck = std::string(FARSIDE_BINARY) + " fsck '" + UrlOf(0) + "' >/dev/null";
+    const std::string fsck = BinaryPath() + " fsck '" + UrlOf(0) + "' >/dev/null";
     bool clean = false;
     for (int lease = 0; lease < kLeases && !clean; ++lease) {
       Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());

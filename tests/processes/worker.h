@@ -19,7 +19,7 @@
 
 #include "base/random.h"
 #include "farside/farside.h"
-#include "tests/processes/ledger.h"
+#include "tests/processes/shared_history.h"
 
 namespace farside::processes {
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks that every header compiles alone: it includes all that it uses.
 
-usage: headers.py TOP CACHE [COMPILER]
+usage: headers.py TOP CACHE [COMPILER...]
 
-Headers that depend on FARSIDE_MUTANTS are compiled without and with it. CACHE is a folder that
-remembers what compiled; a header is compiled again when a file it depends on is newer.
+The precompiled header of the build hides a missing standard header; here there is none. COMPILER may begin
+with a launcher such as ccache. Headers that depend on FARSIDE_MUTANTS are compiled without and with it. CACHE
+is a folder that remembers what compiled; a header is compiled again when a file it depends on is newer.
 """
 
 import os
@@ -17,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from source_tree import INCLUDE_ROOTS, code_files, includes, read, resolve
 
 MUTANTS = "FARSIDE_MUTANTS"
-FLAGS = ["-std=c++20", "-fsyntax-only"]
+FLAGS = ["-std=c++20", "-O0", "-c"]  # -c, not -fsyntax-only: ccache stores objects alone
 
 
 def mentions_mutants(top: Path, header: PurePosixPath) -> bool:
@@ -46,18 +47,21 @@ def is_fresh(stamp: Path, depfile: Path) -> bool:
         return False
 
 
-def compile_alone(top: Path, cache: Path, compiler: str, header: PurePosixPath, definitions: list[str]) -> str:
+def compile_alone(top: Path, cache: Path, compiler: list[str], header: PurePosixPath, definitions: list[str]) -> str:
     """The compiler's complaints; empty if there are none."""
     key = str(cache / ("_".join([*header.parts, *definitions])))
-    stamp, depfile, source = Path(key + ".ok"), Path(key + ".d"), Path(key + ".cc")
+    stamp, depfile, source, object_file = (Path(key + suffix) for suffix in (".ok", ".d", ".cc", ".o"))
     if is_fresh(stamp, depfile):
         return ""
     stamp.unlink(missing_ok=True)
-    source.write_text(f'#include "{(top / header).as_posix()}"\n')
+    name = header.relative_to(next(root for root in INCLUDE_ROOTS if header.is_relative_to(root)))
+    source.write_text(f'#include "{name}"\n')  # relative, so that another clone compiles the same text
     start = source.stat().st_mtime_ns  # a header edited while it is compiled counts as newer
-    command = [compiler, *FLAGS, *(f"-I{top / root}" for root in INCLUDE_ROOTS),
-               *(f"-D{d}" for d in definitions), "-MD", "-MF", str(depfile), "-MT", "header", str(source)]
+    command = [*compiler, *FLAGS, *(f"-I{top / root}" for root in INCLUDE_ROOTS),
+               *(f"-D{d}" for d in definitions), "-MD", "-MF", str(depfile), "-MT", "header",
+               str(source), "-o", str(object_file)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
+    object_file.unlink(missing_ok=True)
     if run.returncode != 0:
         note = f" (with {' '.join(definitions)})" if definitions else ""
         return f"{header} does not compile alone{note}:\n{run.stderr}"
@@ -67,11 +71,11 @@ def compile_alone(top: Path, cache: Path, compiler: str, header: PurePosixPath, 
 
 
 def main() -> int:
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         return 2
     top, cache = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    compiler = sys.argv[3] if len(sys.argv) == 4 else "c++"
+    compiler = sys.argv[3:] or ["c++"]
     cache.mkdir(parents=True, exist_ok=True)
 
     jobs: list[tuple[PurePosixPath, list[str]]] = []

@@ -4,8 +4,17 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Iterator, NamedTuple, Optional
 
-# From the bottom up. A layer includes only itself and what stands left of it.
-LAYERS = ["base", "fabric", "pool", "index", "store", "workload", "check", "tools"]
+# Which layers each layer may include besides itself; src/CMakeLists.txt draws the graph.
+LAYERS = {
+    "base": set(),
+    "fabric": {"base"},
+    "pool": {"base", "fabric"},
+    "index": {"base", "fabric", "pool"},
+    "store": {"base", "fabric", "pool", "index"},
+    "workload": {"base"},
+    "check": {"base", "fabric", "pool", "index", "store"},
+    "tools": {"base", "fabric", "pool", "index", "store", "workload", "check"},
+}
 
 # Public headers that belong to the lowest layer; all others belong to `store`.
 PUBLIC_BASE_HEADERS = {"range.h", "record.h", "result.h", "task.h"}
@@ -22,7 +31,7 @@ class Place(NamedTuple):
     """Where a file stands: its layer, and the part of the layer that is a target of its own.
 
     The part is "" for the core of a layer, else a backend ("sim"), an engine ("chime",
-    "baseline/race"), or the helpers they share ("memory" in fabric, "common" in index).
+    "baseline/race"), or the helpers they share ("memory" in fabric, "kit" in index).
     """
 
     layer: str

@@ -55,15 +55,21 @@ class IncludeRules(Tree):
         self.assertEqual(list(findings(self.top)), [])
 
     def test_upward_includes_are_found(self):
-        self.expect("src/base/a.h", "fabric/b.h", "a.h:2: .*base must not know fabric")
+        self.expect("src/base/a.h", "fabric/b.h", "a.h:2: .*base must not know the layer fabric")
 
     def test_upward_includes_across_several_layers_are_found(self):
-        self.expect("src/fabric/a.h", "check/b.h", "fabric must not know check")
-        self.expect("src/index/a.h", "store/b.h", "index must not know store")
-        self.expect("src/pool/a.h", "index/index.h", "pool must not know index")
+        self.expect("src/fabric/a.h", "check/b.h", "fabric must not know the layer check")
+        self.expect("src/index/a.h", "store/b.h", "index must not know the layer store")
+        self.expect("src/pool/a.h", "index/index.h", "pool must not know the layer index")
 
-    def test_nobody_includes_tools(self):
-        self.expect("src/check/a.h", "tools/b.h", "check must not know tools")
+    def test_workload_stands_on_base_alone_and_only_tools_use_it(self):
+        self.expect_fine("src/workload/a.h", "base/b.h")
+        self.expect_fine("tools/a.h", "workload/b.h")
+        self.expect("src/workload/c.h", "fabric/d.h", "workload must not know the layer fabric")
+        self.expect("src/check/c.h", "workload/d.h", "check must not know the layer workload")
+
+    def test_no_layer_includes_tools(self):
+        self.expect("src/check/a.h", "tools/b.h", "check must not know the layer tools")
 
     def test_upward_includes_in_cc_files_and_with_angle_brackets_are_found(self):
         self.header("src/fabric/b.h")
@@ -73,7 +79,7 @@ class IncludeRules(Tree):
     def test_relative_paths_do_not_hide_an_upward_include(self):
         self.header("src/fabric/b.h")
         self.write("src/base/a.cc", '#include "../fabric/b.h"\n')
-        self.assertRegex("\n".join(findings(self.top)), "base must not know fabric")
+        self.assertRegex("\n".join(findings(self.top)), "base must not know the layer fabric")
 
     def test_downward_includes_are_fine(self):
         self.expect_fine("src/check/a.h", "base/b.h")
@@ -86,7 +92,7 @@ class IncludeRules(Tree):
         self.header("src/base/a.h", "farside/result.h")
         self.assertEqual(list(findings(self.top)), [])
         self.header("src/index/a.h", "farside/pool.h")
-        self.assertRegex("\n".join(findings(self.top)), "index must not know store")
+        self.assertRegex("\n".join(findings(self.top)), "index must not know the layer store")
 
     def test_public_headers_include_only_public_headers(self):
         self.header("src/base/b.h")
@@ -105,12 +111,12 @@ class IncludeRules(Tree):
 
     def test_the_core_of_index_including_an_engine_is_found(self):
         self.expect("src/index/index.h", "index/chime/chime.h", "core of index must not know")
-        self.expect("src/index/common/block.h", "index/shard/shard.h", "common must not know")
+        self.expect("src/index/kit/block.h", "index/shard/shard.h", "kit must not know")
 
     def test_an_engine_may_use_common_and_the_interface(self):
         self.expect_fine("src/index/shard/a.h", "index/index.h")
-        self.expect_fine("src/index/shard/b.h", "index/common/block.h")
-        self.expect_fine("src/index/baseline/race/a.h", "index/common/block.h")
+        self.expect_fine("src/index/shard/b.h", "index/kit/block.h")
+        self.expect_fine("src/index/baseline/race/a.h", "index/kit/block.h")
 
     def test_a_backend_including_a_backend_is_found(self):
         self.expect("src/fabric/embedded/a.h", "fabric/sim/b.h", "embedded must not know another backend")
@@ -123,7 +129,7 @@ class IncludeRules(Tree):
 
     def test_tests_may_include_everything(self):
         self.header("src/index/chime/a.h")
-        self.write("tests/unit/a_test.cc", '#include "index/chime/a.h"\n')
+        self.write("tests/base/a_test.cc", '#include "index/chime/a.h"\n')
         self.assertEqual(list(findings(self.top)), [])
 
 
@@ -143,17 +149,17 @@ class TextRules(Tree):
 
     def test_a_planted_bug_that_no_test_knows_is_found(self):
         self.write("src/pool/mutants.h", '#pragma once\ninline constexpr MutantName kLost{"pool/lost"};\n')
-        self.assertEqual(list(findings(self.top)), ["src/pool/mutants.h:2: tests/mutants does not catch kLost"])
-        self.write("tests/mutants/a_test.cc", "const ScopedMutant mutant(kLostToo);\n")
+        self.assertEqual(list(findings(self.top)), ["src/pool/mutants.h:2: no *mutants_test.cc catches kLost"])
+        self.write("tests/pool/a_mutants_test.cc", "const ScopedMutant mutant(kLostToo);\n")
         self.assertEqual(len(list(findings(self.top))), 1)
-        self.write("tests/mutants/b_test.cc", "const ScopedMutant mutant(kLost);\n")
+        self.write("tests/pool/mutants_test.cc", "const ScopedMutant mutant(kLost);\n")
         self.assertEqual(list(findings(self.top)), [])
 
     def test_planted_bugs_in_a_list_that_a_test_goes_through_are_fine(self):
         self.write("src/index/shard/mutants.h", '#pragma once\ninline constexpr MutantName kA{"shard/a"};\n'
                    "inline constexpr std::array kAllMutants = {\n    kA,\n};\n")
         self.assertEqual(len(list(findings(self.top))), 1)
-        self.write("tests/mutants/shard_test.cc", '#include "index/shard/mutants.h"\nvoid F() { Use(kAllMutants); }\n')
+        self.write("tests/engines/shard/mutants_test.cc", '#include "index/shard/mutants.h"\nvoid F() { Use(kAllMutants); }\n')
         self.assertEqual(list(findings(self.top)), [])
 
     def test_absolute_paths_are_found_in_any_text(self):
@@ -191,7 +197,7 @@ class Scripts(Tree):
         self.header("src/base/a.h", "fabric/b.h")
         run = self.run_script("tidy.py", self.top)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("base must not know fabric", run.stdout)
+        self.assertIn("base must not know the layer fabric", run.stdout)
 
     def test_a_tree_without_code_is_wrong_usage_not_success(self):
         self.assertEqual(self.run_script("tidy.py", self.top).returncode, 2)
@@ -223,15 +229,15 @@ class HeadersAlone(Tree):
         self.assertIn("outer.h does not compile alone", run.stdout)
 
     def test_mutants_are_compiled_both_ways(self):
-        self.write("src/index/common/mutant.h",
+        self.write("src/index/kit/mutant.h",
                    "#pragma once\n#if FARSIDE_MUTANTS\n#include <string>\n#endif\n")
         self.assertEqual(self.check().returncode, 0)
         bad = self.write("src/index/bad.h",
-                         '#pragma once\n#include "index/common/mutant.h"\nstd::string Bad();\n')
+                         '#pragma once\n#include "index/kit/mutant.h"\nstd::string Bad();\n')
         run = self.check()
         self.assertEqual(run.returncode, 1)
         self.assertNotIn("(with FARSIDE_MUTANTS=1)", run.stdout)
-        bad.write_text('#pragma once\n#include "index/common/mutant.h"\n#if FARSIDE_MUTANTS\nBad b;\n#endif\n')
+        bad.write_text('#pragma once\n#include "index/kit/mutant.h"\n#if FARSIDE_MUTANTS\nBad b;\n#endif\n')
         run = self.check()
         self.assertEqual(run.returncode, 1)
         self.assertIn("bad.h does not compile alone (with FARSIDE_MUTANTS=1)", run.stdout)

@@ -9,11 +9,11 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
-#include "pool/describe.h"
-#include "pool/superblock.h"
+#include "pool/region/describe.h"
+#include "pool/region/superblock.h"
+#include "tools/common/output.h"
 #include "tools/demo/guest.h"
 #include "tools/demo/parts.h"
-#include "tools/output.h"
 
 namespace farside::tools::demo {
 namespace {

@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/bench_run.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/bench/run.h"
+#include "tools/common/output.h"
 #include "tools/demo/parts.h"
-#include "tools/output.h"
 #include "tools/paper/bench_figures.h"
 #include "tools/paper/timeline.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "farside/result.h"
-#include "tools/exit_code.h"
-#include "tools/terminal.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/terminal.h"
 
 namespace farside::tools::demo {
 

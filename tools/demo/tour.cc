@@ -9,10 +9,10 @@
 #include "fabric/counters.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/open.h"
+#include "pool/region/open.h"
+#include "tools/common/output.h"
 #include "tools/demo/guest.h"
 #include "tools/demo/parts.h"
-#include "tools/output.h"
 
 namespace farside::tools::demo {
 namespace {

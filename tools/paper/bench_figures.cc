@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/bench_report.h"
+#include "tools/bench/report.h"
 
 namespace farside::tools::paper {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "farside/result.h"
 #include "index/index.h"
-#include "tools/bench.h"
-#include "tools/bench_options.h"
-#include "tools/bench_run.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/options.h"
+#include "tools/bench/run.h"
 #include "tools/paper/experiment.h"
 
 namespace farside::tools::paper {

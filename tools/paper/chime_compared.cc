@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "index/chime/layout.h"
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/output.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/common/output.h"
 #include "tools/paper/bench_figures.h"
 #include "tools/paper/chime.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "farside/result.h"
-#include "tools/bench_run.h"
+#include "tools/bench/run.h"
 #include "tools/paper/plot.h"
 #include "tools/paper/row.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/output.h"
+#include "tools/common/output.h"
 
 namespace farside::tools::paper {
 

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "index/shard/layout.h"
-#include "pool/layout.h"
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/output.h"
+#include "pool/region/layout.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/common/output.h"
 #include "tools/paper/bench_figures.h"
 #include "tools/paper/timeline.h"
 #include "tools/paper/trips.h"

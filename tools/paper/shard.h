@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "farside/result.h"
-#include "tools/bench_run.h"
+#include "tools/bench/run.h"
 #include "tools/paper/experiment.h"
 
 namespace farside::tools::paper {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "tools/bench_client.h"
+#include "tools/bench/client.h"
 #include "tools/paper/plot.h"
 
 namespace farside::tools::paper {

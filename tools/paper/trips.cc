@@ -11,8 +11,8 @@
 #include "fabric/run.h"
 #include "store/engines.h"
 #include "store/session.h"
-#include "tools/bench_options.h"
-#include "tools/bench_world.h"
+#include "tools/bench/options.h"
+#include "tools/bench/world.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {

@@ -10,7 +10,7 @@
 #include "fabric/counters.h"
 #include "farside/result.h"
 #include "index/index.h"
-#include "tools/bench_run.h"
+#include "tools/bench/run.h"
 
 namespace farside::tools::paper {
 

@@ -5,7 +5,7 @@
 
 #include "check/perform.h"
 #include "fabric/op.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 #include "store/session.h"
 
 namespace farside::check {

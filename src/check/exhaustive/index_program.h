@@ -9,7 +9,7 @@
 #include "check/history.h"
 #include "index/index.h"
 #include "pool/client.h"
-#include "pool/superblock.h"
+#include "pool/region/superblock.h"
 
 namespace farside::check {
 

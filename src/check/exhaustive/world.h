@@ -18,7 +18,7 @@
 //   - a piece does, with all that must precede it, if another trip in flight has a piece that conflicts with it;
 //   - what is left of a READ does whose window is open: the end of a window is not put off, because it bars
 //     others. (Its beginning may be.)
-// tests/simulation/exhaustive_monitor_test.cc compares what random programs can see with and without it.
+// tests/check/exhaustive/monitor_test.cc compares what random programs can see with and without it.
 #pragma once
 
 #include <array>

@@ -52,9 +52,8 @@ void CallThread::Answer(const Job& job) {
                               std::string_view(reply.error().message()).substr(0, kMaxPayload));
   }
   if (reply->size() > kMaxPayload) {
-    return job.channel->Reply(
-        ToWire(ErrorCode::kOutcomeUnknown),
-        "the reply of the node is too long to be sent; what was called has happened");
+    return job.channel->Reply(ToWire(ErrorCode::kOutcomeUnknown),
+                              "the reply of the node is too long to be sent; what was called has happened");
   }
   job.channel->Reply(kWireOk, *reply);
 }

@@ -45,6 +45,7 @@ void SimFabric::TakeEffect(Flight& flight, FlyingVerb& verb, bool one_piece) {
     } else {
       node.Store(flight, piece);
     }
+    if (options_.digest != nullptr) options_.digest->TookEffect(now_, flight, verb, piece);
     if (tracing()) {
       const std::span<const std::byte> bytes(flight.buffer.data() + piece.at_buffer, piece.bytes);
       Say(flight.owner,
@@ -124,6 +125,7 @@ void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
 
 void SimFabric::FinishVerb(Flight& flight, FlyingVerb& verb) {
   flight.Finish(verb);
+  if (options_.digest != nullptr) options_.digest->Finished(now_, flight, verb);
   if (verb.window != 0)
     std::erase_if(windows_, [&](const OpenWindow& window) { return window.verb == &verb; });
 }

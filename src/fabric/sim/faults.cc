@@ -32,6 +32,7 @@ void SimFabric::Break(SimClient& client) {
 
 void SimFabric::LoseConnection(SimClient& client) {
   if (client.broken_.has_value()) return;
+  NoteInDigest(client, VerbDigest::ClientEvent::kDisconnected);
   Break(client);
   for (Flight* flight : flights_) {
     if (flight->client == &client) LeaveToFate(*flight);
@@ -51,6 +52,7 @@ void SimFabric::LeaveToFate(Flight& flight) {
 // What the client had in flight may still land until it is fenced, or be cut at any point; `cut` is.
 void SimFabric::CrashClient(SimClient& client, Flight* cut) {
   if (tracing()) Say(client.id(), "CRASHES");
+  NoteInDigest(client, VerbDigest::ClientEvent::kCrashed);
   client.crashed_ = true;
   for (Flight* flight : flights_) {
     if (flight->client != &client) continue;
@@ -78,6 +80,7 @@ void SimFabric::Crash(ClientId id) {
 void SimFabric::Sleep(ClientId id, Nanos duration) {
   SimClient* client = FindClient(id);
   if (client == nullptr) return;
+  NoteInDigest(*client, VerbDigest::ClientEvent::kAsleep);
   client->asleep_until_ = std::max(client->asleep_until_, now_ + duration);
   if (tracing()) Say(id, fmt::format("falls asleep for {} ns", duration.count()));
 }

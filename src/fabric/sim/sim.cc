@@ -15,6 +15,7 @@ namespace farside::fabric::sim {
 SimClient::SimClient(SimFabric& world, ClientId id) : Client(id), world_(world) {
   for (const SimNode& node : world_.nodes_) incarnations_.push_back(node.incarnation());
   world_.clients_.push_back(this);
+  world_.NoteInDigest(*this, VerbDigest::ClientEvent::kConnected);
 }
 
 SimClient::~SimClient() {
@@ -86,6 +87,7 @@ bool SimClient::Poll() { return world_.Step(); }
 
 SimFabric::SimFabric(SimOptions options) : options_(std::move(options)), random_(options_.seed) {
   for (uint64_t bytes : options_.region_bytes) nodes_.emplace_back(bytes);
+  if (options_.digest != nullptr) options_.digest->Begin(options_.seed);
 }
 
 SimFabric::~SimFabric() { assert(clients_.empty() && "clients must not outlive the fabric"); }
@@ -176,6 +178,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
       text += fmt::format(" #{} {}", verb.number, options_.trace->What(verb.verb));
     Say(owner, text);
   }
+  if (options_.digest != nullptr) options_.digest->Posted(now_, flight, order);
   MakeReady(flight, now_ + SomeDelay(options_.chaos.delay_verb));
   return flight;
 }
@@ -227,6 +230,7 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
   // A Call that its handler refuses is a round trip like any other.
   client->completed_effect_ = std::max(client->completed_effect_, flight.last_effect);
 
+  if (options_.digest != nullptr) options_.digest->Ended(now_, flight);
   if (flight.error.has_value()) {
     if (tracing())
       Say(flight.owner, fmt::format("trip {} fails: {}", flight.trip_number, flight.error->ToString()));

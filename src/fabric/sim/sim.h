@@ -35,6 +35,7 @@
 #include "fabric/sim/flight.h"
 #include "fabric/sim/node.h"
 #include "fabric/sim/trace.h"
+#include "fabric/sim/verb_digest.h"
 
 namespace farside::fabric::sim {
 
@@ -46,6 +47,7 @@ struct SimOptions {
   Chaos chaos;
   std::optional<Fault> fault;
   Trace* trace = nullptr;  // slow; for reports
+  VerbDigest* digest = nullptr;
 };
 
 class SimClient final : public Client {
@@ -150,6 +152,9 @@ class SimFabric final : public Fabric {
 
   void Say(ClientId client, const std::string& what);
   bool tracing() const { return options_.trace != nullptr; }
+  void NoteInDigest(const SimClient& client, VerbDigest::ClientEvent event) {
+    if (options_.digest != nullptr) options_.digest->Happened(now_, client.id(), event);
+  }
 
   SimOptions options_;
   Random random_;

@@ -8,8 +8,8 @@
 #include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/common/given_up.h"
-#include "pool/block.h"
+#include "index/kit/given_up.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 
@@ -39,7 +39,7 @@ Error LockLost() {
 }  // namespace
 
 // Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
-// with another value (index/common/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
+// with another value (index/kit/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
 Task<Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);

@@ -10,7 +10,7 @@
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/chime/chime.h"
-#include "pool/allocator.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::index::chime {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index::chime {
 

@@ -5,7 +5,7 @@
 #include "index/chime/errands.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
 
 namespace farside::index::chime {
 

@@ -3,7 +3,7 @@
 //   root block      one line, on the first node: the pointer to the root, changed by CAS, and a counter of merges
 //   inner node      a header line, then lines of pivots, in no order
 //   leaf            a header line, then lines of 4 entries
-//   block           a key and its value, or a separator that is longer than 8 bytes (pool/block.h); keys=bytes only
+//   block           a key and its value, or a separator that is longer than 8 bytes (pool/memory/block.h); keys=bytes only
 //
 // Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything else by WRITEs.
 // Whoever reads a line finds all of what a WRITE brings to it, or nothing.
@@ -18,7 +18,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "fabric/address.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index::chime {
 

@@ -4,7 +4,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "pool/membership.h"
+#include "pool/members/membership.h"
 
 namespace farside::index::chime {
 

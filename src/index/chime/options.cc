@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "index/common/options.h"
+#include "index/kit/options.h"
 
 namespace farside::index::chime {
 namespace {

@@ -4,7 +4,7 @@
 #include "index/chime/chime.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::chime {
 

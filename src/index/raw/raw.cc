@@ -7,10 +7,10 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/common/options.h"
-#include "index/common/zeroed_roots.h"
-#include "pool/block.h"
-#include "pool/placement.h"
+#include "index/kit/options.h"
+#include "index/kit/zeroed_roots.h"
+#include "pool/catalog/placement.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::raw {
 
@@ -56,7 +56,8 @@ void FillBlock(std::string_view key, std::string_view value, std::span<std::byte
                                  .checksum = 0};
   std::memcpy(block.data(), &header, sizeof header);
   std::byte* const end = std::copy_n(AsBytes(key).begin(), key.size(), block.data() + sizeof header);
-  std::copy_n(AsBytes(value).begin(), value.size(), end);
+  std::byte* const rest = std::copy_n(AsBytes(value).begin(), value.size(), end);
+  std::fill(rest, block.data() + block.size(), std::byte{0});  // scratch memory holds what other operations left
 }
 
 // Whatever stands in the block, as far as it is one.

@@ -17,7 +17,7 @@
 
 #include "base/bits.h"
 #include "fabric/address.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index::reference {
 

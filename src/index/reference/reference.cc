@@ -8,11 +8,11 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "fabric/op.h"
-#include "index/common/options.h"
-#include "index/common/zeroed_roots.h"
+#include "index/kit/options.h"
+#include "index/kit/zeroed_roots.h"
 #include "index/reference/mutants.h"
-#include "pool/block.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::reference {
 

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "index/common/change.h"
-#include "index/common/changing_index.h"
 #include "index/index.h"
+#include "index/kit/change.h"
+#include "index/kit/changing_index.h"
 #include "index/reference/image.h"
 #include "index/reference/layout.h"
 #include "pool/client.h"

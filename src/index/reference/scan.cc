@@ -10,7 +10,7 @@
 #include "fabric/op.h"
 #include "index/reference/mutants.h"
 #include "index/reference/reference.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::reference {
 

@@ -3,10 +3,10 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/common/given_up.h"
+#include "index/kit/given_up.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
 

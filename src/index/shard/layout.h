@@ -33,7 +33,7 @@
 #include "base/bits.h"
 #include "base/random.h"
 #include "fabric/address.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index::shard {
 

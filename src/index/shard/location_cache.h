@@ -16,7 +16,7 @@
 
 #include "base/bits.h"
 #include "index/shard/layout.h"
-#include "pool/layout.h"
+#include "pool/region/layout.h"
 
 namespace farside::index::shard {
 

@@ -1,4 +1,4 @@
-// The planted bugs of the shard table; tests/mutants must catch each by name.
+// The planted bugs of the shard table; a test must catch each by name.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "index/common/options.h"
+#include "index/kit/options.h"
 
 namespace farside::index::shard {
 namespace {

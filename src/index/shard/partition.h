@@ -24,7 +24,7 @@
 #include "index/shard/layout.h"
 #include "index/shard/options.h"
 #include "pool/client.h"
-#include "pool/sync_rider.h"
+#include "pool/members/sync_rider.h"
 
 namespace farside::index::shard {
 

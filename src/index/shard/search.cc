@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
 

@@ -12,7 +12,7 @@
 #include "index/shard/company.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
-#include "pool/block.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
 

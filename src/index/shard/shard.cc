@@ -7,7 +7,7 @@
 
 #include "index/shard/company.h"
 #include "index/shard/mutants.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
 
 namespace farside::index::shard {
 

@@ -19,7 +19,7 @@
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
 //   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
-//            began, as far as it knows (index/common/patience.h).
+//            began, as far as it knows (index/kit/patience.h).
 #pragma once
 
 #include <array>
@@ -31,13 +31,13 @@
 #include <string_view>
 #include <vector>
 
-#include "index/common/block_buffer.h"
-#include "index/common/change.h"
-#include "index/common/changing_index.h"
-#include "index/common/draft.h"
-#include "index/common/key_turns.h"
-#include "index/common/patience.h"
 #include "index/index.h"
+#include "index/kit/block_buffer.h"
+#include "index/kit/change.h"
+#include "index/kit/changing_index.h"
+#include "index/kit/draft.h"
+#include "index/kit/key_turns.h"
+#include "index/kit/patience.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
 #include "index/shard/location_cache.h"

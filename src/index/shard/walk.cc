@@ -10,8 +10,8 @@
 #include "base/bytes.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
-#include "pool/block.h"
-#include "pool/placement.h"
+#include "pool/catalog/placement.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
 

@@ -1,0 +1,71 @@
+#include "fabric/sim/verb_digest.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace farside::fabric::sim {
+namespace {
+
+uint64_t Time(Nanos now) { return static_cast<uint64_t>(now.count()); }
+
+// The bytes that the verb writes or sends; none of the others.
+std::span<const std::byte> PayloadOf(const Flight& flight, const FlyingVerb& flying) {
+  if (flying.verb.kind == VerbKind::kWrite)
+    return std::span(flight.buffer).subspan(flying.at_buffer, flying.verb.size);
+  if (flying.verb.kind == VerbKind::kCall) return AsBytes(flight.request);
+  return {};
+}
+
+}  // namespace
+
+void VerbDigest::Begin(uint64_t seed) { Add(Kind::kBegin, {seed}); }
+
+void VerbDigest::Posted(Nanos now, const Flight& flight, Order order) {
+  Add(Kind::kPosted, {Time(now), Number(flight.owner), flight.trip_number, static_cast<uint64_t>(order)});
+  for (const FlyingVerb& flying : flight.verbs) {
+    const Verb& verb = flying.verb;
+    Add(Kind::kVerb,
+        {flying.number, static_cast<uint64_t>(verb.kind), static_cast<uint64_t>(verb.purpose), verb.fenced,
+         verb.unreachable, verb.call.engine, verb.call.operation, Index(verb.at.node), verb.at.offset,
+         verb.size, verb.expect, verb.desired, verb.compare_mask, verb.swap_mask, verb.hint},
+        PayloadOf(flight, flying));
+  }
+  verbs_ += flight.verbs.size();
+}
+
+void VerbDigest::TookEffect(Nanos now, const Flight& flight, const FlyingVerb& verb, const Piece& piece) {
+  Add(Kind::kTookEffect,
+      {Time(now), Number(flight.owner), verb.number, Index(verb.verb.at.node), piece.offset},
+      std::span(flight.buffer).subspan(piece.at_buffer, piece.bytes));
+}
+
+void VerbDigest::Finished(Nanos now, const Flight& flight, const FlyingVerb& verb) {
+  const uint64_t found = IsAtomic(verb.verb.kind) ? verb.verb.old : 0;
+  Add(Kind::kFinished, {Time(now), Number(flight.owner), verb.number, found, verb.dropped});
+}
+
+void VerbDigest::Ended(Nanos now, const Flight& flight) {
+  const uint64_t error = flight.error.has_value() ? 1 + static_cast<uint64_t>(flight.error->code()) : 0;
+  Add(Kind::kEnded, {Time(now), Number(flight.owner), flight.trip_number, error}, AsBytes(flight.reply));
+}
+
+void VerbDigest::Happened(Nanos now, ClientId client, ClientEvent event) {
+  Add(Kind::kClient, {Time(now), Number(client), static_cast<uint64_t>(event)});
+}
+
+// The number of bytes is part of the record, so that no two sequences of records have the same bytes.
+void VerbDigest::Add(Kind kind, std::initializer_list<uint64_t> numbers, std::span<const std::byte> bytes) {
+  record_.resize((2 + numbers.size()) * sizeof(uint64_t));
+  std::byte* at = record_.data();
+  const auto put = [&at](uint64_t number) {
+    StoreU64(at, number);
+    at += sizeof(number);
+  };
+  put(static_cast<uint64_t>(kind));
+  put(bytes.size());
+  for (const uint64_t number : numbers) put(number);
+  record_.insert(record_.end(), bytes.begin(), bytes.end());
+  value_ = Hash64(record_, value_);
+}
+
+}  // namespace farside::fabric::sim

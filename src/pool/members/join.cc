@@ -1,0 +1,198 @@
+// How a client registers, and how it gets a slot when all are taken.
+//
+// Clients that died keep their slot until somebody who can walk the tables has adopted and swept what they left
+// (adopt.cc). Who comes to a registry that is full is no member, owns nothing, and cannot do that. But the adopter needs
+// the slot of a dead client for one thing only: to know that chunks without owner may hold leaks. One slot says so as
+// well as ten. So a newcomer buries a dead client D if another one stays:
+//   1. It fences those who are silent for a lease, as everybody does (pool/2).
+//   2. It raises the counter of deaths, reads an epoch, and waits until every live client has published a larger one. From
+//      then on all of them know of D: who leaves has swept for it, and who repairs looks at its chunks.
+//   3. It takes the owner out of D's chunks and extents, one CAS each.
+//   4. If another client is still fenced, it buries D. Whoever buries that one takes the chunks without owner and
+//      sweeps them first. Whoever takes such a chunk in order to allocate sees a fenced client and sweeps, too (alloc/7).
+// If nobody else is fenced, D can be buried if it owned nothing and all chunks have an owner, so that there is nothing
+// to find. Otherwise one of the live members, who have all other slots, has to do it. Where D has the only slot there
+// can be none, so it is buried all the same: fsck tells what has leaked, and that is better than a pool that nobody
+// can use.
+//
+// If the newcomer dies on the way, it leaves chunks without owner and D in its slot, which is what adopters expect.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/members/membership.h"
+#include "pool/mutants.h"
+
+namespace farside::pool {
+
+using fabric::Cas;
+using fabric::Faa;
+using fabric::ForMaintenance;
+using fabric::Op;
+using fabric::Read;
+using fabric::WriteObject;
+
+namespace {
+
+// Those who are dead are silent for a lease, and those who live move past an epoch in less than another.
+constexpr int kLooksPerLease = 8;
+constexpr int kMostLooks = 4 * kLooksPerLease;
+constexpr uint64_t kWordsAtOnce = 8192;
+
+uint32_t NextGeneration(uint32_t generation) {
+  return generation == ClientWord::Generation::kMax ? 1 : generation + 1;
+}
+
+}  // namespace
+
+Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
+  std::vector<Grave> graves;
+  std::optional<Nanos> first_look;
+  RegistryView view;
+  for (int look = 0; look < kMostLooks; ++look) {
+    const bool joined = co_await TakeFreeSlot(op);
+    if (joined) co_return Done{};
+    op.CountRetry();
+    view = co_await LookAround(op);
+    if (view.others < geometry_.client_slots) continue;  // somebody has just left
+    if (!first_look.has_value()) first_look = client_.Now();
+    if (view.fenced.empty() && AllHaveBeatenSince(*first_look)) break;
+    const bool buried = co_await BuryForRoom(op, view, graves);
+    if (buried) continue;
+    if (while_waiting) co_await while_waiting(op);
+    co_await op.Pause(std::max(options_.lease / kLooksPerLease, Nanos(1)));
+  }
+  co_return NoSlot(view);
+}
+
+Task<bool> Membership::TakeFreeSlot(Op& op) {
+  std::vector<ClientSlot> slots(geometry_.client_slots);
+  co_await op.InOrder(
+      ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
+  for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
+    if (slots[slot].state.state() != ClientState::kFree) continue;
+    const bool mine = co_await TakeSlot(op, slot, slots[slot].state);
+    if (mine) co_return true;
+  }
+  co_return false;
+}
+
+// A client that dies here leaves a slot that is joining; it is fenced and buried like any other.
+Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
+  const auto at = At(geometry_.client_slot(slot));
+  const ClientWord joining(ClientState::kJoining, NextGeneration(found.generation()), client_.id());
+  auto [word, control] = co_await op.InOrder(ForMaintenance(Cas(at, found.word(), joining.word())),
+                                             ForMaintenance(Read<Control>(At(kControlOffset))));
+  if (word != found.word()) co_return false;
+  control_ = control;
+  // INVARIANT pool/1: the first pulse is that of a client with nothing in flight.
+  const Pulse pulse{.epoch = control.epoch, .heartbeat = ++heartbeat_, .settled = control.epoch};
+  const ClientWord live = joining.With(ClientState::kLive);
+  auto [written, old] = co_await op.InOrder(ForMaintenance(WriteObject(at + kPulseOffset, pulse)),
+                                            ForMaintenance(Cas(at, joining.word(), live.word())));
+  if (old != joining.word()) {
+    co_return Error(ErrorCode::kFenced,
+                    "this client was taken for dead while it joined; reconnect as a new client");
+  }
+  self_ = Owner(slot, joining.generation());
+  word_ = live;
+  co_return true;
+}
+
+// ---- a registry that is full -------------------------------------------------------------------------
+
+Task<bool> Membership::BuryForRoom(Op& op, RegistryView view, std::vector<Grave>& graves) {
+  co_await Announce(op, view, graves);
+  const bool only_slot = geometry_.client_slots == 1 || Mutant(kBuryTheLast);
+  const bool another_stays = view.fenced.size() > 1;
+  for (const Grave& grave : graves) {
+    if (grave.stamp >= view.safe_epoch && !Mutant(kBuryUnannounced)) continue;
+    const Estate estate = co_await LookAtEstate(op, grave.dead, /*disown=*/another_stays || only_slot);
+    bool may_bury = only_slot || (!estate.owns && !estate.ownerless);
+    if (!may_bury && another_stays) may_bury = co_await IsAnotherFenced(op, grave.dead);
+    if (!may_bury) continue;
+    co_await Bury(op, grave.dead);
+    co_return true;
+  }
+  co_return false;
+}
+
+// Whoever fenced them may not have come to raising the counter yet.
+Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<Grave>& graves) {
+  const auto is_fenced = [&](Owner owner) {
+    return std::find(view.fenced.begin(), view.fenced.end(), owner) != view.fenced.end();
+  };
+  std::erase_if(graves, [&](const Grave& grave) { return !is_fenced(grave.dead); });
+  const auto is_known = [&](Owner owner) {
+    return std::any_of(graves.begin(), graves.end(), [&](const Grave& grave) { return grave.dead == owner; });
+  };
+  std::vector<Owner> fresh;
+  std::copy_if(view.fenced.begin(), view.fenced.end(), std::back_inserter(fresh),
+               [&](Owner owner) { return !is_known(owner); });
+  if (fresh.empty()) co_return Done{};
+  auto [deaths, control] =
+      co_await op.InOrder(ForMaintenance(Faa(At(kDeathsOffset), 1)),
+                          ForMaintenance(fabric::Fenced(Read<Control>(At(kControlOffset)))));
+  // Others can publish more than this only when there is more.
+  co_await op.InOrder(ForMaintenance(Cas(At(kEpochOffset), control.epoch, control.epoch + 1)));
+  for (const Owner owner : fresh) graves.push_back({.dead = owner, .stamp = control.epoch});
+  co_return Done{};
+}
+
+// A chunk that somebody adopts meanwhile is not touched: the CAS fails.
+Task<Membership::Estate> Membership::LookAtEstate(Op& op, Owner dead, bool disown) {
+  Estate estate;
+  for (uint64_t first = 0; first < geometry_.chunks(); first += kWordsAtOnce) {
+    std::vector<ChunkWord> words(std::min(kWordsAtOnce, geometry_.chunks() - first));
+    co_await op.InOrder(
+        ForMaintenance(Read(At(geometry_.chunk_word(first)), std::as_writable_bytes(std::span(words)))));
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (!words[i].CanBeOwned()) continue;
+      estate.ownerless |= words[i].owner().nobody();
+      if (words[i].owner() != dead) continue;
+      estate.owns = true;
+      if (!disown) continue;
+      const fabric::FarAddr at = At(geometry_.chunk_word(first + i));
+      co_await op.InOrder(ForMaintenance(Cas(at, words[i].word(), words[i].WithOwner(Owner()).word())));
+    }
+  }
+  co_return estate;
+}
+
+Task<bool> Membership::IsAnotherFenced(Op& op, Owner than) {
+  std::vector<ClientSlot> slots(geometry_.client_slots);
+  co_await op.InOrder(
+      ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
+  for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
+    if (slot != than.slot() && slots[slot].state.state() == ClientState::kFenced) co_return true;
+  }
+  co_return false;
+}
+
+bool Membership::AllHaveBeatenSince(Nanos since) const {
+  return std::all_of(watches_.begin(), watches_.end(),
+                     [&](const auto& watch) { return watch.second.since > since; });
+}
+
+Error Membership::NoSlot(const RegistryView& view) const {
+  std::string message =
+      fmt::format("all {} client slots of node {} are taken", geometry_.client_slots, Index(node_));
+  if (view.fenced.empty()) {
+    message += "; close a client, or make the pool with more slots";
+  } else {
+    message += fmt::format(
+        ", {} of them by clients that died, whose memory only a client in the pool can adopt; let one that "
+        "has its "
+        "tables open run for a few leases and try again, or make the pool with more slots",
+        view.fenced.size());
+  }
+  return Error(ErrorCode::kOutOfMemory, std::move(message));
+}
+
+}  // namespace farside::pool

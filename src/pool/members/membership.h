@@ -1,0 +1,160 @@
+// A client's membership of one node of a pool: its registration, its pulse, the epochs, and the rules by
+// which the dead are told from the slow.
+//
+// Invariants
+//   pool/1  A pulse's epoch is published only when every operation in flight, and every detached verb, began
+//           after that epoch was read. So when every live client has published more than e, nobody
+//           holds a pointer to what was unlinked before somebody read e.
+//   pool/2  Nothing of another client is touched before the fabric has fenced it on every node. Silence makes
+//           a client suspect, never dead.
+//   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
+//           free, is gone and holds nothing that it could still use.
+//   pool/4  (sync_rider.h)
+//
+// The trip of a sync is [WRITE my pulse, CAS epoch, READ control], in this order: what is published was true
+// before the epoch that is read next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "fabric/op.h"
+#include "fabric/service.h"
+#include "farside/task.h"
+#include "pool/members/sync_rider.h"
+#include "pool/region/layout.h"
+
+namespace farside::pool {
+
+struct LeaseOptions {
+  Nanos lease =
+      std::chrono::seconds(10);  // a heartbeat that stands still for this long makes a client suspect
+};
+
+// What is known of an owner.
+enum class Standing : uint8_t {
+  kAlive,  // or not silent for long enough; wait and ask again
+  kGone,   // left, or fenced: its locks may be taken, its work finished or undone
+};
+
+// What one look at the registry says about everybody else.
+struct RegistryView {
+  uint64_t safe_epoch = 0;     // whatever was stamped with less may be reused
+  uint64_t settled_epoch = 0;  // whatever others retired before this has been given back
+  std::vector<Owner> fenced;   // cut off, and waiting to be adopted
+  uint32_t others = 0;         // slots that others hold, the fenced included
+};
+
+// Shared, because a table may be closed while a sync is under way.
+using Riders = std::vector<std::shared_ptr<SyncRider>>;
+
+class Membership {
+ public:
+  Membership(fabric::Client& client, fabric::NodeId node, const Geometry& geometry,
+             const LeaseOptions& options)
+      : client_(client), node_(node), geometry_(geometry), options_(options) {}
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Called now and then by somebody who waits, as a sign of life elsewhere.
+  using WhileWaiting = std::function<Task<Done>(fabric::Op& op)>;
+
+  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to get rid of the dead, which takes
+  // some leases at most; kOutOfMemory if all are taken by the living, or nobody can adopt what the dead have left.
+  Task<Done> Join(fabric::Op& op, WhileWaiting while_waiting = {});
+  // Gives the slot back. Everything owned must have been given back before, and nothing be in flight.
+  Task<Done> Leave(fabric::Op& op);
+
+  // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
+  // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
+  // The riders board before it is posted, and arrive when it has ended. The task copies them when it starts; until
+  // then they must stay as they are.
+  Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
+                  std::span<const std::shared_ptr<SyncRider>> riders = {});
+  // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
+  Task<RegistryView> LookAround(fabric::Op& op);
+
+  // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been silent
+  // for a lease, as far as this client has seen; so ask repeatedly, with pauses. Asking is a sign of life.
+  Task<Standing> StandingOf(fabric::Op& op, Owner owner);
+
+  // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
+  Task<Done> Bury(fabric::Op& op, Owner dead);
+
+  Owner self() const { return self_; }
+  fabric::Client& client() const { return client_; }
+  fabric::NodeId node() const { return node_; }
+  const Geometry& geometry() const { return geometry_; }
+  const LeaseOptions& options() const { return options_; }
+  fabric::FarAddr At(uint64_t offset) const { return fabric::FarAddr(node_, offset); }
+
+  // As of the last sync.
+  uint64_t known_epoch() const { return control_.epoch; }
+  const Control& control() const { return control_; }
+
+ private:
+  // When a pulse was first seen to beat as it does.
+  struct Watch {
+    ClientWord word;
+    uint64_t heartbeat = 0;
+    Nanos since{0};
+    Nanos asked{0};  // when the node was asked for it
+  };
+
+  // ---- joining (join.cc)
+  // A client that is fenced, and an epoch that was read when everybody could know.
+  struct Grave {
+    Owner dead;
+    uint64_t stamp = 0;
+  };
+  struct Estate {
+    bool owns = false;       // some chunk or extent names it
+    bool ownerless = false;  // some chunk or extent names nobody
+  };
+  Task<bool> TakeFreeSlot(fabric::Op& op);
+  Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
+  // True if it has buried somebody.
+  Task<bool> BuryForRoom(fabric::Op& op, RegistryView view, std::vector<Grave>& graves);
+  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<Grave>& graves);
+  // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
+  Task<Estate> LookAtEstate(fabric::Op& op, Owner dead, bool disown);
+  Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);
+  bool AllHaveBeatenSince(Nanos since) const;
+  Error NoSlot(const RegistryView& view) const;
+
+  void Learn(const Control& read);
+  Task<Done> SyncWithRiders(fabric::Op& op, Pulse pulse, bool raise,
+                            std::span<const std::shared_ptr<SyncRider>> waiting);
+  bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
+  // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
+  bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
+  // Of the slots from `first` on: who is known by the node to be gone, and has not left in good order. Asked for at first
+  // sight, and then of those who are silent. Empty if nobody was asked for, or the fabric cannot tell.
+  Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
+  bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
+  // False: some node is out of reach, and might still hear of it.
+  Task<bool> TryFence(fabric::Op& op, uint32_t slot, ClientWord word);
+  bool ReachesAll() const;
+  // Cuts the client off from every node and says so in its slot.
+  Task<Done> Fence(fabric::Op& op, uint32_t slot, ClientWord word);
+
+  fabric::Client& client_;
+  const fabric::NodeId node_;
+  const Geometry geometry_;
+  const LeaseOptions options_;
+  Owner self_;
+  ClientWord word_;
+  uint64_t heartbeat_ = 0;
+  Control control_{};
+  std::map<uint32_t, Watch> watches_;
+  // What is kept for its memory, so that a sync now and then costs no heap.
+  std::vector<ClientSlot> looked_at_;  // what LookAround has read
+  Riders boarded_;                     // of the last sync; empty
+};
+
+}  // namespace farside::pool

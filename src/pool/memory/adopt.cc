@@ -1,0 +1,260 @@
+// How chunks and extents change hands: from the dead and the departed to this client, and from this client
+// to nobody.
+//
+// INVARIANT alloc/7. A client that dies forgets the blocks it was about to give back. They lie in chunks of
+// all owners, so every owner sweeps after a death; the counter of deaths, which every sync reads together
+// with the epoch, says so. What would be missed is a chunk that has no owner when the others are swept, or
+// changes hands at that time:
+//   - Whoever adopts takes the chunks without owner too, and does so again after its sweep, before it buries.
+//   - A client that leaves a chunk knows of no death that it has not swept for. If one happens right now,
+//     the adopter's sweep waits for this client to sync, which it does not while it leaves, or to be gone,
+//     and then the adopter's second look finds the chunk.
+//   - A client that takes a chunk without owner in order to allocate reads the registry afterwards. The dead
+//     are buried after the second look, so either that look came later and found the chunk to be owned by
+//     somebody who saw the dead one, or there is nothing to find.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "pool/memory/allocator.h"
+#include "pool/memory/in_doubt.h"
+#include "pool/mutants.h"
+
+namespace farside::pool {
+
+using fabric::Batch;
+using fabric::Cas;
+using fabric::Faa;
+using fabric::ForMaintenance;
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+
+namespace {
+
+constexpr size_t kAtomicsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
+
+bool IsAnybodyFenced(std::span<const ClientSlot> registry) {
+  return std::any_of(registry.begin(), registry.end(),
+                     [](const ClientSlot& slot) { return slot.state.state() == ClientState::kFenced; });
+}
+
+Error NotYet(std::string_view what) {
+  return Error(ErrorCode::kContended, fmt::format("cannot leave yet: {}", what));
+}
+
+}  // namespace
+
+// ---- taking ------------------------------------------------------------------------------------------
+
+Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
+  if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
+  if (Mutant(kSkipAdoption)) co_return uint64_t{0};
+  // Whoever had its slot before is buried.
+  std::erase_if(adoptions_,
+                [&](const Adoption& one) { return one.dead.slot() == dead.slot() && one.dead != dead; });
+  uint64_t taken = 0;
+  for (uint64_t first = 0; first < carving_.chunks(); first += ChunkTable::kManyWords) {
+    std::vector<ChunkWord> words(std::min(ChunkTable::kManyWords, carving_.chunks() - first));
+    co_await table_.ReadWords(op, first, words);
+    std::vector<ChunkTable::Found> found;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (!words[i].CanBeOwned() || (words[i].owner() != dead && !words[i].owner().nobody())) continue;
+      found.push_back({static_cast<uint32_t>(first + i), words[i]});
+    }
+    const uint64_t some = co_await TakeOver(op, std::move(found), /*may_leak=*/true);
+    taken += some;
+  }
+  auto adoption = std::find_if(adoptions_.begin(), adoptions_.end(),
+                               [&](const Adoption& one) { return one.dead == dead; });
+  if (adoption == adoptions_.end()) adoption = adoptions_.insert(adoptions_.end(), Adoption{.dead = dead});
+  adoption->swept = adoption->swept && taken == 0;
+  adoption->done = adoption->swept;
+  co_return taken;
+}
+
+bool Allocator::MayBury(Owner dead) const {
+  if (Mutant(kSkipAdoption)) return true;
+  return std::any_of(adoptions_.begin(), adoptions_.end(), [&](const Adoption& one) {
+    return one.dead == dead && (one.done || Mutant(kBuryTooEarly));
+  });
+}
+
+// If this client dies here, what it has taken is its own, and its adopter goes on from there. The bitmaps
+// are left as they are: what they say is found by the next harvest.
+Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found, bool may_leak) {
+  std::erase_if(found, [this](const ChunkTable::Found& one) { return SkipIfOwned(one.chunk); });
+  uint64_t taken = 0;
+  for (size_t first = 0; first < found.size(); first += kAtomicsPerTrip - 1) {
+    const auto some = std::span(found).subspan(first, std::min(kAtomicsPerTrip - 1, found.size() - first));
+    std::vector<ClientSlot> registry(may_leak ? 0 : membership_.geometry().client_slots);
+    Batch batch(op, Order::kInOrder);
+    for (const ChunkTable::Found& one : some) {
+      batch.Add(ForMaintenance(
+          Cas(carving_.WordAt(one.chunk), one.word.word(), one.word.WithOwner(self()).word())));
+    }
+    // CAS, READ keep their order: who is dead when the chunks have been taken.
+    if (!registry.empty()) {
+      batch.Add(ForMaintenance(Read(membership_.At(membership_.geometry().registry()),
+                                    std::as_writable_bytes(std::span(registry)))));
+    }
+    InDoubt doubt(*this);
+    ++stats_.trips;
+    co_await batch;
+    const bool leaks = may_leak || (IsAnybodyFenced(registry) && !Mutant(kTakeBlindly));
+    for (size_t i = 0; i < some.size(); ++i) {
+      const auto& [chunk, word] = some[i];
+      const bool mine = batch.Old(i) == word.word();
+      table_.Note(chunk, mine ? word.WithOwner(self()) : ChunkWord(batch.Old(i)));
+      if (!mine) continue;
+      if (word.state() == ChunkState::kBlocks) {
+        AddChunk(chunk, word.argument(), /*all_free=*/false);
+      } else {
+        NoteFirstOwned();
+        extents_[chunk] = Extent{.chunks = word.argument()};
+      }
+      if (leaks) ++takeovers_;
+      ++taken;
+    }
+    doubt.Resolve();
+  }
+  co_return taken;
+}
+
+// ---- chunks that nobody owns -------------------------------------------------------------------------
+
+Task<Done> Allocator::ReclaimOwnerless(Op& op, uint32_t wanted_class) {
+  for (uint64_t first = 0; first < carving_.chunks(); first += ChunkTable::kManyWords) {
+    std::vector<ChunkWord> words(std::min(ChunkTable::kManyWords, carving_.chunks() - first));
+    co_await table_.ReadWords(op, first, words);
+    std::vector<ChunkTable::Found> found;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i].state() != ChunkState::kBlocks || !words[i].owner().nobody()) continue;
+      found.push_back({static_cast<uint32_t>(first + i), words[i]});
+      if (found.size() < kAtomicsPerTrip - 1) continue;
+      co_await ReclaimOwnerless(op, std::move(found), wanted_class);
+      found.clear();
+    }
+    co_await ReclaimOwnerless(op, std::move(found), wanted_class);
+  }
+  co_return Done{};
+}
+
+// What is read before a chunk is owned may have changed by then; only what is harvested counts.
+Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> found, uint32_t wanted_class) {
+  if (found.empty()) co_return Done{};
+  std::vector<std::vector<uint64_t>> bitmaps;
+  for (const ChunkTable::Found& one : found)
+    bitmaps.emplace_back(classes().shape(one.word.argument()).bitmap_words());
+  Batch batch(op, Order::kTogether);
+  for (size_t i = 0; i < found.size(); ++i) {
+    batch.Add(ForMaintenance(
+        Read(carving_.ChunkAt(found[i].chunk), std::as_writable_bytes(std::span(bitmaps[i])))));
+  }
+  ++stats_.trips;
+  co_await batch;
+  std::vector<ChunkTable::Found> promising;
+  for (size_t i = 0; i < found.size(); ++i) {
+    uint32_t bits = 0;
+    for (uint64_t word : bitmaps[i]) bits += static_cast<uint32_t>(std::popcount(word));
+    const uint32_t size_class = found[i].word.argument();
+    if (bits >= classes().shape(size_class).blocks || (size_class == wanted_class && bits > 0))
+      promising.push_back(found[i]);
+  }
+  co_await TakeOver(op, promising, /*may_leak=*/false);
+  std::vector<Chunk*> chunks;
+  for (const ChunkTable::Found& one : promising) {
+    Chunk* chunk = FindChunk(one.chunk);
+    if (chunk != nullptr) chunks.push_back(chunk);
+  }
+  // One that is not empty after all stays: an operation may have taken a block of it meanwhile, and as long
+  // as that is not published, only its owner knows (sweep.cc).
+  co_await Harvest(op, chunks, /*thorough=*/true);
+  co_await Release(op, /*keep_spares=*/false);
+  co_return Done{};
+}
+
+// ---- leaving -----------------------------------------------------------------------------------------
+
+Task<Done> Allocator::LeaveAll(Op& op) {
+  if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
+  if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; settle first");
+  std::vector<Chunk*> own = OwnChunks();
+  co_await Harvest(op, own, /*thorough=*/true);
+  co_await Release(op, /*keep_spares=*/false);
+  co_await ReclaimOwnerless(op, Place::kExtentClass);
+  std::vector<uint32_t> rest;
+  for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
+  for (uint32_t index : rest) {
+    const bool left = co_await LeaveChunk(op, index);
+    if (!left) co_return NotYet("somebody has died; sweep first");
+  }
+  co_await LeaveExtents(op);
+  co_return Done{};
+}
+
+// The blocks that are free here are given back, as by anybody who holds a block (alloc/1).
+Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
+  Chunk* chunk = FindChunk(index);
+  if (chunk == nullptr) co_return true;
+  if (chunk->harvesting) co_return false;
+  chunk->harvesting = true;  // keeps it from being released under our feet
+  InDoubt doubt(*this);
+  while (!chunk->free.empty()) {
+    Batch batch(op, Order::kTogether);
+    for (uint32_t word = 0; word < chunk->free.words().size() && batch.size() < kAtomicsPerTrip; ++word) {
+      uint64_t bits = chunk->free.words()[word];
+      if (bits == 0) continue;
+      batch.Add(ForMaintenance(Faa(carving_.BitmapWordAt(index, word), bits)));
+      for (; bits != 0; bits &= bits - 1) {
+        states_[chunk->size_class].shelf.Withdraw(*chunk,
+                                                  word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+      }
+    }
+    ++stats_.trips;
+    co_await batch;
+  }
+  chunk->harvesting = false;
+  // INVARIANT alloc/7: nothing is awaited between this question and the CAS.
+  if (SweepDue() && !Mutant(kLeaveUnswept)) {
+    doubt.Resolve();
+    co_return false;
+  }
+  const ChunkWord word(ChunkState::kBlocks, chunk->size_class, self());
+  ForgetChunk(*chunk);
+  ++stats_.trips;
+  const uint64_t old = co_await op.InOrder(
+      ForMaintenance(Cas(carving_.WordAt(index), word.word(), word.WithOwner(Owner()).word())));
+  if (old != word.word()) {
+    co_return Error(ErrorCode::kCorrupt,
+                    fmt::format("chunk {} of node {} was taken from its owner, who is alive", index,
+                                Index(membership_.node())));
+  }
+  doubt.Resolve();
+  table_.Note(index, word.WithOwner(Owner()));
+  co_return true;
+}
+
+Task<Done> Allocator::LeaveExtents(Op& op) {
+  while (!extents_.empty()) {
+    if (SweepDue() && !Mutant(kLeaveUnswept)) co_return NotYet("somebody has died; sweep first");
+    InDoubt doubt(*this);
+    Batch batch(op, Order::kTogether);
+    for (auto extent = extents_.begin(); extent != extents_.end() && batch.size() < kAtomicsPerTrip;) {
+      const ChunkWord word(ChunkState::kExtent, extent->second.chunks, self());
+      // One that is not ours any more has been freed by somebody.
+      batch.Add(
+          ForMaintenance(Cas(carving_.WordAt(extent->first), word.word(), word.WithOwner(Owner()).word())));
+      extent = extents_.erase(extent);
+    }
+    ++stats_.trips;
+    co_await batch;
+    doubt.Resolve();
+  }
+  co_return Done{};
+}
+
+}  // namespace farside::pool

@@ -1,0 +1,421 @@
+#include "tests/engines/chime/merge_scenarios.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace farside::index::chime {
+
+namespace {
+
+// A leaf for each key, all of them under one parent.
+OptionMap LonelyKeys(bool inline_keys) {
+  return {{"keys", inline_keys ? "inline" : "bytes"}, {"span", "1"}, {"fanout", "16"}};
+}
+
+// Of the same first bytes, so that with keys=bytes separators have blocks of their own.
+std::string NthKey(bool inline_keys, char letter) {
+  return inline_keys ? std::string("letter: ").replace(7, 1, 1, letter)
+                     : std::string("a letter of the alphabet: ") + letter;
+}
+
+// A table with the keys a to f.
+struct Alphabet {
+  explicit Alphabet(bool with_inline_keys, const WorldOptions& options = {})
+      : inline_keys(with_inline_keys), world(options) {}
+
+  std::string Key(char letter) const { return NthKey(inline_keys, letter); }
+  std::unique_ptr<Member> Enter() { return std::make_unique<Member>(world, LonelyKeys(inline_keys)); }
+  void Fill(Member& member) {
+    for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) member.Now(member.Put(Key(letter), "original"));
+    member.Now(member.Maintain());
+  }
+  // All of them move on, until what any of them has retired is free.
+  void LetGo(const std::vector<Member*>& members) {
+    for (int round = 0; round < 8; ++round) {
+      for (Member* member : members) member->Now(member->Maintain());
+    }
+  }
+  // The survivors look after what the dead have left, all at the same time: whoever sweeps waits for the others to move on.
+  static Task<uint32_t> Tend(Member& member) {
+    co_await member.Pause(std::chrono::microseconds(300));
+    co_await member.Maintain();
+    const uint32_t others = co_await member.Others();
+    co_return others;
+  }
+  void BuryTheDead(const std::vector<Member*>& survivors) {
+    std::vector<std::optional<Task<uint32_t>>> tasks(survivors.size());
+    int rounds = 0;
+    bool buried = false;
+    world.Drive([&] {
+      bool all_done = true;
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].has_value() && tasks[i]->done()) {
+          const Result<uint32_t> others = tasks[i]->TakeResult();
+          buried |= others.ok() && *others < survivors.size();
+          tasks[i].reset();
+          ++rounds;
+        }
+        if (!tasks[i].has_value() && !buried && rounds < 1000) {
+          tasks[i].emplace(Tend(*survivors[i]));
+          tasks[i]->Start();
+        }
+        all_done &= !tasks[i].has_value();
+      }
+      return all_done;
+    });
+    if (!buried) world.Complain("the dead were never buried");
+  }
+  // Memory that is free is used: by leaves of keys behind all others, which end with this letter.
+  void Reuse(Member& member, char letter = 'x') {
+    for (int i = 0; i < 60; ++i) {
+      std::string key = Key('z');
+      key.back() = letter;
+      key[key.size() - 2] = static_cast<char>(i);
+      key[0] = '~';
+      member.Now(member.Put(key, "of reuse"));
+    }
+  }
+  uint64_t Leaves(Member& member) {
+    return static_cast<uint64_t>(DetailOf(member.Now(member.Stats()), "leaves"));
+  }
+  // Says what is wrong with the keys as this client finds them, by all ways.
+  std::string Check(Member& member, const std::map<char, std::string>& expected) {
+    for (const auto& [letter, value] : expected) {
+      const std::string got = member.Now(member.Get(Key(letter)));
+      if (got != value) return fmt::format("{} is {} and not {}", letter, got, value);
+      const std::vector<Record> page = member.Now(member.Scan(KeyRange::From(Key(letter)), 1));
+      const std::string scanned = !page.empty() && page[0].key == Key(letter) ? page[0].value : "absent";
+      if (scanned != value) return fmt::format("{} is {} in a scan, and not {}", letter, scanned, value);
+      const std::string last = member.Now(member.Last(KeyRange::Between(Key('a'), Key(letter) + '\0')));
+      if ((last == Key(letter)) != (value != "absent"))
+        return fmt::format("the last one up to {} is \"{}\"", letter, last);
+    }
+    return "";
+  }
+
+  bool inline_keys;
+  World world;
+};
+
+}  // namespace
+
+std::string KeyGoesAndComesBack(bool inline_keys, bool reused) {
+  Alphabet scene(inline_keys);
+  const auto writer = scene.Enter();
+  const auto reader = scene.Enter();
+  scene.Fill(*writer);
+  const std::map<char, std::string> before = {{'a', "original"}, {'b', "original"}, {'c', "original"},
+                                              {'d', "original"}, {'e', "original"}, {'f', "original"}};
+  std::string problem = scene.Check(*reader, before);
+  const uint64_t leaves = scene.Leaves(*writer);
+  for (const char letter : {'c', 'd'}) writer->Now(writer->Delete(scene.Key(letter)));
+  if (scene.Leaves(*writer) + 2 != leaves) return "no leaf has gone";
+  std::map<char, std::string> after = before;
+  after['c'] = after['d'] = "absent";
+  if (reused) {
+    scene.LetGo({writer.get(), reader.get()});
+    scene.Reuse(*writer);
+  } else if (problem.empty()) {
+    problem = scene.Check(*reader, after);
+  }
+  // Some others, so that whoever is led to the wrong leaf finds no room or none of its own.
+  writer->Now(writer->Put(scene.Key('d'), "returned"));
+  writer->Now(writer->Put(scene.Key('c'), "returned"));
+  after['c'] = after['d'] = "returned";
+  if (problem.empty()) problem = scene.Check(*reader, after);
+  if (problem.empty()) problem = scene.Check(*writer, after);
+  reader->Now(reader->Verify());
+  return problem.empty() ? scene.world.problem : problem;
+}
+
+std::string KnownPlacesAreForgotten(bool inline_keys) {
+  Alphabet scene(inline_keys);
+  const auto writer = scene.Enter();
+  const auto reader = scene.Enter();
+  scene.Fill(*writer);
+  const auto known = [&] { return DetailOf(reader->Now(reader->Stats()), "hotspots"); };
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) reader->Now(reader->Get(scene.Key(letter)));
+  if (known() != 6) return fmt::format("it knows {} places and not 6", known());
+  writer->Now(writer->Delete(scene.Key('c')));
+  scene.LetGo({writer.get(), reader.get()});
+  reader->Now(reader->Get(scene.Key('a')));
+  if (known() != 1) return fmt::format("it knows {} places and not 1", known());
+  return scene.world.problem;
+}
+
+std::string ALeafIsSplitAndGoes(bool inline_keys, size_t nodes) {
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys, {.nodes = nodes});
+    const auto reader = scene.Enter();
+    const auto owner = scene.Enter();
+    for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scene.Key(letter), "original"));
+    for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scene.Key(letter)));
+    owner->Now(owner->Put(scene.Key('d'), "original"));
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    const std::string got = reader->Now(reader->Get(scene.Key('d')));
+    return got != "original" ? "d is " + got : scene.world.problem;
+  });
+}
+
+std::string TwoLeavesGo(bool inline_keys) {
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys);
+    const auto second = scene.Enter();
+    const auto late = scene.Enter();
+    const auto owner = scene.Enter();
+    scene.Fill(*owner);
+    for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scene.Key(letter)));
+    scene.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    for (const char letter : {'f', 'e', 'd'}) {
+      second->Now(second->Delete(scene.Key(letter)));
+      second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
+    }
+    late->Now(late->Put(scene.Key('c'), "late one"));
+    const std::string got = second->Now(second->Get(scene.Key('c')));
+    return got != "late one" ? "c is " + got : scene.world.problem;
+  });
+}
+
+std::string CursorStandsAtALeafThatGoes(bool inline_keys) {
+  Alphabet scene(inline_keys);
+  const auto writer = scene.Enter();
+  const auto reader = scene.Enter();
+  scene.Fill(*writer);
+  Cursor cursor;
+  std::vector<Record> seen;
+  const auto next = [&]() -> Task<bool> {
+    fabric::Op op(reader->client(), fabric::OpKind::kScan);
+    const bool more = co_await reader->index().Next(op, cursor, seen);
+    co_return more;
+  };
+  while (seen.size() < 2) reader->Now(next());
+  writer->Now(writer->Delete(scene.Key('c')));
+  scene.LetGo({writer.get(), reader.get()});
+  scene.Reuse(*writer);
+  int pages = 0;
+  while (reader->Now(next())) {
+    if (++pages > 1000) return "there is no end to it";
+  }
+  for (const char letter : {'a', 'b', 'd', 'e', 'f'}) {
+    const auto is_it = [&](const Record& record) { return record.key == scene.Key(letter); };
+    if (std::none_of(seen.begin(), seen.end(), is_it)) return fmt::format("{} was never returned", letter);
+  }
+  return scene.world.problem;
+}
+
+std::string DeleterDies(bool inline_keys, size_t nodes) {
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Alphabet scene(inline_keys, {.nodes = nodes});
+    const auto reader = scene.Enter();
+    auto silent = scene.Enter();  // remembers, and looks at nothing until the end
+    auto survivor = scene.Enter();
+    auto owner = scene.Enter();
+    scene.Fill(*owner);
+    std::map<char, std::string> expected = {{'a', "original"}, {'b', "original"}, {'c', "original"},
+                                            {'d', "original"}, {'e', "original"}, {'f', "original"}};
+    std::string problem = scene.Check(*reader, expected);
+    if (problem.empty()) problem = scene.Check(*silent, expected);
+    const std::vector<Member*> survivors = {reader.get(), silent.get(), survivor.get()};
+    scene.LetGo(survivors);
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+
+    // Whoever comes first finds it, or does not; from then on that is how it is.
+    expected['c'] = reader->Now(reader->Get(scene.Key('c')));
+    if (expected['c'] != "original" && expected['c'] != "absent") return "c is " + expected['c'];
+    if (problem.empty()) problem = scene.Check(*reader, expected);
+    if (verb % 2 == 0) {
+      survivor->Now(survivor->Put(scene.Key('c'), "amid all"));
+      expected['c'] = "amid all";
+      if (problem.empty()) problem = scene.Check(*reader, expected);
+    }
+    // What it has left is swept, and used again.
+    if (owner->crashed()) {
+      owner.reset();
+      scene.BuryTheDead(survivors);
+    }
+    scene.LetGo(survivors);
+    scene.Reuse(*survivor);
+    scene.Reuse(*reader, 'y');  // whoever has swept it
+    survivor->Now(survivor->Put(scene.Key('c'), "returned"));
+    expected['c'] = "returned";
+    // The key itself first: on the way to others it may learn what has happened.
+    const std::string got = silent->Now(silent->Get(scene.Key('c')));
+    if (got != "returned" && problem.empty()) problem = "c is " + got + " and not returned";
+    if (problem.empty()) problem = scene.Check(*silent, expected);
+    if (problem.empty()) problem = scene.Check(*reader, expected);
+    // They are gone without a word, and the last one finds what they have left.
+    owner.reset();
+    survivor.reset();
+    silent.reset();
+    reader->Audit();
+    return problem.empty() ? scene.world.problem : problem;
+  });
+}
+
+std::string TwoOperationsLearnOfAMerge(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Alphabet scene(true, {.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
+    const auto writer = scene.Enter();
+    scene.Fill(*writer);
+    const auto reader = scene.Enter();  // which knows nothing
+    Task<bool> deletes = writer->Delete(scene.Key('c'));
+    deletes.Start();
+    for (uint64_t step = 0; step < seed % 16; ++step) scene.world.fabric.Step();
+    std::vector<Task<std::string>> gets;
+    for (const char letter : {'d', 'e', 'b', 'f'}) gets.push_back(reader->Get(scene.Key(letter)));
+    for (Task<std::string>& get : gets) get.Start();
+    const auto over = [](const auto& get) { return get.done(); };
+    scene.world.Drive([&] { return deletes.done() && std::all_of(gets.begin(), gets.end(), over); });
+    for (Task<std::string>& get : gets) {
+      const Result<std::string> got = get.TakeResult();
+      if (!got.ok() || *got != "original") return fmt::format("seed {}: a key is lost", seed);
+    }
+    scene.LetGo({writer.get(), reader.get()});
+    scene.Reuse(*writer);
+    writer->Now(writer->Put(scene.Key('c'), "returned"));
+    const std::string got = reader->Now(reader->Get(scene.Key('c')));
+    if (got != "returned") return fmt::format("seed {}: c is {}", seed, got);
+    if (!scene.world.problem.empty()) return fmt::format("seed {}: {}", seed, scene.world.problem);
+  }
+  return "";
+}
+
+std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
+  constexpr int kRounds = 6;
+  constexpr int kKeys = 240;
+  World world({.region_bytes = 8 << 20, .nodes = nodes});
+  const OptionMap options = {
+      {"keys", inline_keys ? "inline" : "bytes"}, {"span", "8"}, {"neighbourhood", "4"}, {"fanout", "16"}};
+  std::vector<uint64_t> left;  // of index bytes after each round
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::unique_ptr<Member>> members;
+    for (int i = 0; i < 3; ++i) members.push_back(std::make_unique<Member>(world, options));
+    std::vector<std::string> keys = {std::string(8, '\0'), std::string(8, '\xff')};
+    for (int i = 0; i < kKeys; ++i) {
+      const int number = (i * 7919 + round * 1117) % 9973;
+      keys.push_back(inline_keys ? EightBytes(number)
+                                 : fmt::format("a key of many bytes, number {:06}", number));
+    }
+    const auto all_at_once = [&](auto start) {
+      for (size_t begin = 0; begin < keys.size(); begin += members.size()) {
+        std::vector<std::invoke_result_t<decltype(start), Member&, std::string>> tasks;
+        for (size_t i = 0; i < members.size() && begin + i < keys.size(); ++i)
+          tasks.push_back(start(*members[i], keys[begin + i]));
+        for (auto& task : tasks) task.Start();
+        world.Drive(
+            [&] { return std::all_of(tasks.begin(), tasks.end(), [](auto& t) { return t.done(); }); });
+        for (auto& task : tasks) {
+          const auto end = task.TakeResult();
+          if (!end.ok()) world.Complain(end.error().ToString());
+        }
+      }
+    };
+    all_at_once([](Member& member, std::string key) { return member.Put(std::move(key), "original"); });
+    const auto listed = members[0]->Now(members[0]->List());
+    if (listed.size() != keys.size()) return fmt::format("round {}: {} keys are there", round, listed.size());
+    all_at_once([](Member& member, std::string key) { return member.Delete(std::move(key)); });
+    if (!members[1]->Now(members[1]->Scan(KeyRange::All(), 10)).empty()) return "there is something left";
+    left.push_back(members[2]->Now(members[2]->Stats()).index_bytes);
+    // The last one that leaves accounts for every byte.
+    for (int turn = 0; turn < 8; ++turn) {
+      for (const auto& member : members) member->Now(member->Maintain());
+    }
+    while (members.size() > 1) members.pop_back();
+    members[0]->Audit();
+    if (!world.problem.empty()) return fmt::format("round {}: {}", round, world.problem);
+  }
+  // Parents keep their first child, and as keys are others each time, a second round may make a few more parents.
+  if (left.back() > left[1])
+    return fmt::format("{} bytes were left after the second round, {} after the last", left[1], left.back());
+  return "";
+}
+
+std::string SomebodyWaitsForALock() {
+  Alphabet scene(false);
+  const auto other = scene.Enter();
+  const auto waiter = scene.Enter();
+  const auto owner = scene.Enter();
+  scene.Fill(*owner);
+  scene.LetGo({other.get(), waiter.get(), owner.get()});
+  const uint64_t first = scene.world.fabric.verbs_posted();
+  scene.world.beats = false;
+  scene.world.fabric.set_fault({first, FaultKind::kSleepAfter});
+  Task<PutOutcome> slept = owner->Put(scene.Key('c'), "of owner");
+  slept.Start();
+  scene.world.Drive([&] { return slept.done() || scene.world.fabric.fault_fired(); });
+  if (slept.done()) return "the owner did not fall asleep";
+  scene.world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
+  Task<PutOutcome> put = waiter->Put(scene.Key('c'), "of waiter");
+  put.Start();
+  // The owner is asleep, and its epoch with it; what the waiter has published is its own.
+  const fabric::NodeId node{0};
+  const uint64_t before = waiter->pool().published_epoch(node);
+  other->pool().AfterGrace(node, [] {});
+  bool moved = false;
+  while (!put.done() && !moved) {
+    other->Now(other->Maintain());
+    other->Now(other->Pause(std::chrono::microseconds(200)));
+    moved = waiter->pool().published_epoch(node) > before;
+  }
+  if (!moved) return "who waits for a lock keeps its pin";
+  scene.world.Drive([&] { return put.done(); });
+  const Result<PutOutcome> end = put.TakeResult();
+  if (!end.ok()) return end.error().ToString();
+  if (other->Now(other->Get(scene.Key('c'))) != "of waiter") return "it is lost";
+  return scene.world.problem;
+}
+
+std::string TableIsDroppedUnderAWaiter() {
+  Alphabet scene(true);
+  World& world = scene.world;
+  const auto owner = scene.Enter();
+  const auto waiter = scene.Enter();
+  const auto dropper = scene.Enter();
+  scene.Fill(*owner);
+  scene.LetGo({owner.get(), waiter.get(), dropper.get()});
+  // All leaves are locked by the owner, who lives.
+  const fabric::FarAddr root_block = owner->roots().front();
+  const std::span<std::byte> memory = world.fabric.memory(root_block.node);
+  const auto set_locks = [&](uint64_t lock) {
+    const Shape shape{.span = 1, .neighbourhood = 1, .fanout = 16, .inline_keys = true};
+    for (const NodePtr leaf : NodesOf(memory, shape, root_block.offset, 0))
+      StoreU64(BytesOf(memory, leaf), lock);
+  };
+  set_locks(pool::LockWord::HeldBy(owner->pool().member(root_block.node).self()).word());
+  Task<PutOutcome> put = waiter->Put(scene.Key('c'), "too late");
+  put.Start();
+  Task<Done> drop = dropper->Drop();
+  drop.Start();
+  // The others move on, as whoever drops a table has to wait for.
+  std::array<std::optional<Task<uint32_t>>, 2> tended;
+  world.Drive([&] {
+    bool all_done = drop.done();
+    for (size_t i = 0; i < tended.size(); ++i) {
+      if (tended[i].has_value() && tended[i]->done()) tended[i].reset();
+      if (!tended[i].has_value() && !drop.done()) {
+        tended[i].emplace(Alphabet::Tend(i == 0 ? *owner : *waiter));
+        tended[i]->Start();
+      }
+      all_done &= !tended[i].has_value();
+    }
+    return all_done;
+  });
+  const Result<Done> dropped = drop.TakeResult();
+  if (!dropped.ok()) return dropped.error().ToString();
+  // Whatever the memory is used for now, it is not a leaf that is locked.
+  set_locks(0);
+  world.Drive([&] { return put.done(); });
+  const Result<PutOutcome> end = put.TakeResult();
+  if (end.ok()) return "a key was put into a table that was dropped";
+  if (end.error().code() != ErrorCode::kContended) return end.error().ToString();
+  return world.problem;
+}
+
+}  // namespace farside::index::chime

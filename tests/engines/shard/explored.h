@@ -1,0 +1,161 @@
+// Tiny shard tables of which all interleavings are explored; with and without planted bugs.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/exhaustive/actor.h"
+#include "check/exhaustive/explorer.h"
+#include "check/exhaustive/index_program.h"
+#include "check/perform.h"
+#include "index/shard/shard.h"
+#include "pool/region/superblock.h"
+#include "store/session.h"
+
+namespace farside::index::shard {
+
+using check::Actor;
+using check::Call;
+using check::Participant;
+using check::Program;
+using check::Scenario;
+
+inline const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::microseconds(1)}};
+
+// What a client does before its first operation.
+struct Prelude {
+  bool learns = false;     // reads the directory: what happens afterwards it does not know
+  bool activates = false;  // makes an announced resize count. Those who came before know of the announcement
+};
+
+// An engine with these options, and a scenario on a table of it. Must not move: programs refer to it.
+class Explored {
+ public:
+  explicit Explored(OptionMap options) : options_(std::move(options)) {
+    engine_ = *MakeShardEngine(options_);
+    options_["max_load"] = "0.000001";
+    grower_ = *MakeShardEngine(options_);
+    scenario.set_up = check::Format(*engine_, kImpatient);
+    scenario.region_bytes = 2 * check::kExploredRegionBytes;
+    scenario.prepare_in_turn = true;
+    scenario.max_trips = 50;
+  }
+  Explored(const Explored&) = delete;
+  Explored& operator=(const Explored&) = delete;
+
+  // Phase 0: what is in the table to begin with, and whether a resize is announced then.
+  Participant Begin(std::vector<Call> calls, bool announces = false) {
+    return {.program = [this, calls = std::move(calls), announces](Actor& self) {
+      return BeginWith(self, calls, announces);
+    }};
+  }
+  Program Do(Prelude prelude, std::vector<Call> calls) {
+    return [this, prelude = std::move(prelude), calls = std::move(calls)](Actor& self) {
+      return Perform(self, prelude, calls);
+    };
+  }
+  Program Verify() { return check::Verify(*engine_, kImpatient); }
+
+  Scenario scenario;
+
+ private:
+  static Task<check::Outcome> PerformOne(fabric::Client& client, Index& index, Call call) {
+    fabric::Op op(client, fabric::OpKind::kSearch);
+    co_return co_await check::Perform(index, op, call);
+  }
+  FindEngine Only(std::shared_ptr<Engine> engine) const {
+    return [engine](std::string_view, const OptionMap&) -> Result<std::shared_ptr<Engine>> { return engine; };
+  }
+
+  Task<Done> BeginWith(Actor& self, std::vector<Call> calls, bool announces) {
+    fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
+    const std::unique_ptr<store::Session> session =
+        co_await store::Session::Join(op, self.client(), Only(announces ? grower_ : engine_), kImpatient);
+    {
+      const OpenTable table = co_await session->tables().Open(op, "t");
+      for (const Call& call : calls)
+        co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call));
+      for (int i = 0; i < 2 && announces; ++i) {
+        co_await session->pool().Sync(op, false);
+        co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+      }
+    }
+    co_await session->Leave(op);
+    co_return Done{};
+  }
+
+  Task<Done> Perform(Actor& self, Prelude prelude, std::vector<Call> calls) {
+    fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
+    const std::unique_ptr<store::Session> session =
+        co_await store::Session::Join(op, self.client(), Only(engine_), kImpatient);
+    const OpenTable table = co_await session->tables().Open(op, "t");
+    const fabric::FarAddr root = table.info.roots[0];
+    if (prelude.activates) {
+      const RootLine line = co_await op.InOrder(fabric::Read<RootLine>(root));
+      const StateWord steady = StateWord::Steady(line.state.version() + line.state.steps());
+      if (line.state.phase() != Phase::kAnnounced)
+        co_return Error(ErrorCode::kInvalidArgument, "there is no resize that could be made to count");
+      co_await op.InOrder(fabric::Cas(root, line.state.word(), steady.word()));
+    }
+    if (prelude.learns) co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+    for (const Call& call : calls) {
+      co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call)).Outcome();
+    }
+    co_return Done{};
+  }
+
+  OptionMap options_;
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<Engine> grower_;
+};
+
+// ---- scenarios
+
+// One key, put and deleted by two and read by a third; its bucket has a hole that another key has left, so that inserts
+// happen under the lock.
+inline void PutsAndDeletesThroughAHole(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin({Call::Put("other", "0"), Call::Put("p", "0"), Call::Delete("other")}),
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "1"), Call::Delete("k")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "2"), Call::Delete("k")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Get("k"), Call::Get("k")}), .phase = 1},
+      {.program = explored.Verify(), .phase = 2}};
+}
+
+// Two append one key at once; one of them may die, or lose a completion.
+inline void AppendsOfOneKey(Explored& explored) {
+  explored.scenario.participants = {
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "1"), Call::Delete("k")}),
+       .may_die = true,
+       .may_lose_completion = true},
+      {.program = explored.Do({.learns = true}, {Call::Put("k", "2")})},
+      {.program = explored.Do({.learns = true}, {Call::Get("k")})},
+      {.program = explored.Do({}, {Call::Get("k"), Call::Put("k", "3")}), .phase = 1},
+      {.program = explored.Verify(), .phase = 2}};
+}
+
+// A unit is split by somebody who may die, while one who only knows the announcement appends to it and another reads.
+inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, const std::string& moves) {
+  explored.scenario.participants = {
+      explored.Begin({Call::Put(stays, "0")}, /*announces=*/true),
+      {.program = explored.Do({.learns = true}, {Call::Put(moves, "1")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Get(moves)}), .phase = 1},
+      {.program = explored.Do({.learns = true, .activates = true}, {Call::Put(stays, "2")}),
+       .may_die = true,
+       .phase = 1},
+      {.program = explored.Do({}, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(stays)}), .phase = 2},
+      {.program = explored.Verify(), .phase = 3}};
+}
+
+// What one of the explorations has found; nothing if nothing is wrong. Somebody who waits for a lock that is never released,
+// because the fabric never gets round to it, waits for ever: such paths are cut.
+inline std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
+  if (found.finding == check::Finding::kNothing) return "";
+  const bool only_waits = found.finding == check::Finding::kLimit && found.states < scenario.max_states;
+  return only_waits ? "" : found.ToString();
+}
+
+}  // namespace farside::index::shard

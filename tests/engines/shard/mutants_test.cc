@@ -1,0 +1,151 @@
+// Every planted bug of the shard table is caught by name, and without them nothing is.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/campaign.h"
+#include "index/shard/mutants.h"
+#include "index/shard/shard.h"
+#include "tests/engines/shard/death_scenarios.h"
+#include "tests/engines/shard/in_flight.h"
+#include "tests/engines/shard/race_scenarios.h"
+#include "tests/engines/shard/scenarios.h"
+#include "tests/engines/shard/sleep_scenarios.h"
+#include "tests/support/detector.h"
+#include "tests/support/sanitized.h"
+
+namespace farside::index::shard {
+namespace {
+
+using check::WorkloadShape;
+
+// Runs with faults by chance, and without; the options take turns from seed to seed.
+std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape,
+                   uint64_t first_seed = 1, bool sweep = false) {
+  std::vector<std::shared_ptr<Engine>> engines;
+  std::vector<Engine*> subjects;
+  for (const OptionMap& some : options) {
+    engines.push_back(*MakeShardEngine(some));
+    subjects.push_back(engines.back().get());
+  }
+  check::CampaignOptions campaign;
+  campaign.seeds = seeds;
+  campaign.first_seed = first_seed;
+  campaign.crash = true;
+  campaign.sweep = sweep;  // also a fault at every single verb
+  campaign.shape = shape;
+  campaign.stop_at_first = true;
+  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
+  if (report.violations == 0)
+    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
+  // The run that it names shows it again.
+  const check::RunReport again =
+      check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
+  EXPECT_EQ(again.problem, report.first_violation->problem);
+  return "run " + report.first_violation->run.ToString() + ": " + again.problem;
+}
+
+// The quick ones first. Whatever a scene needs many words for, the searches may find by chance.
+std::vector<Hunt> Hunts(uint64_t fewer = 1) {
+  const std::vector<OptionMap> stress = (*MakeShardEngine({}))->stress_options();
+  const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
+  const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
+  return {
+      {"short scripts", [=] { return Search(stress, 100 / fewer, {}); }},
+      {"many in flight", [=] { return ManyInFlightOften(200 / fewer); }},
+      {"two keys with one tag", TwoKeysWithOneTag},
+      {"each needs the lock of the other", EachNeedsTheLockOfTheOther},
+      {"dead owner of a second lock", DeadOwnerOfASecondLock},
+      {"waiter holds no lock", WaiterHoldsNoLock},
+      {"readers meet a split", [=] { return ReadersMeetASplit(16 / fewer); }},
+      {"splitter falls asleep, what moves is changed",
+       [] { return SplitterFallsAsleep(KeysInOneLine(), Meanwhile::kChangesWhatMoves); }},
+      {"splitter falls asleep, something is inserted",
+       [] { return SplitterFallsAsleep(KeysInTwoLines(), Meanwhile::kInsertsWhatStays); }},
+      {"splitter falls asleep, what stays is changed",
+       [] { return SplitterFallsAsleep(KeysInTwoLines(), Meanwhile::kChangesWhatStays); }},
+      {"inserter falls asleep", [] { return InserterFallsAsleep(Behind::kHasRoom); }},
+      {"inserter falls asleep, the bucket is full and split",
+       [] { return InserterFallsAsleep(Behind::kIsFullThenSplit); }},
+      {"late reader meets several versions", LateReaderMeetsSeveralVersions},
+      {"cursor while the table grows", CursorWhileTheTableGrows},
+      {"walk while the table grows", WalkWhileTheTableGrows},
+      {"readers meet an announcement", [] { return ReadersMeetAnAnnouncement(4); }},
+      {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/true); }},
+      {"cached block is reused, READs have no order",
+       [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/false); }},
+      // Around a seed that has shown something once.
+      {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
+      {"many operations in flight", [=] { return ManyOperationsInFlight(64 / fewer, "0"); }},
+      {"many operations in flight, resizes of several versions",
+       [=] { return ManyOperationsInFlight(64 / fewer, "64"); }},
+      {"owner dies in a split of two lines",
+       [] {
+         return OwnerDiesInASplit({.shape = {{"slots", "16"}, {"overflow_slots", "2"}}, .keys = 14});
+       }},
+      {"key is inserted before its unit is split",
+       [=] { return KeyIsInsertedBeforeItsUnitIsSplit(200 / fewer); }},
+      {"line is split while it is filled", [=] { return LineIsSplitWhileItIsFilled(64 / fewer); }},
+      {"directory is read while a resize is announced",
+       [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
+      // Around a seed in which somebody waits for a dead client's lock while others drop the table.
+      {"every death while a table is dropped", [=] { return Search(stress, 1, {}, 380, /*sweep=*/true); }},
+      {"links",
+       [=] {
+         return Search({{{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}}},
+                       100 / fewer, long_scripts);
+       }},
+      {"owner dies in a split", [] { return OwnerDiesInASplit({}); }},
+      {"writer dies on its way to level 2", [] { return CarefulWriterDies(CarefulChange::kToLevel2); }},
+      {"two meet in a split",
+       [=] {
+         return TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / fewer);
+       }},
+      {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
+      {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
+      {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
+      {"buckets of two lines",
+       [=] {
+         return Search({{{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}, {"burst", "0"}}},
+                       200 / fewer, many_keys);
+       }},
+      {"resizes of several versions",
+       [=] {
+         const std::vector<OptionMap> options = {
+             {{"slots", "1"}, {"overflow_slots", "8"}, {"max_load", "0.3"}},
+             {{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.6"}}};
+         return Search(options, 200 / fewer, many_keys);
+       }},
+  };
+}
+
+class ShardMutant : public testing::TestWithParam<MutantName> {};
+
+TEST_P(ShardMutant, IsCaught) {
+  // Given the shard table with one planted bug.
+  // When the searches and scenes run, one after the other.
+  // Expect that one of them catches it.
+  ExpectCaught(GetParam(), Hunts());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
+
+TEST(ShardMutants, WithoutOneNothingIsCaught) {
+  // Given the same build with no bug switched on.
+  // When the searches and scenes that catch the mutants run.
+  // Expect that they catch nothing.
+  for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
+}
+
+TEST(ShardMutants, HaveDistinctNames) {
+  std::set<std::string> names;
+  for (const MutantName& mutant : kAllMutants) names.insert(mutant.text);
+  EXPECT_EQ(names.size(), kAllMutants.size());
+}
+
+}  // namespace
+}  // namespace farside::index::shard

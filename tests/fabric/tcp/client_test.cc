@@ -1,0 +1,436 @@
+// A client of the tcp fabric whose nodes are slow, gone, other than before, or talk nonsense.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "tests/fabric/tcp/world.h"
+#include "tests/support/heap_count.h"
+
+namespace farside::fabric::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A node that does what a test wants: it answers each Hello with the next of its Welcomes, in a thread of its own, and
+// leaves the connection to the test.
+class FakeNode {
+ public:
+  // `message` follows every Welcome.
+  explicit FakeNode(std::vector<wire::Welcome> welcomes, const std::string& message = {})
+      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof(address);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    EXPECT_EQ(listen(listener_.get(), 16), 0);
+    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, welcomes = std::move(welcomes), message] {
+      for (const wire::Welcome& welcome : welcomes) {
+        FileDescriptor socket(accept(listener_.get(), nullptr, nullptr));
+        wire::Hello hello;
+        EXPECT_EQ(recv(socket.get(), &hello, sizeof(hello), MSG_WAITALL),
+                  static_cast<ssize_t>(sizeof(hello)));
+        EXPECT_EQ(send(socket.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(sizeof(welcome)));
+        if (!message.empty()) {
+          EXPECT_EQ(send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL),
+                    static_cast<ssize_t>(message.size()));
+        }
+        ids_.push_back(hello.client);
+        sockets_.push_back(std::move(socket));
+      }
+    });
+  }
+  ~FakeNode() { Settle(); }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // All Welcomes were given.
+  void Settle() {
+    if (thread_.joinable()) thread_.join();
+  }
+  const std::vector<uint32_t>& ids() const { return ids_; }
+  // The last connection.
+  int socket() const { return sockets_.back().get(); }
+  void Send(const Bytes& bytes) const {
+    EXPECT_EQ(send(socket(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  void Hangup() { sockets_.clear(); }
+
+ private:
+  FileDescriptor listener_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+  std::vector<uint32_t> ids_;
+  std::vector<FileDescriptor> sockets_;
+};
+
+wire::Welcome Good() {
+  wire::Welcome welcome;
+  welcome.region_id = {1, 2};
+  welcome.region_bytes = 4096;
+  return welcome;
+}
+wire::Welcome Refusal(ErrorCode code) {
+  wire::Welcome welcome;
+  welcome.status = wire::StatusOf(code);
+  return welcome;
+}
+
+struct Opened {
+  std::unique_ptr<TcpFabric> fabric;
+  std::unique_ptr<Client> client;
+};
+Opened OpenAndConnect(FakeNode& node, const Clock* clock = nullptr) {
+  Options options;
+  options.addresses = {node.address()};
+  options.clock = clock;
+  Opened opened;
+  opened.fabric = TestNode::Open(options);
+  opened.client = ConnectTo(*opened.fabric);
+  node.Settle();
+  return opened;
+}
+
+// ---- connecting
+
+TEST(TcpClient, AnIdThatIsTakenIsReplacedByAnother) {
+  // Given a node that refuses two ids.
+  FakeNode node({Good(), Refusal(ErrorCode::kAlreadyExists), Refusal(ErrorCode::kAlreadyExists), Good()});
+  // When a client connects. Expect that it came in with a third.
+  const Opened opened = OpenAndConnect(node);
+  EXPECT_EQ(node.ids().front(), 0u);  // to look only
+  EXPECT_EQ(Number(opened.client->id()), node.ids().back());
+  EXPECT_NE(node.ids()[1], node.ids()[2]);
+  EXPECT_NE(node.ids()[2], node.ids()[3]);
+}
+
+TEST(TcpClient, ANodeWithOtherMemoryIsRefused) {
+  // Given a node that has another region when a client connects than when the fabric was opened.
+  wire::Welcome other = Good();
+  other.region_id = {1, 3};
+  FakeNode node({Good(), other});
+  Options options;
+  options.addresses = {node.address()};
+  const auto fabric = TestNode::Open(options);
+  // Expect an error that says what to do.
+  const auto client = fabric->Connect();
+  ASSERT_FALSE(client.ok());
+  EXPECT_EQ(client.error().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(client.error().message().find(node.address()), std::string::npos);
+  EXPECT_NE(client.error().message().find("open the pool again"), std::string::npos);
+}
+
+TEST(TcpClient, WelcomesThatMakeNoSenseAreRefused) {
+  // Given nodes of another version, of another protocol, and such that talk nonsense.
+  const auto expect = [](const wire::Welcome& welcome, ErrorCode code, const std::string& part) {
+    FakeNode node({welcome});
+    Options options;
+    options.addresses = {node.address()};
+    const auto fabric = TcpFabric::Open(options);
+    ASSERT_FALSE(fabric.ok());
+    EXPECT_EQ(fabric.error().code(), code);
+    EXPECT_NE(fabric.error().message().find(part), std::string::npos) << fabric.error().message();
+    EXPECT_NE(fabric.error().message().find(node.address()), std::string::npos) << fabric.error().message();
+  };
+  // Expect errors that say so.
+  wire::Welcome welcome = Good();
+  welcome.version = 7;
+  expect(welcome, ErrorCode::kVersionMismatch, "version 7 of the protocol and this client version 1");
+  welcome = Good();
+  welcome.magic = 1;
+  expect(welcome, ErrorCode::kUnavailable, "no memory node of Farside");
+  welcome = Good();
+  welcome.message_bytes = 1 << 30;
+  expect(welcome, ErrorCode::kUnavailable, "makes no sense");
+  welcome = Good();
+  welcome.status = 99;
+  expect(welcome, ErrorCode::kUnavailable, "makes no sense");
+  welcome = Good();
+  welcome.access = static_cast<wire::Access>(9);
+  expect(welcome, ErrorCode::kUnavailable, "makes no sense");
+  welcome = Good();
+  welcome.region_bytes = 65;
+  expect(welcome, ErrorCode::kUnavailable, "makes no sense");
+}
+
+TEST(TcpClient, AddressesThatCannotBeAreRefused) {
+  // Given addresses that are none, one where nobody listens, and one on another machine. Expect errors that say so.
+  const auto open = [](const std::string& address) {
+    Options options;
+    options.addresses = {address};
+    const auto fabric = TcpFabric::Open(options);
+    EXPECT_FALSE(fabric.ok());
+    return fabric.error();
+  };
+  for (const std::string bad :
+       {"", "localhost", "localhost:", ":1", "::1:7", "a:b:1", "host:65536", "host:-1"}) {
+    EXPECT_EQ(open(bad).code(), ErrorCode::kInvalidArgument) << bad;
+  }
+  uint16_t free_port = 0;
+  {
+    TestNode node;
+    free_port = node.port();
+  }
+  EXPECT_EQ(open("127.0.0.1:" + std::to_string(free_port)).code(), ErrorCode::kUnavailable);
+  const Error elsewhere = open("192.0.2.1:7170");
+  EXPECT_EQ(elsewhere.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(elsewhere.message().find("TLS"), std::string::npos);
+  EXPECT_FALSE(TcpFabric::Open(Options{}).ok());
+}
+
+TEST(TcpClient, NamesAndOtherFamiliesWork) {
+  // Given a node, and its address by name. Expect that it is found.
+  TestNode node;
+  Options options;
+  options.addresses = {"localhost:" + std::to_string(node.port())};
+  EXPECT_TRUE(TcpFabric::Open(options).ok());
+  EXPECT_EQ(Endpoint::Parse("[::1]:7170")->ToString(), "[::1]:7170");
+  EXPECT_EQ(Endpoint::Parse("[::1]:7170")->host, "::1");
+}
+
+TEST(TcpClient, TheFabricKnowsTheIdentityOfEachRegion) {
+  // Given two nodes. Expect that the fabric names their regions.
+  TestNode first(4096, OneThread(), {1, 1});
+  TestNode second(8192, OneThread(), {2, 2});
+  Options options;
+  options.addresses = {first.address(), second.address()};
+  const auto fabric = TestNode::Open(options);
+  ASSERT_EQ(fabric->region_ids().size(), 2u);
+  EXPECT_EQ(fabric->region_ids()[0], (memory::RegionId{1, 1}));
+  EXPECT_EQ(fabric->region_ids()[1], (memory::RegionId{2, 2}));
+  EXPECT_EQ(fabric->region_bytes()[1], 8192u);
+  EXPECT_FALSE(fabric->read_only());
+}
+
+// ---- breaking
+
+TEST(TcpClient, ANodeThatIsSilentForTooLongBreaksTheClient) {
+  // Given a node that says nothing after its Welcome.
+  FakeNode node({Good(), Good()});
+  ManualClock clock;
+  const Opened opened = OpenAndConnect(node, &clock);
+  Client& client = *opened.client;
+  client.set_concurrency(2);
+  Task<uint64_t> reads = ReadFrom(client, At(0));
+  Task<uint64_t> adds = AddTo(client, At(0), 1);
+  reads.Start();
+  adds.Start();
+  // When it stays silent for almost as long as it may. Expect that both wait.
+  ASSERT_TRUE(client.Poll());
+  ASSERT_TRUE(client.Poll());
+  clock.Advance(29s);
+  ASSERT_TRUE(client.Poll());
+  EXPECT_FALSE(reads.done() || adds.done());
+  // When it stays silent for longer. Expect that both end, each with what is known of it.
+  clock.Advance(2s);
+  while (client.Poll()) continue;
+  ASSERT_TRUE(reads.done() && adds.done());
+  const Result<uint64_t> read = reads.TakeResult();
+  EXPECT_EQ(read.error().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(read.error().message().find(node.address()), std::string::npos) << read.error().message();
+  EXPECT_EQ(adds.TakeResult().error().code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_EQ(fabric::Run(client, AddTo(client, At(0), 1)).error().code(), ErrorCode::kUnavailable);
+}
+
+TEST(TcpClient, RepliesThatMakeNoSenseBreakTheClient) {
+  // Given nodes that answer an addition with nonsense of all sorts.
+  const std::vector<std::pair<std::string, Bytes>> replies = {
+      {"an unknown kind", BytesOf(wire::ReplyHeader{.kind = static_cast<wire::ReplyKind>(7)})},
+      {"too long", BytesOf(wire::ReplyHeader{.body_bytes = ~uint32_t{0}})},
+      {"no answer", BytesOf(wire::ReplyHeader{})},
+      {"an unknown error", BytesOf(wire::ReplyHeader{.kind = wire::ReplyKind::kError, .status = 77})},
+      {"noise", Bytes(64, std::byte{0xa5})},
+  };
+  for (const auto& [name, reply] : replies) {
+    SCOPED_TRACE(name);
+    FakeNode node({Good(), Good()});
+    const Opened opened = OpenAndConnect(node);
+    Task<uint64_t> adds = AddTo(*opened.client, At(0), 1);
+    adds.Start();
+    node.Send(reply);
+    // Expect that it is in doubt, and that the client is of no use any more.
+    while (!adds.done()) ASSERT_TRUE(opened.client->Poll());
+    EXPECT_EQ(adds.TakeResult().error().code(), ErrorCode::kOutcomeUnknown);
+    EXPECT_EQ(fabric::Run(*opened.client, ReadFrom(*opened.client, At(0))).error().code(),
+              ErrorCode::kUnavailable);
+  }
+}
+
+TEST(TcpClient, WhatANodeSaysIsEscaped) {
+  // Given nodes that refuse, answer with an error, and say goodbye, with text that would clear a terminal or fake a line.
+  const std::string evil = "good\x1b[2J\nfarside: all is well";
+  const std::string escaped = "good\\x1b[2J\\x0afarside: all is well";
+  wire::Welcome refusal = Refusal(ErrorCode::kPermissionDenied);
+  refusal.message_bytes = static_cast<uint32_t>(evil.size());
+  FakeNode refuses({refusal}, evil);
+  Options options;
+  options.addresses = {refuses.address()};
+  const auto refused = TcpFabric::Open(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find(escaped), std::string::npos) << refused.error().message();
+  EXPECT_EQ(refused.error().message().find('\n'), std::string::npos);
+
+  for (const wire::ReplyKind kind : {wire::ReplyKind::kError, wire::ReplyKind::kGoodbye}) {
+    FakeNode node({Good(), Good()});
+    const Opened opened = OpenAndConnect(node);
+    Bytes reply = BytesOf(wire::ReplyHeader{.body_bytes = static_cast<uint32_t>(evil.size()),
+                                            .kind = kind,
+                                            .status = wire::StatusOf(ErrorCode::kUnavailable)});
+    const auto text = std::as_bytes(std::span(evil));
+    Append(reply, Bytes(text.begin(), text.end()));
+    Task<uint64_t> reads = ReadFrom(*opened.client, At(0));
+    reads.Start();
+    node.Send(reply);
+    // Expect that it is told as it was said, but in printable letters.
+    while (!reads.done()) ASSERT_TRUE(opened.client->Poll());
+    const std::string message = reads.TakeResult().error().message();
+    EXPECT_NE(message.find(escaped), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(TcpClient, AnswersNobodyAskedForBreakTheClient) {
+  // Given a node that answers twice.
+  FakeNode node({Good(), Good()});
+  const Opened opened = OpenAndConnect(node);
+  Bytes twice = BytesOf(wire::ReplyHeader{.body_bytes = 8});
+  Append(twice, BytesOf(uint64_t{5}));
+  Append(twice, Bytes(twice));
+  node.Send(twice);
+  // Expect that the first is taken, and that the client is of no use afterwards.
+  const Result<uint64_t> first = fabric::Run(*opened.client, AddTo(*opened.client, At(0), 1));
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(*first, 5u);
+  EXPECT_FALSE(fabric::Run(*opened.client, ReadFrom(*opened.client, At(0))).ok());
+}
+
+Task<Done> AddToBoth(Client& client, std::optional<ErrorCode>& error) {
+  Op op(client, OpKind::kUpdate);
+  const auto outcome = co_await op.Together(Faa(At(0, 0), 1), Faa(At(0, 1), 1)).Outcome();
+  if (!outcome.ok()) error = outcome.error().code();
+  co_return Done{};
+}
+Task<Done> FenceAt(Client& client, NodeId node, ClientId victim) {
+  Op op(client, OpKind::kMaintenance);
+  co_await op.InOrder(FenceVerb(node, victim));
+  co_return Done{};
+}
+
+TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
+  // Given a client of two nodes, which was fenced on the second.
+  TestNode first(4096, OneThread(), {1, 1});
+  TestNode second(4096, OneThread(), {2, 2});
+  Options options;
+  options.addresses = {first.address(), second.address()};
+  const auto fabric = TestNode::Open(options);
+  const auto victim = ConnectTo(*fabric);
+  const auto fencer = ConnectTo(*fabric);
+  ASSERT_TRUE(fabric::Run(*fencer, FenceAt(*fencer, NodeId{1}, victim->id())).ok());
+  // When it changes both. Expect that it is in doubt, that only the first was changed, and that it is refused then, also
+  // by the first.
+  std::optional<ErrorCode> error;
+  ASSERT_TRUE(fabric::Run(*victim, AddToBoth(*victim, error)).ok());
+  EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
+  EXPECT_EQ(first.Word(0), 1u);
+  EXPECT_EQ(second.Word(0), 0u);
+  EXPECT_EQ(fabric::Run(*victim, AddTo(*victim, At(0, 0), 1)).error().code(), ErrorCode::kFenced);
+  EXPECT_EQ(first.Word(0), 1u);
+  EXPECT_FALSE(victim->HasUnawaited());
+  EXPECT_FALSE(victim->Poll());
+}
+
+// ---- trips
+
+TEST(TcpClient, WhatWasDetachedIsSentThoughNobodyPolls) {
+  // Given a client that detaches a trip, and is not used any more.
+  TestNode node;
+  const auto fabric = node.Open();
+  const auto client = ConnectTo(*fabric);
+  client->set_concurrency(8);
+  {
+    Op op(*client, OpKind::kUpdate);
+    op.Detach(Order::kInOrder, Faa(At(0), 1));
+  }
+  // Expect that it takes effect.
+  while (node.Word(0) == 0) std::this_thread::yield();
+  EXPECT_TRUE(client->HasUnawaited());
+  while (client->Poll()) continue;
+  EXPECT_FALSE(client->HasUnawaited());
+}
+
+Task<Done> ReadLarge(Client& client, std::span<std::byte> into) {
+  Op op(client, OpKind::kSearch);
+  co_await op.InOrder(Read(At(0), into));
+  co_return Done{};
+}
+Task<Done> WriteLarge(Client& client, std::span<const std::byte> from) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(Write(At(0), from));
+  co_return Done{};
+}
+
+TEST(TcpClient, LargeTripsWorkUpToTheBound) {
+  // Given a region that is larger than a frame.
+  TestNode node(uint64_t{128} << 20);
+  const auto fabric = node.Open();
+  const auto client = ConnectTo(*fabric);
+  // When 64 MiB are written and read. Expect the same bytes.
+  Bytes written(uint64_t{64} << 20);
+  for (size_t i = 0; i < written.size(); i += 4096) written[i] = static_cast<std::byte>(i >> 12);
+  ASSERT_TRUE(fabric::Run(*client, WriteLarge(*client, written)).ok());
+  Bytes read(written.size());
+  ASSERT_TRUE(fabric::Run(*client, ReadLarge(*client, read)).ok());
+  EXPECT_TRUE(read == written);
+  // When more is asked for than a frame may hold. Expect an error, and that the client goes on.
+  read.resize(wire::kMaxBodyBytes + 8);
+  EXPECT_EQ(fabric::Run(*client, ReadLarge(*client, read)).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(fabric::Run(*client, WriteLarge(*client, read)).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(fabric::Run(*client, AddTo(*client, At(0), 1)).ok());
+}
+
+Task<Done> MixMany(Client& client, uint64_t trips) {
+  Op op(client, OpKind::kUpdate);
+  const std::array<uint64_t, 16> lines{};
+  for (uint64_t i = 0; i < trips; ++i) {
+    co_await op.InOrder(WriteObject(At(64), lines), Faa(At(0), 1), Read<uint64_t>(At(8)));
+    op.Detach(Order::kInOrder, Faa(At(16), 1));
+  }
+  co_return Done{};
+}
+
+TEST(TcpClient, ASteadyStateAllocatesNothing) {
+  // Given a client that has made some trips, at depth 1 and at depth 8.
+  TestNode node;
+  const auto fabric = node.Open();
+  const auto client = ConnectTo(*fabric);
+  for (const size_t depth : {size_t{1}, size_t{8}}) {
+    std::vector<Task<Done>> warm;
+    std::vector<Task<Done>> tasks;
+    for (size_t i = 0; i < depth; ++i) warm.push_back(MixMany(*client, 200));
+    ASSERT_TRUE(RunAll<Done>(*client, warm).ok());
+    while (client->Poll()) continue;
+    for (size_t i = 0; i < depth; ++i) tasks.push_back(MixMany(*client, 200));
+    // When it makes more of them. Expect that nothing is allocated.
+    const uint64_t before = HeapAllocations();
+    ASSERT_TRUE(RunAll<Done>(*client, tasks).ok());
+    while (client->Poll()) continue;
+    if (kHeapIsCounted) {
+      EXPECT_EQ(HeapAllocations(), before) << "depth " << depth;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace farside::fabric::tcp

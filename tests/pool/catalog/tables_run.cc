@@ -1,0 +1,131 @@
+#include "tests/pool/catalog/tables_run.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace farside::pool {
+
+namespace {
+
+// Sizes that differ from table to table; one is an extent now and then.
+uint64_t SizeOf(const TableInfo& table, size_t block) {
+  if (block == 0 && table.incarnation % 3 == 0) return 20'000;
+  return 64 * (1 + (table.incarnation * 7 + block * 5) % 20);
+}
+
+}  // namespace
+
+Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table) {
+  Allocator& allocator = client.allocator(kTablesNode);
+  TableRoot root{};
+  for (size_t i = 0; i < kBlocksOfATable; ++i) {
+    const fabric::FarAddr block = co_await allocator.Allocate(op, SizeOf(table, i));
+    root.blocks[i] = block.offset;
+    root.bytes[i] = SizeOf(table, i);
+  }
+  const fabric::FarAddr at = co_await allocator.Allocate(op, sizeof(root));
+  co_await op.InOrder(fabric::WriteObject(at, root));
+  co_return std::vector<fabric::FarAddr>{at};
+}
+
+Task<Done> FreeBlocks(fabric::Op& op, PoolClient& client, TableInfo table) {
+  const PoolClient::Pin pin = client.Begin();
+  const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
+  Allocator& allocator = client.allocator(kTablesNode);
+  for (size_t i = 0; i < kBlocksOfATable; ++i) {
+    allocator.Retire(fabric::FarAddr(kTablesNode, root.blocks[i]), root.bytes[i], pin.epoch(kTablesNode));
+  }
+  allocator.Retire(table.roots[0], sizeof(root), pin.epoch(kTablesNode));
+  co_return Done{};
+}
+
+Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry) {
+  ClientOptions options;
+  options.lease.lease = kTestLease;
+  const std::vector<Geometry> geometries = {geometry};
+  std::unique_ptr<PoolClient> joined = co_await PoolClient::Join(op, client, geometries, options);
+  co_return std::make_unique<TablesClient>(std::move(joined));
+}
+
+namespace {
+
+Task<Done> CreateAndDrop(fabric::Client& fabric_client, PoolRun& run, std::vector<std::string> names,
+                         size_t& next) {
+  fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
+  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry());
+  while (next < 2 * names.size()) {
+    const std::string name = names[next / 2];
+    const bool create = next++ % 2 == 0;
+    if (create) {
+      co_await client->Create(op, name);
+    } else {
+      co_await client->Drop(op, name);
+    }
+    co_await client->Maintain(op);
+  }
+  co_await client->Leave(op);
+  co_return Done{};
+}
+
+}  // namespace
+
+Task<Done> PutInOrder(fabric::Client& fabric_client, PoolRun& run) {
+  fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
+  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry());
+  co_await client->Create(op, "last");
+  const Nanos enough = fabric_client.Now() + 6 * kTestLease;
+  while (fabric_client.Now() < enough) {
+    co_await client->Maintain(op);
+    co_await op.Pause(kTestLease / 8);
+  }
+  co_await client->Leave(op);
+  co_return Done{};
+}
+
+Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run) {
+  fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
+  Membership member(fabric_client, kTablesNode, run.geometry(), LeaseOptions{.lease = kTestLease});
+  Catalog catalog(member);
+  std::vector<TableInfo> tables = co_await catalog.List(op);
+  Reached reached;
+  co_await WalkTables(op, std::move(tables), reached);
+  FsckOptions options;
+  FsckReport report = co_await Fsck(op, kTablesNode, run.geometry(), reached, options);
+  for (const Finding& finding : report.findings) {
+    // The simulated region has no superblock. A note is, say, the lock of one who died, which is taken over when needed.
+    const bool superblock = finding.what.rfind("the superblock", 0) == 0;
+    if (finding.severity != Severity::kNote && !superblock) run.Problem(finding.what);
+  }
+  if (report.counts.tables_live == 0) run.Problem("the last table is not there");
+  if (report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged > 0) {
+    run.Problem("some bytes are neither reachable nor free");
+  }
+  if (report.bytes.Total() != run.geometry().region_bytes) run.Problem("some bytes are not counted");
+  co_return Done{};
+}
+
+RunOutcome RunTables(fabric::sim::SimOptions options, size_t clients) {
+  PoolRun run(std::move(options), TablesGeometry());
+  std::vector<size_t> next(clients, 0);
+  for (size_t i = 0; i < clients; ++i) {
+    const std::vector<std::string> names = {"shared", "own " + std::to_string(i)};
+    run.StartClient([&run, names, &mine = next[i]](fabric::Client& client) {
+      return CreateAndDrop(client, run, names, mine);
+    });
+  }
+  run.Drive();
+  RunOutcome outcome = run.EndOfScripts();
+  if (run.problem().empty()) {
+    run.StartClient([&](fabric::Client& client) { return PutInOrder(client, run); });
+    run.Drive();
+  }
+  if (run.problem().empty()) {
+    run.StartClient([&](fabric::Client& client) { return CheckEverything(client, run); });
+    run.Drive();
+  }
+  outcome.problem = run.problem();
+  return outcome;
+}
+
+}  // namespace farside::pool

@@ -1,0 +1,98 @@
+#include "tests/pool/client_scenarios.h"
+
+#include <string>
+
+namespace farside::pool {
+
+std::string ChunkLosesItsOwnerDuringTheSweep() {
+  PoolRun run(PoolCalm());
+  PoolHand dead(run);
+  PoolHand leaver(run);
+  PoolHand adopter(run);
+  for (PoolHand* hand : {&dead, &leaver, &adopter}) {
+    if (!hand->Join().ok()) return "somebody cannot join";
+  }
+  const uint32_t grave = dead.self().slot();
+  if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
+  dead.Die();  // with what it had to give back
+  for (int i = 0; i < 7; ++i) {
+    if (!adopter.Maintain().ok() || !leaver.Maintain().ok()) return "somebody cannot sync";
+    adopter.Wait(kTestLease / 8);
+  }
+  adopter.Wait(kTestLease / 4);  // the leaver syncs no more, and so does not hear of the death
+  {
+    fabric::Op op(adopter.client(), fabric::OpKind::kMaintenance);
+    Task<Done> repair = adopter.pool().Maintain(op);
+    repair.Start();
+    while (!adopter.walking()) {
+      if (repair.done() || !run.world().Step()) return "nobody was fenced";
+    }
+    if (!leaver.LeaveWithoutSync().ok()) return "the leaver knows nothing, so it may leave";
+    while (!repair.done() && run.world().Step()) continue;
+    if (!repair.TakeResult().ok()) return "the repair fails";
+  }
+  for (int i = 0; i < 4; ++i) {
+    if (!adopter.Maintain().ok()) return "the adopter cannot sync";
+  }
+  if (run.SlotWord(grave).state() != ClientState::kFree) return "the dead one is not buried";
+  if (!adopter.Unlink(1).ok() || !adopter.Leave().ok()) return "the adopter cannot leave";
+  return ChunksInUse(run) == 0 ? "" : "a block is lost";
+}
+
+std::string OnlyOneIsDeadAndHasLeftMemory() {
+  PoolRun run(PoolCalm(), SmallGeometry(2));
+  PoolHand alive(run);
+  PoolHand dead(run);
+  if (!alive.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
+  alive.pool().set_walk({});
+  if (!dead.Publish(0).ok() || !dead.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
+  dead.Die();
+  PoolHand newcomer(run);
+  fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
+  Task<Done> join = newcomer.Join(op);
+  join.Start();
+  while (!join.done()) {
+    if (!alive.Maintain().ok()) return "somebody cannot sync";
+    alive.Wait(kTestLease / 16);
+  }
+  if (!join.TakeResult().ok()) return "";  // as it should be
+  if (!alive.LeaveWithoutSync().ok() || !newcomer.Unlink(1).ok() || !newcomer.Leave().ok()) {
+    return "somebody cannot leave";
+  }
+  return ChunksInUse(run) == 0 ? "" : "a block is lost";
+}
+
+std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
+  PoolRun run(PoolCalm(), SmallGeometry(2));
+  PoolHand leaver(run);
+  PoolHand dead(run);
+  if (!leaver.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
+  if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
+  const uint32_t grave = dead.self().slot();
+  dead.Die();
+  leaver.pool().set_walk({});
+  PoolHand newcomer(run);
+  fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
+  Task<Done> join = newcomer.Join(op);
+  join.Start();
+  Nanos next = run.world().Now();
+  const Nanos last_sync = next + kTestLease * 3 / 4;
+  while (run.SlotWord(grave).state() == ClientState::kLive) {
+    if (run.world().Now() >= next && next <= last_sync) {
+      if (!leaver.Maintain().ok()) return "the leaver cannot sync";
+      next += kTestLease / 8;
+    }
+    if (!run.world().Step()) return "nobody was fenced";
+  }
+  leaver.Wait(kTestLease / 4);  // a newcomer in a hurry buries the dead one now
+  if (!leaver.LeaveWithoutSync().ok()) return "the leaver knows nothing, so it may leave";
+  while (!join.done() && run.world().Step()) continue;
+  if (!join.TakeResult().ok()) return "there is room for the newcomer";
+  for (int i = 0; i < 4; ++i) {
+    if (!newcomer.Maintain().ok()) return "the newcomer cannot sync";
+  }
+  if (!newcomer.Unlink(1).ok() || !newcomer.Leave().ok()) return "the newcomer cannot leave";
+  return ChunksInUse(run) == 0 ? "" : "a block is lost";
+}
+
+}  // namespace farside::pool

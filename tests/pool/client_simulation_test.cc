@@ -1,0 +1,112 @@
+// Clients of a pool: what they do for those who died.
+#include "pool/client.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/pool/client_scenarios.h"
+#include "tests/pool/members/rider_run.h"
+
+namespace farside::pool {
+namespace {
+
+Task<Done> AllocateOne(fabric::Op& op, Allocator& allocator, uint64_t bytes) {
+  co_await allocator.Allocate(op, bytes);
+  co_return Done{};
+}
+
+TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NobodyCrashes) {
+  // Given two operations of one client that claim the only chunk.
+  // When one of them has got it, and its word is wiped, so that the other gets it, too.
+  // Expect that the client goes on with what it knows of the chunk, and counts the nonsense.
+  uint64_t met = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Geometry geometry = SmallGeometry(2);
+    geometry.region_bytes = geometry.chunk_table() + kPage + geometry.chunk_bytes;
+    ASSERT_EQ(geometry.chunks(), 1u);
+    PoolRun run(PoolChaos(seed, /*faults=*/false), geometry);
+    PoolHand hand(run);
+    ASSERT_TRUE(hand.Join().ok());
+    Allocator& allocator = hand.pool().allocator(PoolHand::kNode);
+    fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
+    fabric::Op other_op(hand.client(), fabric::OpKind::kMaintenance);
+    Task<Done> one = AllocateOne(op, allocator, 64);
+    Task<Done> other = AllocateOne(other_op, allocator, 128);
+    one.Start();
+    other.Start();
+    while (run.Word(geometry.chunk_word(0)) == 0) ASSERT_TRUE(run.world().Step());
+    std::memset(run.world().memory(PoolHand::kNode).data() + geometry.chunk_word(0), 0, 8);
+    while (!one.done() || !other.done()) ASSERT_TRUE(run.world().Step());
+    met += allocator.stats().nonsense;
+    EXPECT_TRUE(one.TakeResult().ok() || other.TakeResult().ok()) << "seed " << seed;
+  }
+  EXPECT_GT(met, 0u);
+}
+
+Task<Done> SyncAgainAndAgain(PoolHand& hand, int& running) {
+  fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
+  for (int i = 0; i < 20; ++i) co_await hand.pool().Sync(op, /*raise=*/true);
+  --running;
+  co_return Done{};
+}
+
+Task<Done> MaintainAgainAndAgain(PoolHand& hand, int& running, int& called) {
+  fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
+  for (int i = 0; i < 20; ++i) {
+    hand.pool().AfterGrace(PoolHand::kNode, [&called] { ++called; });
+    co_await hand.pool().Maintain(op);
+  }
+  while (called < 20) co_await hand.pool().Maintain(op);
+  --running;
+  co_return Done{};
+}
+
+TEST(PoolClient, SyncsOfSeveralOperationsAreAnsweredInAnyOrder_NothingIsForgotten) {
+  // Given a client with several operations that sync, one of them in the course of its maintenance.
+  // When the answers come in any order.
+  // Expect that the client never knows less than before, and that every callback is called once.
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    fabric::sim::SimOptions sim = PoolChaos(seed, /*faults=*/false);
+    sim.chaos.delay_answer = 512;
+    PoolRun run(std::move(sim));
+    PoolHand hand(run);
+    ASSERT_TRUE(hand.Join().ok());
+    int running = 3;
+    int called = 0;
+    std::vector<Task<Done>> tasks;
+    tasks.push_back(SyncAgainAndAgain(hand, running));
+    tasks.push_back(SyncAgainAndAgain(hand, running));
+    tasks.push_back(MaintainAgainAndAgain(hand, running, called));
+    for (Task<Done>& task : tasks) task.Start();
+    uint64_t known = 0;
+    while (running > 0) {
+      ASSERT_TRUE(run.world().Step());
+      const uint64_t knows = hand.pool().member(PoolHand::kNode).known_epoch();
+      ASSERT_GE(knows, known) << "seed " << seed;
+      known = knows;
+    }
+    EXPECT_EQ(called, 20);
+  }
+}
+
+TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
+  // Given a client that dies with a block that it had to give back, in the chunk of somebody who leaves.
+  // When that one leaves while a third one sweeps.
+  // Expect that the third one looks again before it buries the dead one, and finds the block.
+  EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
+}
+
+TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
+  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and again
+  // When two others act on the word as they know it, over many seeds
+  // Expect that nobody acts on an old one when the grace is over
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const EpochOutcome outcome = RunRiders(PoolChaos(seed, /*faults=*/false));
+    EXPECT_EQ(outcome.problem, "") << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace farside::pool

@@ -1,0 +1,404 @@
+#include "pool/region/superblock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "fabric/run.h"
+#include "fabric/sim/sim.h"
+
+namespace farside::pool {
+namespace {
+
+constexpr RegionId kId = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+constexpr RegionId kOtherId = {1, 2};
+constexpr uint64_t kBytes = 64 * 1024;
+constexpr size_t kWords = kBytes / 8;
+
+Geometry SomeGeometry() { return *PlanGeometry(kBytes, {}); }
+
+Status NothingToPersist(uint64_t, uint64_t) { return OkStatus(); }
+
+// A region of kBytes, aligned to a line.
+struct Image {
+  alignas(kPage) std::array<uint64_t, kWords> words;
+
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words)); }
+  Superblock superblock() const {
+    Superblock superblock;
+    std::memcpy(&superblock, words.data(), sizeof superblock);
+    return superblock;
+  }
+  Result<Superblock> Check() { return CheckSuperblock(bytes().first(kLine), kBytes); }
+  friend bool operator==(const Image&, const Image&) = default;
+};
+
+std::unique_ptr<Image> FreshPool(const RegionId& id = kId) {
+  auto image = std::make_unique<Image>();
+  EXPECT_TRUE(Format(image->bytes(), NothingToPersist, SomeGeometry(), id).ok());
+  return image;
+}
+
+// The error of a superblock that `spoil` has changed, with a checksum that is right all the same.
+template <class Spoil>
+Error ErrorWhen(Spoil spoil) {
+  Superblock superblock = FreshPool()->superblock();
+  spoil(superblock);
+  const auto bytes = std::as_bytes(std::span(&superblock, 1));
+  superblock.checksum = Hash64(bytes.first(offsetof(Superblock, checksum)));
+  const Result<Superblock> checked = CheckSuperblock(bytes, kBytes);
+  EXPECT_FALSE(checked.ok());
+  return checked.ok() ? Error(ErrorCode::kUnsupported, "it was accepted") : checked.error();
+}
+
+TEST(Superblock, OfAFreshPool_IsAccepted) {
+  auto image = FreshPool();
+  const Result<Superblock> superblock = image->Check();
+  ASSERT_TRUE(superblock.ok()) << superblock.error().ToString();
+  EXPECT_EQ(superblock->region_id, kId);
+  const Geometry geometry = GeometryOf(*superblock);
+  EXPECT_EQ(geometry.region_bytes, kBytes);
+  EXPECT_EQ(geometry.client_slots, 64u);
+  EXPECT_EQ(geometry.table_slots, 64u);
+  EXPECT_EQ(geometry.chunk_bytes, 4096u);
+  // A device may be larger than what was formatted.
+  EXPECT_TRUE(CheckSuperblock(image->bytes().first(kLine), kBytes + 1).ok());
+}
+
+TEST(Superblock, OfAnythingElse_IsNoPool) {
+  const auto error = [](std::string_view text, size_t size) {
+    std::vector<std::byte> bytes(size);
+    std::ranges::copy(AsBytes(text), bytes.begin());
+    return CheckSuperblock(bytes, kBytes).error().ToString();
+  };
+  EXPECT_EQ(error("", 64), "kInvalidArgument: not a Farside pool");
+  EXPECT_EQ(error("\x7f"
+                  "ELF",
+                  4096),
+            "kInvalidArgument: not a Farside pool");
+  EXPECT_EQ(error("", 0), "kInvalidArgument: not a Farside pool");
+  EXPECT_EQ(error("FARSIDE", 8), "kInvalidArgument: not a Farside pool");
+  EXPECT_EQ(error("FARSIDE", 63), "kInvalidArgument: not a Farside pool");
+}
+
+TEST(Superblock, OfAnotherVersion_NamesBoth) {
+  EXPECT_EQ(ErrorWhen([](Superblock& s) { s.layout_version = 7; }).ToString(),
+            "kVersionMismatch: the pool has layout version 7, this build reads version 1; export it with a "
+            "build of its "
+            "version and import it with this one");
+}
+
+TEST(Superblock, OfAnotherVersion_IsNotJudgedByThisOnesChecksum) {
+  auto image = FreshPool();
+  image->bytes()[8] = std::byte{2};
+  EXPECT_EQ(image->Check().error().code(), ErrorCode::kVersionMismatch);
+}
+
+TEST(Superblock, OfTheOtherByteOrder_IsRefused) {
+  constexpr std::string_view kExpected =
+      "kVersionMismatch: the pool was made on a machine of the other byte order; export it there and import "
+      "it here";
+  EXPECT_EQ(ErrorWhen([](Superblock& s) { s.endian_mark = 0x04030201; }).ToString(), kExpected);
+  EXPECT_EQ(ErrorWhen([](Superblock& s) {
+              s.magic = __builtin_bswap64(kMagic);
+              s.layout_version = __builtin_bswap32(kLayoutVersion);
+            }).ToString(),
+            kExpected);
+}
+
+TEST(Superblock, WithAnyBitOfItFlipped_IsRefused) {
+  // Given a fresh pool.
+  // When any one bit of the superblock is flipped.
+  // Expect it to be refused, and the change to matter: no bit is spare.
+  auto image = FreshPool();
+  for (size_t byte = 0; byte < sizeof(Superblock); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      const std::byte flip{static_cast<uint8_t>(1 << bit)};
+      image->bytes()[byte] ^= flip;
+      const Result<Superblock> checked = image->Check();
+      ASSERT_FALSE(checked.ok()) << "byte " << byte << " bit " << bit;
+      const ErrorCode expected = byte < 8    ? ErrorCode::kInvalidArgument
+                                 : byte < 12 ? ErrorCode::kVersionMismatch
+                                             : ErrorCode::kCorrupt;
+      EXPECT_EQ(checked.error().code(), expected) << "byte " << byte << " bit " << bit;
+      image->bytes()[byte] ^= flip;
+    }
+  }
+  EXPECT_TRUE(image->Check().ok());
+}
+
+TEST(Superblock, ThatIsDamaged_SaysSo) {
+  auto image = FreshPool();
+  image->bytes()[40] ^= std::byte{1};
+  EXPECT_EQ(image->Check().error().ToString(),
+            "kCorrupt: the superblock is damaged: its checksum is wrong; restore the pool from an export");
+}
+
+TEST(Superblock, OfALargerRegion_IsTruncated) {
+  auto image = FreshPool();
+  EXPECT_EQ(CheckSuperblock(image->bytes(), kBytes - 1).error().ToString(),
+            "kCorrupt: truncated: the superblock says 65536 bytes, but there are 65535");
+}
+
+TEST(Superblock, WithAbsurdNumbers_IsRefused) {
+  // The checksum is right: somebody wrote these numbers on purpose.
+  const auto expect_corrupt = [](auto spoil) {
+    const Error error = ErrorWhen(spoil);
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.ToString();
+  };
+  for (const uint32_t slots : {0u, kMaxClientSlots + 1, ~0u}) {
+    expect_corrupt([slots](Superblock& s) { s.client_slots = slots; });
+  }
+  for (const uint32_t slots : {0u, 1'000'000u, ~0u}) {
+    expect_corrupt([slots](Superblock& s) { s.table_slots = slots; });
+  }
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{2048}, uint64_t{4097}, uint64_t{1} << 20,
+                               uint64_t{1} << 63, ~uint64_t{0}}) {
+    expect_corrupt([bytes](Superblock& s) { s.chunk_bytes = bytes; });
+  }
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{4096}, kBytes - 64, kBytes + 4096, ~uint64_t{0}}) {
+    expect_corrupt([bytes](Superblock& s) { s.region_bytes = bytes; });
+  }
+  expect_corrupt([](Superblock& s) { s.endian_mark = 0; });
+  EXPECT_EQ(ErrorWhen([](Superblock& s) { s.client_slots = 0; }).message(),
+            "the superblock is damaged: it speaks of 0 client slots; restore the pool from an export");
+}
+
+TEST(Superblock, OfRandomBytes_NeverCrashes) {
+  Random random(0xbad);
+  const Superblock fresh = FreshPool()->superblock();
+  for (int i = 0; i < 20'000; ++i) {
+    Superblock superblock = fresh;
+    auto bytes = std::as_writable_bytes(std::span(&superblock, 1));
+    for (uint64_t changes = random.LogUniform(64); changes > 0; --changes) {
+      bytes[12 + random.Below(52)] = static_cast<std::byte>(random.Next());
+    }
+    superblock.checksum = Hash64(bytes.first(offsetof(Superblock, checksum)));
+    const Result<Superblock> checked = CheckSuperblock(bytes, random.LogUniform(~uint64_t{0}));
+    if (!checked.ok()) continue;
+    const Geometry geometry = GeometryOf(*checked);
+    EXPECT_LE(geometry.chunk(geometry.chunks() - 1) + geometry.chunk_bytes, geometry.region_bytes);
+  }
+}
+
+// ---- power cuts ------------------------------------------------------------------------------------------
+
+// A region whose stores reach durable memory word by word, in any order, and surely only when persisted. Hands
+// what a power cut could leave at each moment to `judge`.
+class PowerCuts {
+ public:
+  using Judge = std::function<void(Image& durable, int step)>;
+
+  PowerCuts(const Image& before, Judge judge)
+      : current_(std::make_unique<Image>(before)),
+        durable_(std::make_unique<Image>(before)),
+        judge_(std::move(judge)) {}
+
+  std::span<std::byte> bytes() { return current_->bytes(); }
+  const Image& durable() const { return *durable_; }
+  int steps() const { return step_; }
+
+  Status Persist(uint64_t offset, uint64_t size) {
+    CutPower();
+    std::memcpy(durable_->bytes().data() + offset, current_->bytes().data() + offset, size);
+    ++step_;
+    CutPower();
+    return OkStatus();
+  }
+
+ private:
+  static constexpr size_t kAllSubsetsUpTo = 10;
+  static constexpr int kRandomSubsets = 2000;
+
+  // Any of the words that were stored to and not persisted may have arrived.
+  void CutPower() {
+    std::vector<size_t> pending;
+    for (size_t word = 0; word < kWords; ++word) {
+      if (current_->words[word] != durable_->words[word]) pending.push_back(word);
+    }
+    if (pending.size() <= kAllSubsetsUpTo) {
+      for (size_t subset = 0; subset < size_t{1} << pending.size(); ++subset) {
+        CutPower(pending, [subset](size_t i) { return (subset >> i & 1) != 0; });
+      }
+      return;
+    }
+    CutPower(pending, [](size_t) { return false; });
+    CutPower(pending, [](size_t) { return true; });
+    // The words of the superblock are few: each of them alone, and all but each.
+    for (size_t one = 0; one < kLine / 8; ++one) {
+      CutPower(pending, [one](size_t i) { return i == one; });
+      CutPower(pending, [one](size_t i) { return i != one; });
+    }
+    for (int i = 0; i < kRandomSubsets; ++i) {
+      const uint64_t chance = random_.Below(101);
+      CutPower(pending, [this, chance](size_t) { return random_.Below(100) < chance; });
+    }
+  }
+
+  template <class Arrived>
+  void CutPower(const std::vector<size_t>& pending, Arrived arrived) {
+    *after_ = *durable_;
+    for (size_t i = 0; i < pending.size(); ++i) {
+      if (arrived(i)) after_->words[pending[i]] = current_->words[pending[i]];
+    }
+    judge_(*after_, step_);
+  }
+
+  std::unique_ptr<Image> current_;
+  std::unique_ptr<Image> durable_;
+  std::unique_ptr<Image> after_ = std::make_unique<Image>();
+  Judge judge_;
+  int step_ = 0;
+  Random random_{0xc07};
+};
+
+// Formats `before` and expects every power cut to leave no pool, or all of the new one, or `before` as it was.
+void ExpectAtomicFormat(const Image& before, bool was_a_pool) {
+  const Geometry geometry = SomeGeometry();
+  uint64_t cuts = 0;
+  uint64_t new_pools = 0;
+  const auto judge = [&](Image& durable, int step) {
+    ++cuts;
+    const Result<Superblock> superblock = durable.Check();
+    if (!superblock.ok()) {
+      EXPECT_EQ(superblock.error().message(), "not a Farside pool") << "step " << step;
+      return;
+    }
+    if (superblock->region_id != kId) {
+      EXPECT_TRUE(was_a_pool && durable == before) << "step " << step << ": the old pool must be whole";
+      return;
+    }
+    ++new_pools;
+    const auto rest = durable.bytes().subspan(kLine, geometry.first_chunk() - kLine);
+    EXPECT_TRUE(std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; }))
+        << "step " << step;
+  };
+  PowerCuts memory(before, judge);
+  const auto persist = [&memory](uint64_t offset, uint64_t size) { return memory.Persist(offset, size); };
+  ASSERT_TRUE(Format(memory.bytes(), persist, geometry, kId).ok());
+
+  // Everything is durable at the end.
+  Image durable = memory.durable();
+  ASSERT_TRUE(durable.Check().ok());
+  EXPECT_EQ(durable.Check()->region_id, kId);
+  EXPECT_EQ(memory.steps(), 4);
+  EXPECT_GE(cuts, 128u);
+  EXPECT_GE(new_pools, 2u);  // by luck and by persisting
+}
+
+TEST(Format, OfZeroedMemory_SurvivesAPowerCutAtAnyMoment) { ExpectAtomicFormat(Image{}, false); }
+
+TEST(Format, OverRubbish_SurvivesAPowerCutAtAnyMoment) {
+  Image rubbish;
+  Random random(1);
+  for (uint64_t& word : rubbish.words) word = random.Next();
+  ExpectAtomicFormat(rubbish, false);
+}
+
+TEST(Format, OverAnOldPool_SurvivesAPowerCutAtAnyMoment) {
+  // Given a pool with something in every area.
+  Image old = *FreshPool(kOtherId);
+  Random random(2);
+  for (size_t word = kLine / 8; word < kWords; ++word) old.words[word] = random.Next();
+  ExpectAtomicFormat(old, true);
+}
+
+TEST(Format, OverItself_SurvivesAPowerCutAtAnyMoment) {
+  // The superblock is the same before and after, but the tables are not: only its magic tells.
+  Image old = *FreshPool(kId);
+  for (size_t word = kLine / 8; word < kWords; ++word) old.words[word] = ~uint64_t{0};
+  const Geometry geometry = SomeGeometry();
+  const auto judge = [&](Image& durable, int) {
+    if (!durable.Check().ok() || durable == old) return;
+    const auto rest = durable.bytes().subspan(kLine, geometry.first_chunk() - kLine);
+    EXPECT_TRUE(std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; }));
+  };
+  PowerCuts memory(old, judge);
+  const auto persist = [&memory](uint64_t offset, uint64_t size) { return memory.Persist(offset, size); };
+  ASSERT_TRUE(Format(memory.bytes(), persist, geometry, kId).ok());
+}
+
+TEST(Format, LeavesTheChunksAlone) {
+  // Nobody may rely on what a chunk holds, so zeroing terabytes would be for nothing.
+  Image image;
+  image.words.fill(~uint64_t{0});
+  const Geometry geometry = SomeGeometry();
+  ASSERT_TRUE(Format(image.bytes(), NothingToPersist, geometry, kId).ok());
+  EXPECT_EQ(image.words[geometry.first_chunk() / 8 - 1], 0u);
+  EXPECT_EQ(image.words[geometry.first_chunk() / 8], ~uint64_t{0});
+}
+
+TEST(Format, WhenMemoryCannotBePersisted_Fails) {
+  for (int good_steps = 0; good_steps < 4; ++good_steps) {
+    Image image{};
+    int steps = 0;
+    const Status formatted = Format(
+        image.bytes(),
+        [&](uint64_t, uint64_t) -> Status {
+          if (steps++ == good_steps) return Error(ErrorCode::kUnavailable, "the disk is on fire");
+          return OkStatus();
+        },
+        SomeGeometry(), kId);
+    ASSERT_FALSE(formatted.ok());
+    EXPECT_EQ(formatted.error().message(), "the disk is on fire");
+    EXPECT_EQ(steps, good_steps + 1);
+  }
+}
+
+// ---- through a fabric --------------------------------------------------------------------------------------
+
+class SuperblockOfANode : public ::testing::Test {
+ protected:
+  SuperblockOfANode() : world_(Options()), client_(std::move(*world_.Connect())) {}
+
+  static fabric::sim::SimOptions Options() {
+    fabric::sim::SimOptions options;
+    options.region_bytes = {kBytes, kBytes};
+    return options;
+  }
+  std::span<std::byte> memory() { return world_.memory(fabric::NodeId{1}); }
+  Result<Geometry> Read() {
+    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
+    Result<Geometry> geometry = fabric::Run(*client_, ReadGeometry(op, fabric::NodeId{1}));
+    trips_ = op.tally().maintenance_trips;
+    return geometry;
+  }
+
+  fabric::sim::SimFabric world_;
+  std::unique_ptr<fabric::Client> client_;
+  uint64_t trips_ = 0;
+};
+
+TEST_F(SuperblockOfANode, IsReadInOneTrip) {
+  std::ranges::copy(FreshPool()->bytes(), memory().begin());
+  const Result<Geometry> geometry = Read();
+  ASSERT_TRUE(geometry.ok()) << geometry.error().ToString();
+  EXPECT_EQ(geometry->chunks(), SomeGeometry().chunks());
+  EXPECT_EQ(trips_, 1u);
+}
+
+TEST_F(SuperblockOfANode, ThatIsNoPool_NamesTheNode) {
+  EXPECT_EQ(Read().error().ToString(), "kInvalidArgument: node 1: not a Farside pool");
+}
+
+TEST_F(SuperblockOfANode, OfALargerRegion_IsTruncated) {
+  alignas(kPage) static std::array<std::byte, 2 * kBytes> larger{};
+  ASSERT_TRUE(Format(larger, NothingToPersist, *PlanGeometry(larger.size(), {}), kId).ok());
+  std::ranges::copy(std::span(larger).first(kBytes), memory().begin());
+  EXPECT_EQ(Read().error().ToString(),
+            "kCorrupt: node 1: truncated: the superblock says 131072 bytes, but there are 65536");
+}
+
+}  // namespace
+}  // namespace farside::pool

@@ -1,0 +1,118 @@
+// Clients with many operations in flight at once: searches that share their trips, and changes of one key that take turns
+// and carry each other (index/kit/key_turns.h).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "check/history.h"
+#include "check/linearizability.h"
+#include "check/perform.h"
+#include "tests/support/table_world.h"
+
+namespace farside::index::in_flight {
+
+using check::Call;
+using check::History;
+using check::Kind;
+using check::OpId;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::sim::FaultKind;
+
+// What is asked, with its own strings.
+struct Request {
+  Kind kind = Kind::kGet;
+  std::string key;
+  std::string value;
+  std::string expected;
+
+  Call call() const { return {.kind = kind, .key = key, .value = value, .expected = expected, .delta = 1}; }
+};
+
+void End(History& history, OpId id, Result<check::Outcome> outcome);
+
+Task<Done> Record(History& history, TableMember& member, int client, Request request);
+
+struct Options {
+  uint64_t keys = 3;
+  bool together = false;  // with searches of all keys at once in between
+  bool dies = false;      // one of the clients does, in the middle
+};
+
+// Some requests one after the other.
+Task<Done> RecordSome(History& history, TableMember& member, int client, Options options, Random random,
+                      int& values);
+
+// Two clients, each with six operations in flight. What went wrong, or nothing.
+template <class World, class Member>
+std::string ManyInFlight(uint64_t seed, const OptionMap& table, Options options) {
+  World world({.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
+  std::vector<std::unique_ptr<Member>> members;
+  for (int i = 0; i < 2; ++i) members.push_back(std::make_unique<Member>(world, table));
+  Random random(seed);
+  History history;
+  int values = 0;
+  if (options.dies) {
+    const FaultKind kind = random.Below(2) == 0 ? FaultKind::kCrashBefore : FaultKind::kCrashAfter;
+    world.Arm(random.Below(100), kind);
+  }
+  std::array<std::vector<Task<Done>>, 2> tasks;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 6; ++j)
+      tasks[i].push_back(RecordSome(history, *members[i], i, options, Random(random.Next()), values));
+  }
+  for (auto& of_one : tasks) {
+    for (Task<Done>& task : of_one) task.Start();
+  }
+  const auto over = [&](int i) {
+    return members[i]->crashed() ||
+           std::all_of(tasks[i].begin(), tasks[i].end(), [](const Task<Done>& task) { return task.done(); });
+  };
+  world.Drive([&] { return over(0) && over(1); });
+  if (!over(0) || !over(1)) return "somebody waits for ever";
+  const check::Verdict verdict = check::CheckLinearizable(history);
+  if (!verdict.ok()) return check::ToString(verdict) + "\n" + check::Chart(history.operations());
+  world.Disarm();
+  for (const auto& member : members) {
+    if (!member->crashed()) member->Now(member->Verify());
+  }
+  for (auto& of_one : tasks) of_one.clear();
+  return world.problem;
+}
+
+// Ten puts of one key in flight at once take two changes: the first put, and the second, which carries all others. The value
+// of the last is there, and only the first was an insert. What went wrong, or nothing.
+template <class World, class Member>
+std::string PutsAreCarriedByOneChange() {
+  World world;
+  Member member(world, {});
+  member.Now(member.Put("other", "so that the table is known"));
+  std::vector<Task<PutOutcome>> puts;
+  for (int i = 0; i < 10; ++i) puts.push_back(member.Put("hot", "value " + std::to_string(i)));
+  const uint64_t before = member.client().counters().Total().index_trips;
+  for (Task<PutOutcome>& put : puts) put.Start();
+  world.Drive(
+      [&] { return std::all_of(puts.begin(), puts.end(), [](const auto& put) { return put.done(); }); });
+  for (size_t i = 0; i < puts.size(); ++i) {
+    if (!puts[i].done()) return fmt::format("put {} waits for ever", i);
+    const Result<PutOutcome> outcome = puts[i].TakeResult();
+    if (!outcome.ok()) return outcome.error().ToString();
+    if ((*outcome == PutOutcome::kInserted) != (i == 0) || *outcome == PutOutcome::kNotTold)
+      return fmt::format("put {} does not say what it did", i);
+  }
+  puts.clear();
+  const uint64_t trips = member.client().counters().Total().index_trips - before;
+  if (trips != 4) return fmt::format("they took {} trips and not 4", trips);
+  const std::string got = member.Now(member.Get("hot"));
+  if (got != "value 9") return "the key has " + got;
+  return world.problem;
+}
+
+}  // namespace farside::index::in_flight

@@ -1,0 +1,43 @@
+// Runs a benchmark: a pool, clients, the load, the warm-up and the measured run, and then what the table takes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "farside/result.h"
+#include "index/index.h"
+#include "tools/bench/client.h"
+#include "tools/bench/options.h"
+#include "tools/bench/world.h"
+
+namespace farside::tools {
+
+// Far memory of a table, as its walk marks it.
+struct BenchMemory {
+  uint64_t index_bytes = 0;
+  uint64_t block_bytes = 0;
+};
+
+struct BenchRun {
+  std::unique_ptr<BenchTally> load;  // null if there was no need for one
+  std::unique_ptr<BenchTally> run;   // the measured one; with workload load, the load
+  BenchMemory memory;
+  index::TableStats stats;
+  uint64_t records = 0;  // in the table at the end
+  std::vector<BenchFigure> model;
+  std::vector<BenchUse> uses;  // in the measured run
+};
+
+// Called now and then: what is going on, and how far it has come, in which unit.
+using BenchProgress =
+    std::function<void(std::string_view what, uint64_t done, uint64_t total, std::string_view unit)>;
+
+// kOutOfMemory and other errors are one line that says where it happened.
+Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress);
+
+}  // namespace farside::tools

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <utility>
+
+#include "fabric/sim/timed/timed.h"
+#include "pool/region/superblock.h"
+#include "tools/bench/world.h"
+
+namespace farside::tools {
+namespace {
+
+using fabric::sim::TimedFabric;
+
+// Clients' operations overlap in virtual time, so how far they have come is worth a look now and then only.
+constexpr uint64_t kEventsPerLook = 4096;
+
+class SimWorld final : public BenchWorld {
+ public:
+  explicit SimWorld(std::unique_ptr<TimedFabric> fabric) : fabric_(std::move(fabric)) {}
+
+  Result<std::unique_ptr<fabric::Client>> Connect(uint32_t compute_node) override {
+    return fabric_->Connect(compute_node);
+  }
+
+  Status Run(std::span<const std::unique_ptr<BenchClient>> clients, BenchPhase& phase, uint32_t depth,
+             const Progress& progress) override {
+    fabric_->ResetUses();
+    for (const std::unique_ptr<BenchClient>& client : clients) client->Start(phase, depth);
+    for (uint64_t event = 0; !phase.over(); ++event) {
+      if (event % kEventsPerLook == 0) progress(phase.done());
+      if (!fabric_->Step()) return Stuck();
+    }
+    // Before the clients notice that it is over, which takes a pause.
+    RememberUses();
+    for (const std::unique_ptr<BenchClient>& client : clients) {
+      while (!client->done()) {
+        if (!fabric_->Step()) return Stuck();
+      }
+    }
+    return OkStatus();
+  }
+
+  std::vector<BenchFigure> Model() const override {
+    std::vector<BenchFigure> figures;
+    for (const fabric::sim::ModelFigure& figure : FiguresOf(fabric_->model())) {
+      figures.push_back({std::string(figure.name), std::string(figure.unit), figure.value});
+    }
+    return figures;
+  }
+  std::vector<BenchUse> Uses() const override { return uses_; }
+
+ private:
+  static Error Stuck() {
+    return Error(ErrorCode::kUnavailable, "an operation waits for something that is not in flight");
+  }
+
+  void RememberUses() {
+    uses_.clear();
+    for (fabric::sim::ResourceUse& use : fabric_->Uses()) uses_.push_back({std::move(use.name), use.share});
+    std::stable_sort(uses_.begin(), uses_.end(),
+                     [](const BenchUse& a, const BenchUse& b) { return a.share > b.share; });
+  }
+
+  const std::unique_ptr<TimedFabric> fabric_;
+  std::vector<BenchUse> uses_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan) {
+  fabric::sim::TimedOptions options;
+  options.seed = plan.seed;
+  options.region_bytes.assign(plan.nodes, plan.region_bytes);
+  options.compute_nodes = plan.compute_nodes;
+  Result<std::unique_ptr<TimedFabric>> fabric = TimedFabric::Open(std::move(options));
+  if (!fabric.ok()) return fabric.error();
+  for (uint32_t node = 0; node < plan.nodes; ++node) {
+    const Result<pool::Geometry> formatted = pool::FormatVolatile(
+        (*fabric)->memory(static_cast<fabric::NodeId>(node)), FormatFor(plan), {plan.seed + 1, node});
+    if (!formatted.ok()) return formatted.error();
+  }
+  return std::unique_ptr<BenchWorld>(std::make_unique<SimWorld>(std::move(*fabric)));
+}
+
+}  // namespace farside::tools

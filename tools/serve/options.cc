@@ -1,0 +1,60 @@
+#include "tools/serve/options.h"
+
+#include "pool/region/layout.h"
+#include "tools/common/command_options.h"
+
+namespace farside::tools {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything themselves, and those
+of TCP have their verbs carried out. Both can use it at once. It says "ready" with its URLs when clients may come, and
+stops at SIGINT or SIGTERM. Without --file the memory is gone then.
+
+Other machines are served with TLS only, with certificates on both sides. A client whose certificate has OU=read-only
+may read and change nothing. See docs/security.md for how to make certificates.
+
+Examples:
+  farside serve --size 1GiB --shm pool
+  farside serve --size 8GiB --shm pool --listen tcp://127.0.0.1:7700
+  farside serve --size 8GiB --file pool.farside --listen tcp://127.0.0.1:7700
+  farside serve --size 8GiB --listen tcp://0.0.0.0:7700 --tls-cert node.pem --tls-key node.key --tls-ca clients.pem)";
+
+constexpr uint32_t kMostTables = 65536;
+constexpr uint32_t kMostThreads = 64;
+
+}  // namespace
+
+CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
+  CLI::App* const serve = app.add_subcommand("serve", "Be a memory node");
+  serve->footer(kFooter);
+  AddText(*serve, "--size", command.size, "SIZE",
+          "Memory to offer, as in 8GiB; of a file that exists, its own");
+  AddText(*serve, "--shm", command.shm, "NAME",
+          "Serve shared memory by this name, or at the path of a socket");
+  AddText(*serve, "--listen", command.listen, "URL",
+          "Serve TCP there: tcp://HOST:PORT; port 0 is any that is free");
+  AddText(*serve, "--file", command.file, "PATH",
+          "Keep the memory in this file; it is made if it does not exist");
+  AddText(*serve, "--hugepages", command.hugepages, "WHEN",
+          "auto, on or off; auto gathers them while the memory fills, if none are reserved");
+  AddNumber(*serve, "--clients", command.clients, 1, pool::kMaxClientSlots,
+            "Sessions at a time, of a pool that is made");
+  AddNumber(*serve, "--tables", command.tables, 1, kMostTables, "Tables, of a pool that is made");
+  AddNumber(*serve, "--threads", command.threads, 0, kMostThreads,
+            "Threads for TCP; 0 is one per processor, up to 4");
+  AddText(*serve, "--buffers", command.buffers, "SIZE",
+          "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
+  AddText(*serve, "--tls-cert", command.tls_cert, "PATH", "The node's certificate, in PEM");
+  AddText(*serve, "--tls-key", command.tls_key, "PATH", "Its key");
+  AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "Who signs the certificates of clients");
+  AddFlag(*serve, "--insecure", command.insecure, "Serve other machines in plain text");
+  AddText(*serve, "--fence", command.fence, "HOW",
+          "What happens to a stopped process of shared memory that others take for dead: wait for it, or "
+          "kill it");
+  AddText(*serve, "--group", command.group, "NAME", "Members of this group may use the shared memory, too");
+  AddFlag(*serve, "--quiet", command.quiet, "Log only what somebody has to act on");
+  return serve;
+}
+
+}  // namespace farside::tools
