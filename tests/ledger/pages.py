@@ -78,7 +78,7 @@ def workloads(figures: Figures, table: str) -> str:
                           f"{count(figures[f'{table} | {run} | {kind} | trips'])}" for kind in with_trips)
         share = figures.get(f"{prefix} | of raw")
         lines.append([f"`{run}`", rate(figures[f"{prefix} | operations/s"]),
-                      f"{share:.1%}" if share else "-", trips, *row])
+                      f"{100 * share:.1f} %" if share else "-", trips, *row])
     return table_of(["workload", "operations/s", "of raw", "index trips, trips", *head], lines)
 
 
