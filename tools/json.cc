@@ -280,7 +280,7 @@ std::string ToJson(const DoctorReport& report) {
         {{"name", backend.name}, {"built", backend.built}, {"usable", backend.usable}, {"why", backend.why}});
   }
   Json findings = Json::array();
-  for (const Finding& finding : report.findings) {
+  for (const Diagnosis& finding : report.findings) {
     findings.push_back({{"what", finding.what}, {"severity", Name(finding.severity)}, {"fix", finding.fix}});
   }
   return Line({{"backends", std::move(backends)}, {"findings", std::move(findings)}});
@@ -354,6 +354,7 @@ std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
   Json tables = Json::array();
   for (const TableStatus& table : status.tables) tables.push_back(ToObject(table));
   return Line({{"url", command.url},
+               {"counted", command.records},
                {"damaged", status.damaged()},
                {"catalog_damaged", status.catalog_damaged},
                {"missing", ToArray(status.missing)},

@@ -1,5 +1,6 @@
-// `farside_instructions ENGINE`: operations of a session on an embedded pool, for callgrind to count. It measures nothing
-// itself: instructions.py runs it, and collects what happens inside of the functions whose names begin with Measured.
+// `farside_instructions ENGINE`: operations of a session on an embedded pool, for callgrind to count. It
+// measures nothing itself: instructions.py runs it, and counts what happens inside of the functions whose
+// names begin with Measured.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -37,8 +38,8 @@ class Records {
     }
   }
 
-  // In steps of a prime that does not divide the number of records: all of them in turn, and neighbours in time are no
-  // neighbours in the table.
+  // In steps of a prime that does not divide the number of records: all of them in turn, and neighbours in
+  // time are no neighbours in the table.
   const std::string& NextKey() {
     last_ = (last_ + 7919) % keys_.size();
     return keys_[last_];
@@ -76,8 +77,9 @@ extern "C" {
 
 }  // extern "C"
 
-// A session that comes and goes makes all others notice what was freed, so that the memory of replaced values is used
-// again, as it is in a program that runs for long. The pool's own thread would do that too, but at times of its own.
+// A session that comes and goes makes all others notice what was freed, so that the memory of replaced values
+// is used again, as it is in a program that runs for long. The pool's own thread would do that too, but at
+// times of its own.
 void LetFreedMemoryReturn(Pool& pool) { OrExit(OrExit(pool.NewSession()).Close()); }
 
 void Run(const char* engine) {

@@ -126,7 +126,7 @@ class Actor {
   }
 
   // Looks at what has become of it: still running, dead, in need of a new client, or done.
-  void Attend(Stage& stage) {
+  void HandleProgress(Stage& stage) {
     while (running()) {
       if (static_cast<SimClient&>(*client_).crashed()) return Disconnect();
       if (!task_->done()) return;
@@ -333,7 +333,7 @@ void Drive(Stage& stage, std::vector<Actor>& actors) {
   while (true) {
     size_t running = 0;
     for (Actor& actor : actors) {
-      actor.Attend(stage);
+      actor.HandleProgress(stage);
       if (actor.running()) ++running;
     }
     if (running == 0) return;

@@ -31,14 +31,14 @@ enum class PutOutcome : uint8_t { kInserted, kReplaced, kNotTold };
 
 // One of several keys that are searched together.
 struct Search {
-  enum class Verdict : uint8_t {
+  enum class Outcome : uint8_t {
     kOpen,   // not decided: it takes a Get of its own
     kFound,  // with the value
     kAbsent,
   };
   std::string_view key;
   std::string* value = nullptr;
-  Verdict verdict = Verdict::kOpen;
+  Outcome outcome = Outcome::kOpen;
 };
 // As many READs as devices answer in one round trip.
 inline constexpr size_t kMostTogether = fabric::kAnsweredVerbsPerRoundTrip;

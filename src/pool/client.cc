@@ -146,10 +146,10 @@ Task<Done> PoolClient::SyncNode(Op& op, Node& node, uint64_t epoch, bool raise) 
   const uint64_t retired_before = node.allocator.retired_so_far();
   const uint64_t waiting_before = node.called + node.waiting.size();
   node.published = std::max(node.published, epoch);
-  const uint64_t riders_added = node.riders_added;
-  co_await node.membership.Sync(op, epoch, settled, raise, node.riders);
-  if (node.riders_added != riders_added) {
-    for (const auto& rider : node.riders) rider->Missed();
+  const uint64_t listeners_added = node.listeners_added;
+  co_await node.membership.Sync(op, epoch, settled, raise, node.listeners);
+  if (node.listeners_added != listeners_added) {
+    for (const auto& listener : node.listeners) listener->MissedSync();
   }
   const uint64_t known = node.membership.known_epoch();
   node.allocator.Stamp(retired_before, known);
@@ -202,7 +202,7 @@ Task<Done> PoolClient::MoveOnAt(Op& op, Node& node) {
   RegistryView view = co_await node.membership.LookAround(op);
   node.live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
   node.fenced = std::move(view.fenced);
-  co_await node.allocator.Settle(op, view.safe_epoch);
+  co_await node.allocator.Reclaim(op, view.safe_epoch);
   while (!node.waiting.empty() && node.waiting.front().stamp < view.safe_epoch) {
     const std::function<void()> callback = std::move(node.waiting.front().callback);
     node.waiting.pop_front();
@@ -254,7 +254,7 @@ Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   }
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) {
-      if (node->allocator.MayBury(dead)) co_await node->membership.Bury(op, dead);
+      if (node->allocator.MayReleaseSlot(dead)) co_await node->membership.ReleaseSlot(op, dead);
     }
   }
   co_return Done{};
@@ -294,7 +294,7 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     bool ready = true;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const RegistryView view = co_await nodes_[i]->membership.LookAround(op);
-      co_await nodes_[i]->allocator.Settle(op, view.safe_epoch);
+      co_await nodes_[i]->allocator.Reclaim(op, view.safe_epoch);
       ready &= all.sweeps[i]->Ready(view);
     }
     if (ready) {
@@ -324,10 +324,10 @@ Task<Done> PoolClient::Leave(Op& op) {
     const bool sweep_due = RepairDue();
     // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
     // while only would never get to it.
-    const bool burying =
+    const bool releasing =
         walk_ && round < kRoundsForBurials && TakesPartEverywhere() &&
         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
-    if (NeedsGrace() || sweep_due || burying) {
+    if (NeedsGrace() || sweep_due || releasing) {
       co_await op.Pause(GracePause());
       continue;
     }

@@ -80,18 +80,18 @@ class PoolClient {
   uint64_t operations_in_flight() const { return in_flight_; }
 
   // An operation that waits for something, and holds no pin meanwhile: it comes back to this client.
-  class Stay {
+  class UnpinnedWait {
    public:
-    explicit Stay(PoolClient& client) : client_(client) { ++client_.staying_; }
-    Stay(const Stay&) = delete;
-    Stay& operator=(const Stay&) = delete;
-    ~Stay() { --client_.staying_; }
+    explicit UnpinnedWait(PoolClient& client) : client_(client) { ++client_.unpinned_waits_; }
+    UnpinnedWait(const UnpinnedWait&) = delete;
+    UnpinnedWait& operator=(const UnpinnedWait&) = delete;
+    ~UnpinnedWait() { --client_.unpinned_waits_; }
 
    private:
     PoolClient& client_;
   };
   // Whether nobody is in the middle of an operation, so that the client may go away.
-  bool idle() const { return in_flight_ == 0 && staying_ == 0; }
+  bool idle() const { return in_flight_ == 0 && unpinned_waits_ == 0; }
 
   // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
@@ -119,15 +119,16 @@ class PoolClient {
   // operation that began before this call is in flight any more.
   void AfterGrace(fabric::NodeId node, std::function<void()> callback);
 
-  // Every sync of the node takes `rider` along, until it is removed.
-  void AddRider(fabric::NodeId node, std::shared_ptr<SyncRider> rider) {
-    nodes_[Index(node)]->riders.push_back(std::move(rider));
-    ++nodes_[Index(node)]->riders_added;
+  // Every sync of the node takes `listener` along, until it is removed.
+  void AddSyncListener(fabric::NodeId node, std::shared_ptr<SyncListener> listener) {
+    nodes_[Index(node)]->listeners.push_back(std::move(listener));
+    ++nodes_[Index(node)]->listeners_added;
   }
-  void RemoveRider(fabric::NodeId node, const SyncRider* rider) {
-    std::erase_if(nodes_[Index(node)]->riders, [rider](const auto& known) { return known.get() == rider; });
+  void RemoveSyncListener(fabric::NodeId node, const SyncListener* listener) {
+    std::erase_if(nodes_[Index(node)]->listeners,
+                  [listener](const auto& known) { return known.get() == listener; });
   }
-  // Asks for a sync before the next operation. A rider's wish costs one trip; if somebody waits for grace, Maintain
+  // Asks for a sync before the next operation. A listener's wish costs one trip; if somebody waits for grace, Maintain
   // does all that it takes.
   void RequestSync() { sync_requested_ = true; }
   // The largest epoch that this client has published on the node, or is about to.
@@ -177,8 +178,8 @@ class PoolClient {
     std::vector<Owner> fenced;    // as of the last look around
     uint32_t live = 1;            // as of the last look around
     uint64_t published = 0;
-    Riders riders;
-    uint64_t riders_added = 0;
+    SyncListeners listeners;
+    uint64_t listeners_added = 0;
   };
 
   PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options);
@@ -211,7 +212,7 @@ class PoolClient {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
   uint64_t in_flight_ = 0;
-  uint64_t staying_ = 0;
+  uint64_t unpinned_waits_ = 0;
   uint64_t since_round_ = 0;
   Nanos last_round_{0};
   bool sync_requested_ = false;

@@ -23,7 +23,7 @@ inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 // What tables want to learn is READ before the epoch: an operation may know the epoch and not what came before it
 // (pool/4).
-inline constexpr MutantName kRootBeforeEpoch{"pool/rider-reads-before-epoch"};
+inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"};
 
 // ---- steps of the allocator
 
@@ -35,11 +35,11 @@ inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
 inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
-inline constexpr MutantName kBuryTooEarly{"pool/buried-without-a-second-look"};
+inline constexpr MutantName kReleaseSlotTooEarly{"pool/buried-without-a-second-look"};
 
 // ---- steps of a newcomer who makes room for itself (join.cc)
 
-inline constexpr MutantName kBuryUnannounced{"pool/newcomer-buries-before-all-know"};
-inline constexpr MutantName kBuryTheLast{"pool/newcomer-buries-the-last-of-the-dead"};
+inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-buries-before-all-know"};
+inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-buries-the-last-of-the-dead"};
 
 }  // namespace farside::pool

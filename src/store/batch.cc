@@ -110,17 +110,17 @@ Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
       numbers[count] = batch.next;
       searches[count].key = item.key;
       searches[count].value = &item.value;
-      searches[count].verdict = index::Search::Verdict::kOpen;
+      searches[count].outcome = index::Search::Outcome::kOpen;
       ++count;
     }
     const std::span<index::Search> asked = std::span(searches).first(count);
     // An error is met again by those that it leaves open.
     static_cast<void>(co_await batch.session.SearchTogether(batch.table, asked).Outcome());
     for (size_t i = 0; i < count; ++i) {
-      if (asked[i].verdict == index::Search::Verdict::kOpen) {
+      if (asked[i].outcome == index::Search::Outcome::kOpen) {
         open.push_back(numbers[i]);
       } else {
-        batch.at(numbers[i]).found = asked[i].verdict == index::Search::Verdict::kFound;
+        batch.at(numbers[i]).found = asked[i].outcome == index::Search::Outcome::kFound;
       }
     }
   }

@@ -17,8 +17,8 @@ namespace {
 
 // As often as a client has to (pool/client.cc): several visits may be in vain. More often while epochs move: somebody, perhaps
 // in another process, waits for those who do nothing here.
-constexpr int kVisitsPerLease = 8;
-constexpr int kVisitsWhileMoving = 32;
+constexpr int kKeeperRoundsPerLease = 8;
+constexpr int kRoundsWhileNudging = 32;
 constexpr auto kMoment = std::chrono::microseconds(200);
 // To move everyone takes a trip for each of them. Those who wait for that to help, of whom there may be many, rest so many
 // times as long as it took.
@@ -122,7 +122,7 @@ void PoolState::Remove(SessionState& session) {
   std::erase(sessions_, &session);
 }
 
-void PoolState::Move(const SessionState* but, InUse in_use, Turn turn) {
+void PoolState::Nudge(const SessionState* but, InUse in_use, Turn turn) {
   std::unique_lock lock(sessions_mutex_, std::defer_lock);
   if (turn == Turn::kAwaited) {
     lock.lock();
@@ -143,43 +143,43 @@ void PoolState::Move(const SessionState* but, InUse in_use, Turn turn) {
   }
 }
 
-void PoolState::MoveAndRest(const SessionState* but, InUse in_use) {
+void PoolState::NudgeAndRest(const SessionState* but, InUse in_use) {
   using Time = std::chrono::steady_clock;
   const Time::time_point begin = Time::now();
   if (begin.time_since_epoch() < rest_until_.load(std::memory_order_relaxed)) return;
-  Move(but, in_use, Turn::kIfFree);
+  Nudge(but, in_use, Turn::kIfFree);
   const Time::time_point end = Time::now();
   // Not for longer than the keeper rests: somebody may depend on it.
-  const Nanos most = options_.client.lease.lease / kVisitsPerLease;
+  const Nanos most = options_.client.lease.lease / kKeeperRoundsPerLease;
   const Nanos rest = std::min<Nanos>(kRest * (end - begin), most);
   rest_until_.store(end.time_since_epoch() + rest, std::memory_order_relaxed);
 }
 
 void PoolState::WaitForOthers(const SessionState* but) {
   std::this_thread::sleep_for(kMoment);
-  MoveAndRest(but, InUse::kAsked);
+  NudgeAndRest(but, InUse::kAsked);
 }
 
 // ---- the keeper --------------------------------------------------------------------------------------
 
 // By a thread of its own, because to knock at a machine that is gone takes a while, and the keeper has no time.
 void PoolState::LookForLostNodes() {
-  if (scouting_.load(std::memory_order_acquire)) return;
+  if (probing_.load(std::memory_order_acquire)) return;
   if (!recovery_wanted_.exchange(false, std::memory_order_relaxed)) return;
-  if (scout_.joinable()) scout_.join();
-  scouting_.store(true, std::memory_order_relaxed);
+  if (probe_.joinable()) probe_.join();
+  probing_.store(true, std::memory_order_relaxed);
   try {
-    scout_ = std::thread([this] {
-      KnockAtLostNodes();
-      scouting_.store(false, std::memory_order_release);
+    probe_ = std::thread([this] {
+      ProbeLostNodes();
+      probing_.store(false, std::memory_order_release);
     });
   } catch (const std::system_error&) {  // there may be no more threads; the next visit tries again
-    scouting_.store(false, std::memory_order_relaxed);
+    probing_.store(false, std::memory_order_relaxed);
     AskForRecovery();
   }
 }
 
-void PoolState::KnockAtLostNodes() {
+void PoolState::ProbeLostNodes() {
   const Result<std::unique_ptr<fabric::Client>> probe = fabric().Connect();
   if (!probe.ok()) return;
   for (size_t node = 0; node < fabric().region_bytes().size(); ++node) {
@@ -191,7 +191,7 @@ void PoolState::KnockAtLostNodes() {
 bool PoolState::Keep() {
   LookForLostNodes();
   // Those in use are asked for signs of life here and nowhere else for certain, so it waits for its turn.
-  Move(nullptr, InUse::kAsked, Turn::kAwaited);
+  Nudge(nullptr, InUse::kAsked, Turn::kAwaited);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return false;
   uint64_t epochs = epochs_;
@@ -209,8 +209,8 @@ void PoolState::RunKeeper() {
   bool moving = false;
   std::unique_lock lock(keeper_mutex_);
   const auto pause = [&] {
-    const int visits = moving ? kVisitsWhileMoving : kVisitsPerLease;
-    return std::max<Nanos>(options_.client.lease.lease / visits, std::chrono::milliseconds(1));
+    const int rounds = moving ? kRoundsWhileNudging : kKeeperRoundsPerLease;
+    return std::max<Nanos>(options_.client.lease.lease / rounds, std::chrono::milliseconds(1));
   };
   while (!keeper_wakes_.wait_for(lock, pause(), [this] { return closing(); })) {
     lock.unlock();
@@ -226,7 +226,7 @@ void PoolState::StopKeeper() {
   }
   keeper_wakes_.notify_all();
   if (keeper_.joinable()) keeper_.join();
-  if (scout_.joinable()) scout_.join();
+  if (probe_.joinable()) probe_.join();
 }
 
 // ---- tables ------------------------------------------------------------------------------------------

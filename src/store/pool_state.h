@@ -5,7 +5,7 @@
 // also looks for what dead clients have left, with the pool's own session, so that no user's operation has to.
 //
 // Whoever waits for others to move on (a session that leaves, a table that is dropped, a pool that is full) does not wait
-// for the keeper to come round, but moves everybody itself (MoveEveryone).
+// for the keeper to come round, but moves everybody itself (NudgeSessions).
 #pragma once
 
 #include <atomic>
@@ -69,11 +69,11 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Add(SessionState& session);
   void Remove(SessionState& session);
   // A sign of life from each session but this one that nobody uses; those who are in use are asked for one.
-  void MoveEveryone(const SessionState* but) { Move(but, InUse::kAsked, Turn::kIfFree); }
+  void NudgeSessions(const SessionState* but) { Nudge(but, InUse::kAsked, Turn::kIfFree); }
   // The same, but those in use are left alone: they move on by themselves.
-  void MoveIdle(const SessionState* but) { Move(but, InUse::kLeftAlone, Turn::kIfFree); }
+  void NudgeIdleSessions(const SessionState* but) { Nudge(but, InUse::kLeftAlone, Turn::kIfFree); }
   // The same, but not all the time: for who has done so in vain.
-  void MoveIdleNowAndThen(const SessionState* but) { MoveAndRest(but, InUse::kLeftAlone); }
+  void NudgeIdleSessionsRarely(const SessionState* but) { NudgeAndRest(but, InUse::kLeftAlone); }
   // For who waits until all have moved: lets a moment pass, and moves everyone, but not all the time.
   void WaitForOthers(const SessionState* but);
   void ReturnSlot(uint32_t slot);
@@ -83,22 +83,22 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   // Somebody misses a node: the keeper looks whether it is back.
   void AskForRecovery() { recovery_wanted_.store(true, std::memory_order_relaxed); }
 
-  // What the keeper does each time: MoveEveryone, and a look at what the dead have left. True: epochs have moved since the
+  // What the keeper does each time: NudgeSessions, and a look at what the dead have left. True: epochs have moved since the
   // last time.
   bool Keep();
 
  private:
   enum class InUse : uint8_t { kAsked, kLeftAlone };
   enum class Turn : uint8_t { kIfFree, kAwaited };
-  void Move(const SessionState* but, InUse in_use, Turn turn);
-  void MoveAndRest(const SessionState* but, InUse in_use);
+  void Nudge(const SessionState* but, InUse in_use, Turn turn);
+  void NudgeAndRest(const SessionState* but, InUse in_use);
 
   PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options);
 
   Status Start();
   void RunKeeper();
   void LookForLostNodes();
-  void KnockAtLostNodes();
+  void ProbeLostNodes();
   void StopKeeper();
   static Error Closed();
   // One use of the pool's own session.
@@ -113,7 +113,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
   std::vector<SessionState*> kept_;      // those that Move is at
   bool own_is_open_ = false;
-  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, MoveAndRest moves nobody
+  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, NudgeAndRest moves nobody
 
   std::mutex own_mutex_;               // one at a time uses the pool's own session
   std::unique_ptr<SessionState> own_;  // null when the pool is closed
@@ -130,8 +130,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
   std::condition_variable keeper_wakes_;
   std::thread keeper_;
-  std::atomic<bool> scouting_{false};
-  std::thread scout_;  // of the keeper
+  std::atomic<bool> probing_{false};
+  std::thread probe_;  // of the keeper
 };
 
 }  // namespace farside::store

@@ -72,7 +72,7 @@ class Registration {
 // Runs a task that may have to wait for others, such as joining, leaving or dropping, and calls `while_waiting` whenever
 // it does. Ends with kContended, and with the task abandoned, if `give_up` says so.
 template <class T, class WhileWaiting, class GiveUp>
-Result<T> RunPatiently(fabric::Client& client, Task<T> task, WhileWaiting while_waiting, GiveUp give_up) {
+Result<T> RunBlocking(fabric::Client& client, Task<T> task, WhileWaiting while_waiting, GiveUp give_up) {
   // On fabrics that complete at once, only pauses come back here.
   task.Start();
   while (!task.done()) {
@@ -94,8 +94,8 @@ Result<std::unique_ptr<Registration>> Registration::Join(fabric::Fabric& fabric,
   if (!made.ok()) return made;
   Registration& registration = **made;
   fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);
-  const Status joined = RunPatiently(registration.client(), registration.JoinPool(op, options), while_waiting,
-                                     [] { return false; });  // joining is bounded by itself
+  const Status joined = RunBlocking(registration.client(), registration.JoinPool(op, options), while_waiting,
+                                    [] { return false; });  // joining is bounded by itself
   if (!joined.ok()) return joined.error();
   op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
   return made;

@@ -20,7 +20,7 @@ constexpr int kRoundsToMakeRoom = 6;
 // While a task of the session waits, others are moved on whenever it was polled this often.
 constexpr int kPollsUntilOthersMove = 256;
 // An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one more.
-constexpr int kMostIdleMoves = 4;
+constexpr int kMostIdleNudges = 4;
 
 constexpr Nanos kTick = std::chrono::milliseconds(1);
 
@@ -125,26 +125,26 @@ bool SessionState::BeginKeeping() {
   // A look at the connection: whoever does nothing would not notice for long that the node is gone.
   if (current_->pool().operations_in_flight() == 0) static_cast<void>(current_->client().Poll());
   if (!current_->broken()) {
-    visit_.emplace(*current_);
-    visit_->beside.task.Start();
+    keeper_sync_.emplace(*current_);
+    keeper_sync_->background.task.Start();
   }
   return true;
 }
 
 bool SessionState::ContinueKeeping() {
-  if (visit_.has_value() && !visit_->beside.task.done()) {
-    if (!visit_->tick.has_value()) {
-      visit_->tick.emplace(Tick(visit_->beside.op));
-      visit_->tick->Start();
+  if (keeper_sync_.has_value() && !keeper_sync_->background.task.done()) {
+    if (!keeper_sync_->tick.has_value()) {
+      keeper_sync_->tick.emplace(Tick(keeper_sync_->background.op));
+      keeper_sync_->tick->Start();
     }
     static_cast<void>(current_->client().Poll());
-    if (!visit_->beside.task.done()) return false;
+    if (!keeper_sync_->background.task.done()) return false;
   }
-  if (visit_.has_value()) {
-    const Status kept = visit_->beside.task.TakeResult();
-    if (kept.ok()) visit_->beside.op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  if (keeper_sync_.has_value()) {
+    const Status kept = keeper_sync_->background.task.TakeResult();
+    if (kept.ok()) keeper_sync_->background.op.End(OpKind::kMaintenance, OpOutcome::kDone);
     if (!kept.ok() && Breaks(*current_, kept.error())) current_->Break();
-    visit_.reset();
+    keeper_sync_.reset();
   }
   holder_.store(Holder::kFree, std::memory_order_release);
   return true;
@@ -201,12 +201,12 @@ Task<Done> SessionState::KeepUp(Registration& registration) {
   // Those of this process that do nothing would be waited for until the keeper comes by, while tables overflow. A few
   // rounds are enough, if it is them; if it is others, rounds are in vain.
   if (!registration.pool().WaitsForGrace()) {
-    idle_moves_ = 0;
-  } else if (idle_moves_ < kMostIdleMoves) {
-    ++idle_moves_;
-    pool_.MoveIdle(this);
+    idle_nudges_ = 0;
+  } else if (idle_nudges_ < kMostIdleNudges) {
+    ++idle_nudges_;
+    pool_.NudgeIdleSessions(this);
   } else {
-    pool_.MoveIdleNowAndThen(this);
+    pool_.NudgeIdleSessionsRarely(this);
   }
   Op op(registration.client(), OpKind::kMaintenance);
   pool::PoolClient& pool = registration.pool();
@@ -234,7 +234,7 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int at
 // What was deleted is given back when everybody has moved on, and some may have had no reason to.
 Task<Done> SessionState::MakeRoom(Registration& registration) {
   for (int round = 0; round < kRoundsToMakeRoom; ++round) {
-    pool_.MoveEveryone(this);
+    pool_.NudgeSessions(this);
     co_await KeepUp(registration);
   }
   pool::PoolClient& pool = registration.pool();
@@ -286,8 +286,8 @@ Status SessionState::BeginRunning(size_t tasks) {
 }
 
 void SessionState::EndRunning() {
-  while (beside_.has_value() && !beside_->task.done() && Poll()) continue;
-  if (beside_.has_value()) FinishBeside();
+  while (background_sync_.has_value() && !background_sync_->task.done() && Poll()) continue;
+  if (background_sync_.has_value()) FinishBackgroundSync();
   concurrency_ = 1;
   current_->client().set_concurrency(1);
   running_ = false;
@@ -297,25 +297,27 @@ void SessionState::EndRunning() {
 
 bool SessionState::Poll() {
   // Operations that go on for long give their signs of life in between.
-  if (running_ && !beside_.has_value() && !current_->broken() && wanted_.load(std::memory_order_relaxed)) {
+  if (running_ && !background_sync_.has_value() && !current_->broken() &&
+      wanted_.load(std::memory_order_relaxed)) {
     wanted_.store(false, std::memory_order_relaxed);
-    beside_.emplace(*current_);
-    beside_->task.Start();
+    background_sync_.emplace(*current_);
+    background_sync_->task.Start();
   }
   bool progress = current_->client().Poll();
   for (size_t i = 0; i < retired_.size(); ++i) progress |= retired_[i]->client().Poll();
-  if (beside_.has_value() && beside_->task.done()) FinishBeside();
-  if (!running_ && ++polls_ % kPollsUntilOthersMove == 0) pool_.MoveEveryone(this);
+  if (background_sync_.has_value() && background_sync_->task.done()) FinishBackgroundSync();
+  if (!running_ && ++polls_ % kPollsUntilOthersMove == 0) pool_.NudgeSessions(this);
   return progress;
 }
 
-void SessionState::FinishBeside() {
-  if (beside_->task.done()) {
-    const Status kept = beside_->task.TakeResult();
-    if (kept.ok()) beside_->op.End(OpKind::kMaintenance, OpOutcome::kDone);
-    if (!kept.ok() && Breaks(beside_->registration, kept.error())) beside_->registration.Break();
+void SessionState::FinishBackgroundSync() {
+  if (background_sync_->task.done()) {
+    const Status kept = background_sync_->task.TakeResult();
+    if (kept.ok()) background_sync_->op.End(OpKind::kMaintenance, OpOutcome::kDone);
+    if (!kept.ok() && Breaks(background_sync_->registration, kept.error()))
+      background_sync_->registration.Break();
   }
-  beside_.reset();
+  background_sync_.reset();
 }
 
 // ---- leaving -----------------------------------------------------------------------------------------
@@ -343,7 +345,7 @@ Status SessionState::Leave() {
   const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);
   Op op(client, OpKind::kMaintenance);
-  Status left = RunPatiently(
+  Status left = RunBlocking(
       client, current_->session().Leave(op), [this] { WaitForOthers(); },
       [&] { return client.Now() >= deadline; });
   if (left.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
@@ -354,7 +356,7 @@ void SessionState::AwaitGrace(Nanos deadline) {
   pool::PoolClient& pool = current_->pool();
   for (int round = 0; pool.NeedsGrace() && current_->client().Now() < deadline; ++round) {
     if (round < kRoundsToMakeRoom) {
-      pool_.MoveEveryone(this);
+      pool_.NudgeSessions(this);
     } else {
       WaitForOthers();
     }

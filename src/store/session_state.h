@@ -119,8 +119,8 @@ class SessionState {
   };
 
   // A task that runs beside those of the owner.
-  struct Beside {
-    explicit Beside(Registration& of)
+  struct BackgroundSync {
+    explicit BackgroundSync(Registration& of)
         : registration(of), op(of.client(), fabric::OpKind::kMaintenance), task(of.pool().KeepUp(op)) {}
     Registration& registration;
     fabric::Op op;
@@ -129,9 +129,9 @@ class SessionState {
 
   // A sign of life on behalf of a session. The tick is there so that nobody sleeps for long in a Poll of this session, as
   // others are visited at the same time.
-  struct Visit {
-    explicit Visit(Registration& of) : beside(of) {}
-    Beside beside;
+  struct KeeperSync {
+    explicit KeeperSync(Registration& of) : background(of) {}
+    BackgroundSync background;
     std::optional<Task<Done>> tick;  // if it takes more than a moment
   };
 
@@ -182,7 +182,7 @@ class SessionState {
   // Gives everything back, and deregisters; a lease at most.
   Status Leave();
   void AwaitGrace(Nanos deadline);
-  void FinishBeside();
+  void FinishBackgroundSync();
   void DropRetired();
 
   PoolState& pool_;
@@ -194,13 +194,13 @@ class SessionState {
   std::vector<std::unique_ptr<Registration>> retired_;  // broken, and perhaps with operations of tasks
   bool running_ = false;                                // between BeginRunning and EndRunning
   size_t concurrency_ = 1;
-  std::optional<Beside> beside_;
-  std::optional<Visit> visit_;
+  std::optional<BackgroundSync> background_sync_;
+  std::optional<KeeperSync> keeper_sync_;
   std::vector<Task<Done>> workers_;
   std::vector<size_t> open_items_;
   Traffic before_;  // of registrations that are gone
   uint64_t polls_ = 0;
-  int idle_moves_ = 0;       // of those who are idle, since it last waited for nobody
+  int idle_nudges_ = 0;      // of those who are idle, since it last waited for nobody
   size_t most_workers_ = 1;  // the same for all clients of a fabric, so set once
 };
 
@@ -273,7 +273,7 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
     }
     Registration& registration = *current_;
     fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);
-    Result<T> result = RunPatiently(
+    Result<T> result = RunBlocking(
         registration.client(), make_task(op, registration.session()), [this] { WaitForOthers(); }, give_up);
     if (result.ok()) {
       op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);

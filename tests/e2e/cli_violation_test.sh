@@ -65,7 +65,7 @@ for mutant in newest-image-wins unknown-reported-as-refused; do
   cmp -s "$out" "$scratch/first" || fail "another replay on the second run"
 done
 
-# ---- the replay command carries every option that the run depends on
+# ---- the replay command has_coalesced every option that the run depends on
 check --seeds 50 --clients 5 --ops 6 --keys 2 --option buckets=1 --option backoff_us=7 --mutant reference/commit-together-with-write --json
 expect_status 1
 for option in '--clients 5' '--ops 6' '--keys 2' '--option buckets=1' '--option backoff_us=7'; do

@@ -103,7 +103,7 @@ Ending RunTable(uint64_t seed) {
   }
   std::vector<Task<Done>*> tasks;
   for (uint64_t i = 0; i < kSessions; ++i) tasks.push_back(&run.Start(Live(run.Connect(), i)));
-  run.Settle();
+  run.Drain();
   for (Task<Done>* task : tasks) {
     if (!task->done()) {
       ADD_FAILURE() << "a session waits for ever";

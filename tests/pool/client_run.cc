@@ -17,17 +17,17 @@ struct PinnedRoot {
   static PinnedRoot Of(uint64_t offset, uint64_t id) { return PinnedRoot{id << 24 | offset / kLine}; }
 };
 
-struct PinnedScene {
+struct PinnedScenario {
   PoolRun& run;
   uint64_t next_id = 1;
   uint64_t follows = 0;
 };
 
-Task<Done> ReplacePinned(fabric::Op& op, PoolClient& client, PinnedScene& scene) {
+Task<Done> ReplacePinned(fabric::Op& op, PoolClient& client, PinnedScenario& scenario) {
   const fabric::NodeId node{0};
-  const fabric::FarAddr root(node, scene.run.geometry().catalog());
+  const fabric::FarAddr root(node, scenario.run.geometry().catalog());
   const PoolClient::Pin pin = client.Begin();
-  const uint64_t id = scene.next_id++;
+  const uint64_t id = scenario.next_id++;
   const fabric::FarAddr block = co_await client.allocator(node).Allocate(op, kPinnedBlockBytes);
   co_await op.InOrder(fabric::WriteObject(block, id));
   PinnedRoot old{co_await op.InOrder(fabric::Read<uint64_t>(root))};
@@ -41,34 +41,34 @@ Task<Done> ReplacePinned(fabric::Op& op, PoolClient& client, PinnedScene& scene)
   co_return Done{};
 }
 
-Task<Done> FollowPinned(fabric::Op& op, PoolClient& client, PinnedScene& scene) {
+Task<Done> FollowPinned(fabric::Op& op, PoolClient& client, PinnedScenario& scenario) {
   const fabric::NodeId node{0};
   const PoolClient::Pin pin = client.Begin();
   const PinnedRoot root{
-      co_await op.InOrder(fabric::Read<uint64_t>(fabric::FarAddr(node, scene.run.geometry().catalog())))};
+      co_await op.InOrder(fabric::Read<uint64_t>(fabric::FarAddr(node, scenario.run.geometry().catalog())))};
   if (root.word == 0) co_return Done{};
   for (int i = 0; i < 3; ++i) {
     co_await client.Maintain(op);
     co_await op.Pause(Nanos(2000));
   }
   const uint64_t id = co_await op.InOrder(fabric::Read<uint64_t>(fabric::FarAddr(node, root.offset())));
-  if (id != root.id()) scene.run.Problem("a pinned reader was pointed to a block that was used again");
-  ++scene.follows;
+  if (id != root.id()) scenario.run.Problem("a pinned reader was pointed to a block that was used again");
+  ++scenario.follows;
   co_return Done{};
 }
 
-Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScene& scene, bool writes, int& left) {
+Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScenario& scenario, bool writes, int& left) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   ClientOptions options;
   options.lease.lease = kTestLease;
-  const std::vector<Geometry> geometries = {scene.run.geometry()};
+  const std::vector<Geometry> geometries = {scenario.run.geometry()};
   std::unique_ptr<PoolClient> client = co_await PoolClient::Join(op, fabric_client, geometries, options);
   while (left > 0) {
     --left;
     if (writes) {
-      co_await ReplacePinned(op, *client, scene);
+      co_await ReplacePinned(op, *client, scenario);
     } else {
-      co_await FollowPinned(op, *client, scene);
+      co_await FollowPinned(op, *client, scenario);
     }
     co_await client->Maintain(op);
   }
@@ -80,16 +80,17 @@ Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScene& scene, bool wr
 
 EpochOutcome RunPinned(fabric::sim::SimOptions options) {
   PoolRun run(std::move(options));
-  PinnedScene scene{run};
+  PinnedScenario scenario{run};
   std::list<int> left(4, 12);
   bool writes = true;
   for (int& mine : left) {
-    run.StartClient(
-        [&scene, &mine, writes](fabric::Client& client) { return WorkPinned(client, scene, writes, mine); });
+    run.StartClient([&scenario, &mine, writes](fabric::Client& client) {
+      return WorkPinned(client, scenario, writes, mine);
+    });
     writes = !writes;
   }
   run.Drive();
-  return EpochOutcome{run.problem(), scene.follows};
+  return EpochOutcome{run.problem(), scenario.follows};
 }
 
 }  // namespace farside::pool

@@ -6,13 +6,13 @@ namespace farside::pool {
 
 std::string ChunkLosesItsOwnerDuringTheSweep() {
   PoolRun run(PoolCalm());
-  PoolHand dead(run);
-  PoolHand leaver(run);
-  PoolHand adopter(run);
-  for (PoolHand* hand : {&dead, &leaver, &adopter}) {
-    if (!hand->Join().ok()) return "somebody cannot join";
+  ManualClient dead(run);
+  ManualClient leaver(run);
+  ManualClient adopter(run);
+  for (ManualClient* client : {&dead, &leaver, &adopter}) {
+    if (!client->Join().ok()) return "somebody cannot join";
   }
-  const uint32_t grave = dead.self().slot();
+  const uint32_t dead_slot = dead.self().slot();
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();  // with what it had to give back
   for (int i = 0; i < 7; ++i) {
@@ -34,20 +34,20 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   for (int i = 0; i < 4; ++i) {
     if (!adopter.Maintain().ok()) return "the adopter cannot sync";
   }
-  if (run.SlotWord(grave).state() != ClientState::kFree) return "the dead one is not buried";
+  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead one is not buried";
   if (!adopter.Unlink(1).ok() || !adopter.Leave().ok()) return "the adopter cannot leave";
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
 
 std::string OnlyOneIsDeadAndHasLeftMemory() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  PoolHand alive(run);
-  PoolHand dead(run);
+  ManualClient alive(run);
+  ManualClient dead(run);
   if (!alive.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
   alive.pool().set_walk({});
   if (!dead.Publish(0).ok() || !dead.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
   Task<Done> join = newcomer.Join(op);
   join.Start();
@@ -64,20 +64,20 @@ std::string OnlyOneIsDeadAndHasLeftMemory() {
 
 std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  PoolHand leaver(run);
-  PoolHand dead(run);
+  ManualClient leaver(run);
+  ManualClient dead(run);
   if (!leaver.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
-  const uint32_t grave = dead.self().slot();
+  const uint32_t dead_slot = dead.self().slot();
   dead.Die();
   leaver.pool().set_walk({});
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   fabric::Op op(newcomer.client(), fabric::OpKind::kMaintenance);
   Task<Done> join = newcomer.Join(op);
   join.Start();
   Nanos next = run.world().Now();
   const Nanos last_sync = next + kTestLease * 3 / 4;
-  while (run.SlotWord(grave).state() == ClientState::kLive) {
+  while (run.SlotWord(dead_slot).state() == ClientState::kLive) {
     if (run.world().Now() >= next && next <= last_sync) {
       if (!leaver.Maintain().ok()) return "the leaver cannot sync";
       next += kTestLease / 8;

@@ -1,4 +1,4 @@
-// Scenes for whole clients of a pool. Each returns what went wrong, or nothing; they are played with and without
+// Scenarios for whole clients of a pool. Each returns what went wrong, or nothing; they are played with and without
 // planted bugs.
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/pool/client_scenarios.h"
-#include "tests/pool/members/rider_run.h"
+#include "tests/pool/members/sync_listener_run.h"
 
 namespace farside::pool {
 namespace {
@@ -27,17 +27,17 @@ TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NobodyCrashes) 
     geometry.region_bytes = geometry.chunk_table() + kPage + geometry.chunk_bytes;
     ASSERT_EQ(geometry.chunks(), 1u);
     PoolRun run(PoolChaos(seed, /*faults=*/false), geometry);
-    PoolHand hand(run);
-    ASSERT_TRUE(hand.Join().ok());
-    Allocator& allocator = hand.pool().allocator(PoolHand::kNode);
-    fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
-    fabric::Op other_op(hand.client(), fabric::OpKind::kMaintenance);
+    ManualClient client(run);
+    ASSERT_TRUE(client.Join().ok());
+    Allocator& allocator = client.pool().allocator(ManualClient::kNode);
+    fabric::Op op(client.client(), fabric::OpKind::kMaintenance);
+    fabric::Op other_op(client.client(), fabric::OpKind::kMaintenance);
     Task<Done> one = AllocateOne(op, allocator, 64);
     Task<Done> other = AllocateOne(other_op, allocator, 128);
     one.Start();
     other.Start();
     while (run.Word(geometry.chunk_word(0)) == 0) ASSERT_TRUE(run.world().Step());
-    std::memset(run.world().memory(PoolHand::kNode).data() + geometry.chunk_word(0), 0, 8);
+    std::memset(run.world().memory(ManualClient::kNode).data() + geometry.chunk_word(0), 0, 8);
     while (!one.done() || !other.done()) ASSERT_TRUE(run.world().Step());
     met += allocator.stats().nonsense;
     EXPECT_TRUE(one.TakeResult().ok() || other.TakeResult().ok()) << "seed " << seed;
@@ -45,20 +45,20 @@ TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NobodyCrashes) 
   EXPECT_GT(met, 0u);
 }
 
-Task<Done> SyncAgainAndAgain(PoolHand& hand, int& running) {
-  fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
-  for (int i = 0; i < 20; ++i) co_await hand.pool().Sync(op, /*raise=*/true);
+Task<Done> SyncAgainAndAgain(ManualClient& client, int& running) {
+  fabric::Op op(client.client(), fabric::OpKind::kMaintenance);
+  for (int i = 0; i < 20; ++i) co_await client.pool().Sync(op, /*raise=*/true);
   --running;
   co_return Done{};
 }
 
-Task<Done> MaintainAgainAndAgain(PoolHand& hand, int& running, int& called) {
-  fabric::Op op(hand.client(), fabric::OpKind::kMaintenance);
+Task<Done> MaintainAgainAndAgain(ManualClient& client, int& running, int& called) {
+  fabric::Op op(client.client(), fabric::OpKind::kMaintenance);
   for (int i = 0; i < 20; ++i) {
-    hand.pool().AfterGrace(PoolHand::kNode, [&called] { ++called; });
-    co_await hand.pool().Maintain(op);
+    client.pool().AfterGrace(ManualClient::kNode, [&called] { ++called; });
+    co_await client.pool().Maintain(op);
   }
-  while (called < 20) co_await hand.pool().Maintain(op);
+  while (called < 20) co_await client.pool().Maintain(op);
   --running;
   co_return Done{};
 }
@@ -71,19 +71,19 @@ TEST(PoolClient, SyncsOfSeveralOperationsAreAnsweredInAnyOrder_NothingIsForgotte
     fabric::sim::SimOptions sim = PoolChaos(seed, /*faults=*/false);
     sim.chaos.delay_answer = 512;
     PoolRun run(std::move(sim));
-    PoolHand hand(run);
-    ASSERT_TRUE(hand.Join().ok());
+    ManualClient client(run);
+    ASSERT_TRUE(client.Join().ok());
     int running = 3;
     int called = 0;
     std::vector<Task<Done>> tasks;
-    tasks.push_back(SyncAgainAndAgain(hand, running));
-    tasks.push_back(SyncAgainAndAgain(hand, running));
-    tasks.push_back(MaintainAgainAndAgain(hand, running, called));
+    tasks.push_back(SyncAgainAndAgain(client, running));
+    tasks.push_back(SyncAgainAndAgain(client, running));
+    tasks.push_back(MaintainAgainAndAgain(client, running, called));
     for (Task<Done>& task : tasks) task.Start();
     uint64_t known = 0;
     while (running > 0) {
       ASSERT_TRUE(run.world().Step());
-      const uint64_t knows = hand.pool().member(PoolHand::kNode).known_epoch();
+      const uint64_t knows = client.pool().member(ManualClient::kNode).known_epoch();
       ASSERT_GE(knows, known) << "seed " << seed;
       known = knows;
     }
@@ -103,7 +103,7 @@ TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
   // When two others act on the word as they know it, over many seeds
   // Expect that nobody acts on an old one when the grace is over
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const EpochOutcome outcome = RunRiders(PoolChaos(seed, /*faults=*/false));
+    const EpochOutcome outcome = RunSyncListeners(PoolChaos(seed, /*faults=*/false));
     EXPECT_EQ(outcome.problem, "") << "seed " << seed;
   }
 }

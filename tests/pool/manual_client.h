@@ -17,13 +17,13 @@
 
 namespace farside::pool {
 
-class PoolHand {
+class ManualClient {
  public:
   static constexpr fabric::NodeId kNode{0};
   static constexpr uint64_t kBlockBytes = kLine;
   static constexpr size_t kRoots = 8;
 
-  explicit PoolHand(PoolRun& run) : run_(run), client_(std::move(*run.world().Connect())) {}
+  explicit ManualClient(PoolRun& run) : run_(run), client_(std::move(*run.world().Connect())) {}
 
   PoolClient& pool() { return *pool_; }
   fabric::Client& client() { return *client_; }

@@ -11,7 +11,7 @@
 #include "tests/pool/client_run.h"
 #include "tests/pool/client_scenarios.h"
 #include "tests/pool/members/lock_run.h"
-#include "tests/pool/members/rider_run.h"
+#include "tests/pool/members/sync_listener_run.h"
 
 namespace farside::pool {
 namespace {
@@ -39,19 +39,19 @@ std::string PinnedReaders(uint64_t seed) { return RunPinned(PoolChaos(seed, /*fa
 
 std::string TablesWithFaults(uint64_t seed) { return RunTables(PoolChaos(seed, /*faults=*/true), 3).problem; }
 
-TEST(PoolMutant, RiderReadsBeforeTheEpoch_IsCaught) {
+TEST(PoolMutant, ListenerReadsBeforeTheEpoch_IsCaught) {
   // Given syncs that READ what tables want to learn before they READ the epoch.
   // Expect that an operation acts on what is out of force, although it knows the epoch; and without the bug, none does.
   // The seed says which verb of the run is late, by less than a lease.
-  const auto riders = [](uint64_t seed) {
+  const auto listeners = [](uint64_t seed) {
     fabric::sim::SimOptions options = PoolChaos(1 + seed % 7, /*faults=*/false);
     options.chaos.longest_sleep = kTestLease / 2;
     options.fault = fabric::sim::Fault{.verb = seed, .kind = fabric::sim::FaultKind::kSleepBefore};
-    return RunRiders(options).problem;
+    return RunSyncListeners(options).problem;
   };
-  EXPECT_EQ(Search(700, riders), "");
+  EXPECT_EQ(Search(700, listeners), "");
   const ScopedMutant mutant(kRootBeforeEpoch);
-  EXPECT_THAT(Search(700, riders), testing::HasSubstr("out of force"));
+  EXPECT_THAT(Search(700, listeners), testing::HasSubstr("out of force"));
 }
 
 TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
@@ -91,12 +91,12 @@ TEST(PoolMutant, LostAdoption_IsCaught) {
 }
 
 TEST(PoolMutant, NewcomerBuriesBeforeAllKnow_IsCaught) {
-  const ScopedMutant mutant(kBuryUnannounced);
+  const ScopedMutant mutant(kReleaseSlotUnannounced);
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
 }
 
 TEST(PoolMutant, NewcomerBuriesTheLastOfTheDead_IsCaught) {
-  const ScopedMutant mutant(kBuryTheLast);
+  const ScopedMutant mutant(kReleaseLastDeadSlot);
   EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "a block is lost");
 }
 

@@ -34,14 +34,14 @@ fabric::sim::SimOptions PoolCalm() {
   return options;
 }
 
-Task<Done> BuryTheDead(Membership& member) {
+Task<Done> ReleaseDeadSlots(Membership& member) {
   fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
   const Nanos enough = member.client().Now() + 3 * member.options().lease;
   while (member.client().Now() < enough) {
     const uint64_t known = member.known_epoch();
     co_await member.Sync(op, known, known, true);
     RegistryView view = co_await member.LookAround(op);
-    for (Owner dead : view.fenced) co_await member.Bury(op, dead);
+    for (Owner dead : view.fenced) co_await member.ReleaseSlot(op, dead);
     co_await op.Pause(member.options().lease / 4);
   }
   co_return Done{};

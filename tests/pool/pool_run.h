@@ -77,7 +77,7 @@ class PoolRun {
       const bool moved = world_.Step();
       running = 0;
       for (Actor& actor : actors_) {
-        if (actor.task.has_value()) Attend(actor);
+        if (actor.task.has_value()) HandleProgress(actor);
         if (actor.task.has_value()) ++running;
       }
       if (running > 0 && (!moved || world_.events() > give_up)) {
@@ -141,7 +141,7 @@ class PoolRun {
     actor.client.reset();
   }
 
-  void Attend(Actor& actor) {
+  void HandleProgress(Actor& actor) {
     if (static_cast<fabric::sim::SimClient&>(*actor.client).crashed()) return Disconnect(actor);
     if (!actor.task->done()) return;
     const Result<Done> end = actor.task->TakeResult();
@@ -168,7 +168,7 @@ class PoolRun {
 };
 
 // Buries everybody who died, so that only this member is left. Tells the dead from the slow by waiting.
-Task<Done> BuryTheDead(Membership& member);
+Task<Done> ReleaseDeadSlots(Membership& member);
 
 // Runs `run` (a function from SimOptions to RunOutcome) with every kind of fault at every verb in turn, until there is
 // no such verb. Returns the first problem with the fault that it takes; counts the faults that happened.

@@ -43,9 +43,9 @@ PoolOptions WithLease() {
 std::string KeyOf(int record) { return "key-" + std::to_string(record); }
 
 // Those who are registered at a node and connected to it, with their heartbeats.
-using Guests = std::map<uint32_t, uint64_t>;
+using Clients = std::map<uint32_t, uint64_t>;
 
-Task<Guests> FindGuests(fabric::Client& client) {
+Task<Clients> FindClients(fabric::Client& client) {
   const fabric::NodeId node{0};
   fabric::Op op(client, fabric::OpKind::kMaintenance);
   const pool::Superblock superblock = co_await pool::ReadSuperblock(op, node);
@@ -54,26 +54,26 @@ Task<Guests> FindGuests(fabric::Client& client) {
   co_await op.InOrder(fabric::ForMaintenance(
       fabric::Read(fabric::FarAddr(node, geometry.registry()), std::as_writable_bytes(std::span(slots)))));
   std::vector<uint32_t> ids;
-  Guests guests;
+  Clients clients;
   for (const pool::ClientSlot& slot : slots) {
     if (slot.state.state() != pool::ClientState::kLive) continue;
     ids.push_back(Number(slot.state.fabric_client()));
-    guests[ids.back()] = slot.pulse.heartbeat;
+    clients[ids.back()] = slot.pulse.heartbeat;
   }
   const std::string request(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(uint32_t));
   const std::string gone = co_await op.Call(node, fabric::kWhoIsGone, request);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (gone[i] != 0) guests.erase(ids[i]);
+    if (gone[i] != 0) clients.erase(ids[i]);
   }
-  co_return guests;
+  co_return clients;
 }
 
-Guests GuestsOf(const std::string& address) {
+Clients ClientsOf(const std::string& address) {
   fabric::tcp::Options options;
   options.addresses = {address};
   const auto fabric = fabric::tcp::TcpFabric::Open(options).value();
   const auto client = fabric->Connect().value();
-  return fabric::Run(*client, FindGuests(*client)).value();
+  return fabric::Run(*client, FindClients(*client)).value();
 }
 
 // A process of its own, nearly: a pool with its keeper, and sessions of which the first is used.
@@ -121,18 +121,18 @@ TEST_P(HungNode, DoesNotCostSessionsTheirLeasesAtOthers) {
     ASSERT_TRUE(one->sessions[0].Put(one->table, KeyOf(record), "before").ok());
   // (A session that has never used a table has to look into its catalog, which may be at the node that hangs.)
   ASSERT_TRUE(two->sessions[0].Get(two->table, KeyOf(0)).ok());
-  const Guests before = GuestsOf(addresses_[other]);
+  const Clients before = ClientsOf(addresses_[other]);
   ASSERT_EQ(before.size(), 2 * (kSessions + 1)) << "each pool has a session of its own";
   // When one of the nodes hangs for some leases, and both go on with keys of the other.
   ::kill(daemons_[hung]->pid(), SIGSTOP);
-  const Guests stopped = GuestsOf(addresses_[other]);
+  const Clients stopped = ClientsOf(addresses_[other]);
   const auto begin = std::chrono::steady_clock::now();
-  std::optional<Guests> later;
+  std::optional<Clients> later;
   std::set<int> lost;
   uint64_t served = 0;
   while (std::chrono::steady_clock::now() < begin + 4 * kLease) {
     if (!later.has_value() && std::chrono::steady_clock::now() >= begin + 2 * kLease)
-      later = GuestsOf(addresses_[other]);
+      later = ClientsOf(addresses_[other]);
     for (int record = 0; record < kRecords; ++record) {
       if (lost.contains(record)) continue;
       for (Party* party : {one.get(), two.get()}) {
@@ -152,7 +152,7 @@ TEST_P(HungNode, DoesNotCostSessionsTheirLeasesAtOthers) {
   EXPECT_GT(lost.size(), 0u);
   EXPECT_LT(lost.size(), size_t{kRecords} * 4 / 5);
   EXPECT_GT(served, 100u);
-  Guests after = GuestsOf(addresses_[other]);
+  Clients after = ClientsOf(addresses_[other]);
   for (const auto& [id, heartbeat] : before) EXPECT_TRUE(after.contains(id)) << id;
   // And that all of them, whether used or idle, have given signs of life there while their leases passed.
   ASSERT_TRUE(later.has_value());

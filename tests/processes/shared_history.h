@@ -59,17 +59,17 @@ struct Log {
   std::array<Entry, kMostEntries> all;
 };
 
-class Ledger {
+class SharedHistory {
  public:
-  Ledger() {
+  SharedHistory() {
     void* const shared = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert(shared != MAP_FAILED);
     shared_ = new (shared) Shared();
   }
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
-  ~Ledger() { ::munmap(shared_, sizeof(Shared)); }
+  SharedHistory(const SharedHistory&) = delete;
+  SharedHistory& operator=(const SharedHistory&) = delete;
+  ~SharedHistory() { ::munmap(shared_, sizeof(Shared)); }
 
   Log& log(size_t worker) { return shared_->logs[worker]; }
   uint64_t NextEvent() { return shared_->events.fetch_add(1); }

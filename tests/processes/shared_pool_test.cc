@@ -25,7 +25,7 @@ constexpr size_t kWorkers = 4;
 constexpr uint64_t kOperations = kSanitized ? 300 : 1500;  // of each worker
 constexpr auto kLook = std::chrono::milliseconds(1);
 
-PoolOptions QuickToBury() {
+PoolOptions QuickToReleaseSlots() {
   PoolOptions options;
   options.lease = std::chrono::milliseconds(kSanitized ? 2000 : 400);
   return options;
@@ -51,7 +51,7 @@ class SharedPool : public testing::TestWithParam<Ways> {
                       BinaryPath());
     ASSERT_TRUE(daemon.ok()) << daemon.error().ToString();
     daemon_ = std::make_unique<Daemon>(std::move(*daemon));
-    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
     ASSERT_TRUE(pool.ok()) << pool.error().ToString();
     ASSERT_TRUE(pool->CreateTable(kTable).ok());
     ASSERT_TRUE(pool->Close().ok());
@@ -64,14 +64,14 @@ class SharedPool : public testing::TestWithParam<Ways> {
 
   // The life of a worker.
   int Live(size_t worker) {
-    Result<Pool> pool = Pool::Open(pipes_[worker]->Read(), QuickToBury());
+    Result<Pool> pool = Pool::Open(pipes_[worker]->Read(), QuickToReleaseSlots());
     if (!pool.ok()) return Complain(worker, pool.error().ToString());
     Result<Table> table = pool->OpenTable(kTable);
     if (!table.ok()) return Complain(worker, table.error().ToString());
     Result<Session> session = pool->NewSession();
     if (!session.ok()) return Complain(worker, session.error().ToString());
     const std::optional<std::string> failure =
-        Work(ledger_, worker, *session, *table, kOperations, Random(1 + worker));
+        Work(history_, worker, *session, *table, kOperations, Random(1 + worker));
     if (failure.has_value()) return Complain(worker, *failure);
     return 0;
   }
@@ -82,44 +82,44 @@ class SharedPool : public testing::TestWithParam<Ways> {
 
   // Until the worker has so many answers.
   void AwaitAnswers(size_t worker, uint64_t count) {
-    while (ledger_.log(worker).answered.load() < count) std::this_thread::sleep_for(kLook);
+    while (history_.log(worker).answered.load() < count) std::this_thread::sleep_for(kLook);
   }
 
   // Reads everything once more, as one more client, and judges.
   void ExpectLinearizable() {
-    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+    Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
     ASSERT_TRUE(pool.ok()) << pool.error().ToString();
     Result<Table> table = pool->OpenTable(kTable);
     ASSERT_TRUE(table.ok());
     Result<Session> session = pool->NewSession();
     ASSERT_TRUE(session.ok());
     const std::optional<std::string> failure =
-        Work(ledger_, kWorkers, *session, *table, kOperations, Random(99));
+        Work(history_, kWorkers, *session, *table, kOperations, Random(99));
     ASSERT_EQ(failure, std::nullopt);
-    const std::vector<check::Operation> all = ledger_.Operations();
+    const std::vector<check::Operation> all = history_.Operations();
     const check::Verdict verdict = check::CheckLinearizable(all);
     EXPECT_TRUE(verdict.ok()) << check::ToString(verdict);
     EXPECT_GT(all.size(), kOperations);
     // Who has died is waited for, but not for longer than a lease; the next one takes over.
     static_cast<void>(session->Close());
     static_cast<void>(pool->Close());
-    ExpectAllToBeBuried();
+    ExpectAllSlotsToBeReleased();
   }
 
   // Nothing is damaged, and nothing that the dead had is lost, once somebody was there for a few leases.
-  void ExpectAllToBeBuried() {
+  void ExpectAllSlotsToBeReleased() {
     constexpr int kLeases = 50;
     const std::string fsck = BinaryPath() + " fsck '" + UrlOf(0) + "' >/dev/null";
     bool clean = false;
     for (int lease = 0; lease < kLeases && !clean; ++lease) {
-      Result<Pool> pool = Pool::Open(UrlOf(0), QuickToBury());
+      Result<Pool> pool = Pool::Open(UrlOf(0), QuickToReleaseSlots());
       ASSERT_TRUE(pool.ok()) << pool.error().ToString();
       clean = pool->Close().ok() && std::system(fsck.c_str()) == 0;
     }
     EXPECT_TRUE(clean) << "something is leaked or damaged: " << fsck;
   }
 
-  Ledger ledger_;
+  SharedHistory history_;
   std::vector<std::unique_ptr<UrlPipe>> pipes_;
   std::vector<Child> children_;
   std::unique_ptr<Daemon> daemon_;
@@ -133,7 +133,7 @@ TEST_P(SharedPool, WritersInSeveralProcesses_AreLinearizable) {
   // When several processes change the same few keys. Expect that all end well, and that the history is linearizable.
   for (Child& child : children_) EXPECT_EQ(child.Wait(), 0);
   for (size_t worker = 0; worker < kWorkers; ++worker)
-    EXPECT_EQ(ledger_.log(worker).answered.load(), kOperations);
+    EXPECT_EQ(history_.log(worker).answered.load(), kOperations);
   ExpectLinearizable();
 }
 
@@ -149,7 +149,7 @@ TEST_P(SharedPool, SurvivorsGoOn_WhenProcessesAreKilled) {
   EXPECT_EQ(children_[2].Wait(), 0);
   EXPECT_EQ(children_[3].Wait(), 0);
   for (size_t worker = 2; worker < kWorkers; ++worker)
-    EXPECT_EQ(ledger_.log(worker).answered.load(), kOperations);
+    EXPECT_EQ(history_.log(worker).answered.load(), kOperations);
   ExpectLinearizable();
 }
 
@@ -160,7 +160,7 @@ TEST_P(SharedPool, AProcessThatWasStoppedPastItsLease_JoinsAnew) {
   AwaitAnswers(0, kOperations / 4);
   children_[0].Signal(SIGSTOP);
   for (size_t worker = 1; worker < kWorkers; ++worker) EXPECT_EQ(children_[worker].Wait(), 0);
-  std::this_thread::sleep_for(QuickToBury().lease * 2);  // what is tested is a lease that ends
+  std::this_thread::sleep_for(QuickToReleaseSlots().lease * 2);  // what is tested is a lease that ends
   children_[0].Signal(SIGCONT);
   const int ended = children_[0].Wait();
   EXPECT_TRUE(ended == 0 || ended == -SIGKILL) << ended;

@@ -29,11 +29,11 @@ inline constexpr uint64_t kCounters = 2;
 
 // Performs random operations on a few keys, so that workers meet, until it has `operations` answers or is told to stop.
 // An error says what should not happen.
-inline std::optional<std::string> Work(Ledger& ledger, size_t worker, Session& session, const Table& table,
-                                       uint64_t operations, Random random) {
-  Log& log = ledger.log(worker);
+inline std::optional<std::string> Work(SharedHistory& history, size_t worker, Session& session,
+                                       const Table& table, uint64_t operations, Random random) {
+  Log& log = history.log(worker);
   std::string last;  // what it has read last, to compare with
-  while (log.answered.load() < operations && !ledger.stop().load()) {
+  while (log.answered.load() < operations && !history.stop().load()) {
     const uint64_t place = log.entries.load();
     if (place == kMostEntries) return "its log is full";
     Entry& entry = log.all[place];
@@ -49,7 +49,7 @@ inline std::optional<std::string> Work(Ledger& ledger, size_t worker, Session& s
     entry.key = key;
     entry.value = value;
     entry.expected = last;
-    entry.invoked = ledger.NextEvent();
+    entry.invoked = history.NextEvent();
     log.entries.store(place + 1);  // from here on it may have happened
 
     std::optional<Error> error;
@@ -87,7 +87,7 @@ inline std::optional<std::string> Work(Ledger& ledger, size_t worker, Session& s
       case check::Kind::kLast:
       case check::Kind::kSeen: break;  // of one key each
     }
-    entry.returned = ledger.NextEvent();
+    entry.returned = history.NextEvent();
     if (!error.has_value()) {
       entry.fate = check::Fate::kAnswered;
       log.answered.fetch_add(1);

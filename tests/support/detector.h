@@ -13,18 +13,18 @@
 namespace farside {
 
 // Something that may catch a bug: says what it has caught, or nothing.
-struct Hunt {
+struct Detector {
   std::string name;
   std::function<std::string()> run;
 };
 
-// With the bug, one hunt after the other, until one has caught it. Which one did is recorded with the test.
-inline void ExpectCaught(MutantName bug, const std::vector<Hunt>& hunts) {
+// With the bug, one detector after the other, until one has caught it. Which one did is recorded with the test.
+inline void ExpectCaught(MutantName bug, const std::vector<Detector>& detectors) {
   const ScopedMutant mutant(bug);
-  for (const Hunt& hunt : hunts) {
-    const std::string caught = hunt.run();
+  for (const Detector& detector : detectors) {
+    const std::string caught = detector.run();
     if (caught.empty()) continue;
-    testing::Test::RecordProperty("by", hunt.name);
+    testing::Test::RecordProperty("by", detector.name);
     testing::Test::RecordProperty("what", caught);
     return;
   }

@@ -45,10 +45,10 @@ Task<Done> RecordTogether(History& history, TableMember& member, int client, std
   }
   for (size_t i = 0; i < keys.size(); ++i) {
     check::Found found;
-    switch (searches[i].verdict) {
-      case Search::Verdict::kFound: found.value = values[i]; [[fallthrough]];
-      case Search::Verdict::kAbsent: history.Return(ids[i], found); break;
-      case Search::Verdict::kOpen: {
+    switch (searches[i].outcome) {
+      case Search::Outcome::kFound: found.value = values[i]; [[fallthrough]];
+      case Search::Outcome::kAbsent: history.Return(ids[i], found); break;
+      case Search::Outcome::kOpen: {
         Op op(member.client(), OpKind::kSearch);
         Result<check::Outcome> outcome =
             co_await check::Perform(member.index(), op, Call::Get(keys[i])).Outcome();

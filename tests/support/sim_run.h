@@ -65,7 +65,7 @@ class SimRun {
   }
 
   // Until nothing is on its way.
-  void Settle() {
+  void Drain() {
     while (world.Step()) continue;
   }
   // Until `task` has ended. False: it waits for ever.

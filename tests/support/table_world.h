@@ -119,7 +119,7 @@ class TableMember {
     return client_->counters().at(kind, outcome);
   }
 
-  // Runs a task to its end; what fails is a problem of the scene. Steps the whole world.
+  // Runs a task to its end; what fails is a problem of the scenario. Steps the whole world.
   template <class T>
   T Now(Task<T> task) {
     Result<T> result = Try(std::move(task));
@@ -334,15 +334,15 @@ inline void TableWorld::BeatAll() {
   for (TableMember* member : members) member->Beat();
 }
 
-// Plays a scene again and again, with somebody who dies at its first verb, at its second, ..., in every way.
-// `scene(kind, verb, more)` says in `more` whether there were so many verbs, and returns what went wrong, or nothing.
-template <class Scene>
-std::string AtEveryVerb(Scene scene) {
+// Plays a scenario again and again, with somebody who dies at its first verb, at its second, ..., in every way.
+// `scenario(kind, verb, more)` says in `more` whether there were so many verbs, and returns what went wrong, or nothing.
+template <class Scenario>
+std::string AtEveryVerb(Scenario scenario) {
   using fabric::sim::FaultKind;
   for (const FaultKind kind : {FaultKind::kCrashBefore, FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
     bool more = true;
     for (uint64_t verb = 0; more; ++verb) {
-      const std::string problem = scene(kind, verb, more);
+      const std::string problem = scenario(kind, verb, more);
       if (!problem.empty()) return fmt::format("{} at verb {}: {}", Name(kind), verb, problem);
       if (verb > 300) return "there is no end to it";
     }

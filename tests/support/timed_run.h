@@ -50,7 +50,7 @@ class TimedRun {
     }
     return started.TakeResult();
   }
-  void Settle() {
+  void Drain() {
     while (world_->Step()) continue;
   }
   void RunUntil(Nanos time) {

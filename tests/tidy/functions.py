@@ -3,8 +3,8 @@
 
 usage: functions.py TOP [--most LINES]
 
-A function has the lines from the first one of its signature to its closing brace. Lambdas and local classes count as a
-part of the function they stand in.
+A function has the lines from the first one of its signature to its closing brace. Lambdas and local classes
+count as a part of the function they stand in.
 """
 
 import argparse
@@ -26,10 +26,12 @@ OPAQUE = re.compile(
     r'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
     re.DOTALL | re.MULTILINE)
 
-# How the text before a brace ends if the brace opens the body of a function: its parameters, and what may follow them.
+# How the text before a brace ends if the brace opens the body of a function: its parameters, and what may
+# follow them.
 BODY = re.compile(r"(?:\)|\bconst|\bnoexcept|\boverride|\bfinal|&|->\s*[\w:<>,&*\s]+)\s*$")
 # A scope in which functions stand.
-SCOPE = re.compile(r'^(?:(?:inline\s+)?namespace\b|extern\s*_+$|(?:template\s*<.*>\s*)?(?:class|struct|union)\b)', re.DOTALL)
+SCOPE = re.compile(
+    r"^(?:(?:inline\s+)?namespace\b|extern\s*_+$|(?:template\s*<.*>\s*)?(?:class|struct|union)\b)", re.DOTALL)
 # A constructor that initializes its members: a brace behind the name of one opens no body.
 INITIALIZERS = re.compile(r"\)\s*(?:noexcept\s*)?:(?!:)")
 
@@ -56,7 +58,8 @@ def matching(text: str, opening: int) -> int:
 
 
 def name_of(signature: str) -> str:
-    found = re.search(r"((?:[\w~]+(?:<[^<>()]*>)?::)*(?:~?\w+|operator\s*[^\s(]+|operator\s*\(\)))\s*\(", signature)
+    scopes, name = r"(?:[\w~]+(?:<[^<>()]*>)?::)*", r"(?:~?\w+|operator\s*[^\s(]+|operator\s*\(\))"
+    found = re.search(rf"({scopes}{name})\s*\(", signature)
     return found[1] if found else signature.split("\n")[0].strip()
 
 
@@ -96,7 +99,8 @@ def findings(top: Path, most: int = MOST_LINES) -> Iterator[str]:
     found = [(function, path) for path in code_files(top) if path.parts[0] == "src"
              for function in functions(read(top, path)) if function.lines > most]
     for function, path in sorted(found, key=lambda pair: (-pair[0].lines, pair[1], pair[0].line)):
-        yield f"{path}:{function.line}: {function.name} has {function.lines} lines; {most} at most fit a screen"
+        yield (f"{path}:{function.line}: {function.name} has {function.lines} lines; "
+               f"{most} at most fit a screen")
 
 
 def main() -> int:
@@ -105,7 +109,8 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=MOST_LINES, help="lines that a function may have")
     arguments = parser.parse_args()
     if not any(path.parts[0] == "src" for path in code_files(arguments.top)):
-        print(f"functions: no C++ files below {arguments.top}/src; is that the top of the tree?", file=sys.stderr)
+        print(f"functions: no C++ files below {arguments.top}/src; is that the top of the tree?",
+              file=sys.stderr)
         return 2
     found = list(findings(arguments.top, arguments.most))
     print("\n".join(found) if found else "functions: nothing found")

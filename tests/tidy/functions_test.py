@@ -19,13 +19,14 @@ class Seen(unittest.TestCase):
                          [("Table::Get", 3, 4)])
 
     def test_functions_in_namespaces_and_classes(self):
-        text = ('namespace a::b {\nnamespace {\nextern "C" {\nvoid A() {\n}\n}\nclass B final : public C {\n public:\n'
-                "  B() = default;\n  int D() const { return 1; }\n  struct E {\n    void F() noexcept override {\n    }\n  };\n"
-                "};\n}\n}\n")
+        text = ('namespace a::b {\nnamespace {\nextern "C" {\nvoid A() {\n}\n}\n'
+                "class B final : public C {\n public:\n  B() = default;\n  int D() const { return 1; }\n"
+                "  struct E {\n    void F() noexcept override {\n    }\n  };\n};\n}\n}\n")
         self.assertEqual(seen(text), [("A", 4, 2), ("D", 10, 1), ("F", 12, 2)])
 
     def test_constructors_that_initialize_members_with_braces(self):
-        text = "Table::Table(int a)\n    : base(a),\n      b_{a},\n      c_(a) {\n  Use();\n}\nTable::~Table() {\n}\n"
+        text = ("Table::Table(int a)\n    : base(a),\n      b_{a},\n      c_(a) {\n  Use();\n}\n"
+                "Table::~Table() {\n}\n")
         self.assertEqual(seen(text), [("Table::Table", 1, 6), ("Table::~Table", 7, 2)])
 
     def test_templates_operators_and_trailing_return_types(self):
@@ -34,7 +35,8 @@ class Seen(unittest.TestCase):
         self.assertEqual([(line, lines) for _, line, lines in seen(text)], [(1, 3), (4, 2), (8, 2)])
 
     def test_a_lambda_belongs_to_its_function(self):
-        self.assertEqual(seen("void A() {\n  const auto b = [] {\n    if (c) {\n    }\n  };\n}\n"), [("A", 1, 6)])
+        text = "void A() {\n  const auto b = [] {\n    if (c) {\n    }\n  };\n}\n"
+        self.assertEqual(seen(text), [("A", 1, 6)])
 
     def test_braces_in_comments_literals_and_directives_do_not_count(self):
         text = ('void A() {\n  // {\n  /* { */\n  Say("{", \'{\', R"x({)x");\n}\n#define B() {\n'
@@ -42,7 +44,8 @@ class Seen(unittest.TestCase):
         self.assertEqual(seen(text), [("A", 1, 5), ("D", 8, 2)])
 
     def test_arrays_and_enums_are_no_functions(self):
-        text = "constexpr std::array kA = {\n  F(1),\n};\nenum class B {\n  kC,\n};\nconst A b{\n  F(),\n};\nint D() {\n}\n"
+        text = ("constexpr std::array kA = {\n  F(1),\n};\nenum class B {\n  kC,\n};\n"
+                "const A b{\n  F(),\n};\nint D() {\n}\n")
         self.assertEqual(seen(text), [("D", 10, 2)])
 
 
@@ -55,7 +58,8 @@ class Found(unittest.TestCase):
             top = Path(folder)
             for path in ("src/base", "tests"):
                 (top / path).mkdir(parents=True)
-            (top / "src/base/a.cc").write_text(function("Fits", 60) + function("Long", 61) + function("Longer", 70))
+            (top / "src/base/a.cc").write_text(
+                function("Fits", 60) + function("Long", 61) + function("Longer", 70))
             (top / "tests/b.cc").write_text(function("OfATest", 100))
             self.assertEqual(list(findings(top)),
                              ["src/base/a.cc:122: Longer has 70 lines; 60 at most fit a screen",

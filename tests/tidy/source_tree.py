@@ -27,7 +27,7 @@ INCLUDE_ROOTS = ["include", "src", "."]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
-class Place(NamedTuple):
+class Module(NamedTuple):
     """Where a file stands: its layer, and the part of the layer that is a target of its own.
 
     The part is "" for the core of a layer, else a backend ("sim"), an engine ("chime",
@@ -38,21 +38,21 @@ class Place(NamedTuple):
     part: str
 
 
-def place_of(path: PurePosixPath) -> Optional[Place]:
-    """The place of a file, given relative to the top; None for tests and other code outside the layers."""
+def module_of(path: PurePosixPath) -> Optional[Module]:
+    """The module of a file, given relative to the top; None for tests and other code outside the layers."""
     parts = path.parts
     if parts[:2] == ("include", "farside"):
-        return Place("base" if "/".join(parts[2:]) in PUBLIC_BASE_HEADERS else "store", "")
+        return Module("base" if "/".join(parts[2:]) in PUBLIC_BASE_HEADERS else "store", "")
     if parts[0] == "tools":
-        return Place("tools", "")
+        return Module("tools", "")
     if parts[0] != "src" or len(parts) < 3 or parts[1] not in LAYERS:
         return None
     layer, folders = parts[1], parts[2:-1]
     if layer not in ("fabric", "index") or not folders:
-        return Place(layer, "")
+        return Module(layer, "")
     if layer == "index" and folders[0] == "baseline" and len(folders) > 1:
-        return Place(layer, f"baseline/{folders[1]}")
-    return Place(layer, folders[0])
+        return Module(layer, f"baseline/{folders[1]}")
+    return Module(layer, folders[0])
 
 
 def code_files(top: Path) -> Iterator[PurePosixPath]:

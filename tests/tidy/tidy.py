@@ -9,7 +9,7 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Iterator
 
-from source_tree import LAYERS, Place, code_files, includes, place_of, read, resolve
+from source_tree import LAYERS, Module, code_files, includes, module_of, read, resolve
 
 # Parts of a layer that its other parts may use.
 SHARED_PARTS = {"fabric": "memory", "index": "kit"}
@@ -29,7 +29,7 @@ FORBIDDEN = [
 
 
 def include_findings(top: Path, path: PurePosixPath, text: str) -> Iterator[str]:
-    here = place_of(path)
+    here = module_of(path)
     for include in includes(text):
         found = resolve(top, path, include)
         if not found and not include.quoted:
@@ -42,13 +42,13 @@ def include_findings(top: Path, path: PurePosixPath, text: str) -> Iterator[str]
             yield f"{where}: an installed header may include only installed headers"
             continue
         # A file that does not exist is the compiler's business, unless its name tells the layer.
-        there = place_of(found or PurePosixPath("src", include.name))
+        there = module_of(found or PurePosixPath("src", include.name))
         problem = order_problem(here, there) if here and there else ""
         if problem:
             yield f"{where}: {problem}"
 
 
-def order_problem(here: Place, there: Place) -> str:
+def order_problem(here: Module, there: Module) -> str:
     """Why code at `here` must not include code at `there`; empty if it may."""
     if there.layer != here.layer:
         return "" if there.layer in LAYERS[here.layer] else f"{here.layer} must not know the layer {there.layer}"

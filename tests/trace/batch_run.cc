@@ -34,7 +34,7 @@ constexpr uint64_t kChunkBytes = 4096;
 constexpr uint64_t kChunks = 192;
 constexpr char kTable[] = "table";
 
-// One client: joins, opens the table or makes it, changes keys and searches for all of them in turn, and leaves.
+// One client: joins, opens the table or makes it, changes keys and searches for all of them, and leaves.
 class BatchClient {
  public:
   BatchClient(SimFabric& world, index::Engine& engine, uint64_t seed)
@@ -101,7 +101,7 @@ class BatchClient {
       if (!searched.ok() && !GoesOn(searched.error())) co_return searched.error();
     }
     for (const Search& search : searches) {
-      if (search.verdict != Search::Verdict::kOpen) continue;
+      if (search.outcome != Search::Outcome::kOpen) continue;
       Op op(*client_, OpKind::kSearch);
       const Result<bool> found = co_await table_->index->Get(op, search.key, *search.value).Outcome();
       if (!found.ok() && !GoesOn(found.error())) co_return found.error();

@@ -1,12 +1,12 @@
-// `farside_trace`: prints a digest of every verb that an engine's clients post in simulated runs, so that a refactoring
-// is shown to change none of them. See docs/testing.md.
+// `farside_trace`: prints a digest of every verb that an engine's clients post in simulated runs, so that a
+// refactoring is shown to change none of them. See docs/testing.md.
 //
 //   farside_trace                                  one line for each engine
 //   farside_trace --engine chime --each-seed       where two builds differ first
 //
 // A seed of an engine stands for
-//   its runs of `farside check --crash`, under the stress options that are due for that seed; the runs with a fault at
-//   one verb only for some verbs, others for each seed
+//   its runs of `farside check --crash`, under the stress options that are due for that seed; the runs with a
+//   fault at one verb only for some verbs, others for each seed
 //   its runs with and without faults by chance, with default options
 //   clients that search several keys at a time, with default options and with each set of stress options
 #include <fmt/format.h>

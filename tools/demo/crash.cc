@@ -12,7 +12,7 @@
 #include "pool/region/describe.h"
 #include "pool/region/superblock.h"
 #include "tools/common/output.h"
-#include "tools/demo/guest.h"
+#include "tools/demo/client.h"
 #include "tools/demo/parts.h"
 
 namespace farside::tools::demo {
@@ -30,12 +30,12 @@ constexpr uint64_t kSimulatedBytes = 512 * 1024;
 constexpr Nanos kShortLease = std::chrono::milliseconds(1);
 
 // A put whose client dies with the first verb of it, which takes the lock.
-void PutAndDie(SimFabric& world, Guest& guest) {
+void PutAndDie(SimFabric& world, DemoClient& demo_client) {
   world.set_fault({world.verbs_posted(), fabric::sim::FaultKind::kCrashAfter});
-  Op op(*guest.client, OpKind::kInsert);
-  Task<index::PutOutcome> put = guest.index().Put(op, "moon", "cheese");
+  Op op(*demo_client.client, OpKind::kInsert);
+  Task<index::PutOutcome> put = demo_client.index().Put(op, "moon", "cheese");
   put.Start();
-  while (!static_cast<SimClient&>(*guest.client).crashed() && world.Step()) continue;
+  while (!static_cast<SimClient&>(*demo_client.client).crashed() && world.Step()) continue;
 }
 
 Task<std::string> PutAndGet(Client& client, Index& table) {
@@ -120,11 +120,12 @@ Status ShowCrash(const Paint& paint, int number) {
   const Result<pool::Geometry> formatted =
       pool::FormatVolatile(world.memory(fabric::NodeId{0}), {.chunk_bytes = 4096}, {1, 2});
   if (!formatted.ok()) return formatted.error();
-  Guest first;
-  Guest second;
-  for (Guest* guest : {&first, &second}) {
-    guest->client = std::move(*world.Connect());
-    if (Status settled = Run(*guest->client, Settle(*guest, "reference", {.lease = {.lease = kShortLease}}));
+  DemoClient first;
+  DemoClient second;
+  for (DemoClient* demo_client : {&first, &second}) {
+    demo_client->client = std::move(*world.Connect());
+    if (Status settled = Run(*demo_client->client,
+                             JoinWithTable(*demo_client, "reference", {.lease = {.lease = kShortLease}}));
         !settled.ok())
       return settled;
   }

@@ -151,13 +151,13 @@ std::string Size(uint64_t bytes) {
   return fmt::format("{} KiB", bytes / 1024);
 }
 
-Finding JudgeCores(const Machine& machine) {
+Diagnosis JudgeCores(const Machine& machine) {
   if (machine.cores > 1) return {fmt::format("{} cores", machine.cores)};
   return {"1 core: clients take turns on it", Severity::kNote,
           "let the process use more cores (taskset -c, or the container's CPU limit)"};
 }
 
-Finding JudgeMemory(const Machine& machine) {
+Diagnosis JudgeMemory(const Machine& machine) {
   if (!machine.memory_bytes.has_value() || !machine.available_bytes.has_value()) {
     return {"the kernel does not say how much memory there is", Severity::kNote,
             "make /proc/meminfo readable"};
@@ -168,13 +168,13 @@ Finding JudgeMemory(const Machine& machine) {
   return {what, Severity::kWarning, "end programs that use much memory, or keep tables small"};
 }
 
-Finding JudgeGroupLimit(const Machine& machine) {
+Diagnosis JudgeGroupLimit(const Machine& machine) {
   const std::string limit = Size(*machine.group_limit_bytes);
   return {fmt::format("the control group of this process may use {} of memory", limit), Severity::kNote,
           "raise the memory limit of the container or of the service if tables need more"};
 }
 
-Finding JudgeTransparentHugePages(const Machine& machine) {
+Diagnosis JudgeTransparentHugePages(const Machine& machine) {
   if (!machine.transparent_huge_pages.has_value()) {
     return {"the kernel has no transparent huge pages: large tables are slower", Severity::kNote,
             "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE"};
@@ -186,7 +186,7 @@ Finding JudgeTransparentHugePages(const Machine& machine) {
 }
 
 // Memory nodes take huge pages that were set aside if there are enough. Otherwise they gather theirs, or do without.
-Finding JudgeHugePages(const Machine& machine) {
+Diagnosis JudgeHugePages(const Machine& machine) {
   if (machine.huge_pages.value_or(0) == 0) {
     if (machine.gathers_huge_pages)
       return {"no huge pages are set aside: memory nodes gather theirs while they fill"};
@@ -198,7 +198,7 @@ Finding JudgeHugePages(const Machine& machine) {
                       machine.free_huge_pages.value_or(0))};
 }
 
-Finding JudgeMemlock(const Machine& machine) {
+Diagnosis JudgeMemlock(const Machine& machine) {
   if (!machine.memlock_bytes.has_value()) return {"the limit of locked memory is not known", Severity::kNote};
   if (*machine.memlock_bytes == kUnlimited) return {"locked memory: no limit"};
   const std::string what = fmt::format("locked memory: up to {}", Size(*machine.memlock_bytes));
@@ -208,7 +208,7 @@ Finding JudgeMemlock(const Machine& machine) {
           "put '* - memlock unlimited' into /etc/security/limits.conf and log in anew"};
 }
 
-Finding JudgeRdma(const Machine& machine) {
+Diagnosis JudgeRdma(const Machine& machine) {
   if (machine.rdma_devices.empty()) return {"no RDMA device, and none is needed"};
   return {
       fmt::format("RDMA devices: {}; this version cannot use them", fmt::join(machine.rdma_devices, ", ")),
@@ -237,7 +237,7 @@ std::string Text(const DoctorReport& report, const Paint& paint) {
     text += fmt::format("  {}{:<10}{}\n", painted, backend.name, backend.why);
   }
   text += "\n" + paint.Bold("This machine") + "\n";
-  for (const Finding& finding : report.findings) {
+  for (const Diagnosis& finding : report.findings) {
     text += fmt::format("  {}{}\n", Painted(finding.severity, paint), finding.what);
     if (!finding.fix.empty()) text += fmt::format("  {:<9}fix: {}\n", "", finding.fix);
   }
@@ -260,8 +260,8 @@ std::vector<Backend> TryBackends() {
           BuiltBackend("shm", TryShm()), BuiltBackend("tcp", TryTcp()), MissingBackend("verbs")};
 }
 
-std::vector<Finding> Judge(const Machine& machine) {
-  std::vector<Finding> findings = {JudgeCores(machine), JudgeMemory(machine)};
+std::vector<Diagnosis> Judge(const Machine& machine) {
+  std::vector<Diagnosis> findings = {JudgeCores(machine), JudgeMemory(machine)};
   const uint64_t memory = machine.memory_bytes.value_or(kUnlimited);
   if (machine.group_limit_bytes.value_or(kUnlimited) < memory) findings.push_back(JudgeGroupLimit(machine));
   findings.push_back(JudgeTransparentHugePages(machine));

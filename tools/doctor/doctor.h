@@ -29,7 +29,7 @@ enum class Severity : uint8_t {
 };
 std::string_view Name(Severity severity);
 
-struct Finding {
+struct Diagnosis {
   std::string what;
   Severity severity = Severity::kOk;
   std::string fix = {};  // what to do; empty if there is nothing to do
@@ -37,14 +37,14 @@ struct Finding {
 
 struct DoctorReport {
   std::vector<Backend> backends;
-  std::vector<Finding> findings;
+  std::vector<Diagnosis> findings;
 };
 
 // Puts a small table on each backend that is built in.
 std::vector<Backend> TryBackends();
 
 // What the facts mean for Farside.
-std::vector<Finding> Judge(const Machine& machine);
+std::vector<Diagnosis> Judge(const Machine& machine);
 
 ExitCode Doctor(const DoctorCommand& command);
 

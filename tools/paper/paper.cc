@@ -31,7 +31,7 @@ ExitCode List(bool json) {
   return kSuccess;
 }
 
-std::string Verdict(const Row& row, const Paint& paint, bool unicode) {
+std::string ClaimResult(const Row& row, const Paint& paint, bool unicode) {
   if (!row.rule.promises()) return "";
   if (row.holds()) return paint.Green(unicode ? "✓" : "holds");
   return paint.Red(unicode ? "✗ does not hold" : "DOES NOT HOLD");
@@ -49,7 +49,7 @@ std::string RowsText(const std::vector<Row>& rows, const Paint& paint, bool unic
       "\n";
   for (const Row& row : rows) {
     const std::string reported = row.paper.has_value() ? Format(row.unit, *row.paper) : "-";
-    const std::string verdict = Verdict(row, paint, unicode);
+    const std::string verdict = ClaimResult(row, paint, unicode);
     text += fmt::format("{:<{}}  {:>9}  {:>{}}   ", row.metric, metric, reported, Format(row.unit, row.ours),
                         ours);
     text +=

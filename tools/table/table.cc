@@ -21,8 +21,8 @@
 #include "tools/common/output.h"
 #include "tools/common/pool_session.h"
 #include "tools/json.h"
+#include "tools/table/dry_run_engine.h"
 #include "tools/table/report.h"
-#include "tools/table/trial.h"
 
 namespace farside::tools {
 namespace {
@@ -162,7 +162,7 @@ Status RehearseLeave(const OpenedPool& copy) {
 
 // Whether the table is there, or can be made. The copy is of no use afterwards.
 Result<MadeTable> RehearseCreate(const OpenedPool& copy, const TableCommand& command) {
-  Result<PoolSession> session = PoolSession::Join(copy, MakeTrialEngine);
+  Result<PoolSession> session = PoolSession::Join(copy, MakeDryRunEngine);
   if (!session.ok()) return session.error();
   const Result<OpenTable> table = session->Run([&](Op& op, store::Session& joined) {
     return joined.tables().CreateOrOpen(op, command.name, command.engine, command.options);

@@ -11,29 +11,29 @@ using fabric::VerbKind;
 void World::ListChoices(State state, std::vector<Choice>& choices) {
   if (scenario_.prepare_in_turn && ListPreparation(state, choices)) return;
   if (reduce_) LookAround(state);
-  const auto actors = static_cast<Flight>(layout_.actors());  // at most kMostActors
-  for (Flight flight = 0; flight < actors; ++flight) {
-    const ActorState& actor = state.actor(flight);
-    if (actor.dead() || actor.ended() || !MayStart(state, flight)) continue;
+  const auto actors = static_cast<TripIndex>(layout_.actors());  // at most kMostActors
+  for (TripIndex trip = 0; trip < actors; ++trip) {
+    const ActorState& actor = state.actor(trip);
+    if (actor.dead() || actor.ended() || !MayStart(state, trip)) continue;
     if (actor.marks_done < tree_[actor.node].second_part) {
-      choices.push_back({.kind = Choice::Kind::kLocal, .flight = flight});
+      choices.push_back({.kind = Choice::Kind::kLocal, .trip = trip});
       continue;
     }
-    ListSteps(state, flight, choices);
-    if (actor.done == 0) ListFaults(state, flight, choices);
+    ListSteps(state, trip, choices);
+    if (actor.done == 0) ListFaults(state, trip, choices);
   }
-  for (auto flight = static_cast<Flight>(layout_.actors()); flight < Flights(state); ++flight) {
-    ListSteps(state, flight, choices);
+  for (auto trip = static_cast<TripIndex>(layout_.actors()); trip < Trips(state); ++trip) {
+    ListSteps(state, trip, choices);
   }
 }
 
 // True if somebody is still preparing: then there is one way to go on.
 bool World::ListPreparation(State state, std::vector<Choice>& choices) const {
-  for (Flight flight = 0; flight < layout_.actors(); ++flight) {
-    const ActorState& actor = state.actor(flight);
-    if (actor.dead() || actor.ended() || !MayStart(state, flight)) continue;
-    if (!tree_[actor.node].preparing || !MayFly(state, flight)) continue;
-    choices.push_back({.kind = Choice::Kind::kFinish, .flight = flight});
+  for (TripIndex trip = 0; trip < layout_.actors(); ++trip) {
+    const ActorState& actor = state.actor(trip);
+    if (actor.dead() || actor.ended() || !MayStart(state, trip)) continue;
+    if (!tree_[actor.node].preparing || !MayProceed(state, trip)) continue;
+    choices.push_back({.kind = Choice::Kind::kFinish, .trip = trip});
     return true;
   }
   return false;
@@ -52,25 +52,25 @@ bool World::AllEnded(State state, int before_phase) const {
   return true;
 }
 
-void World::ListSteps(State state, Flight flight, std::vector<Choice>& choices) {
-  if (!MayFly(state, flight)) return;
-  const Request& request = RequestOf(state, flight);
-  const uint64_t left = request.all & ~DoneOf(state, flight);
+void World::ListSteps(State state, TripIndex trip, std::vector<Choice>& choices) {
+  if (!MayProceed(state, trip)) return;
+  const Request& request = RequestOf(state, trip);
+  const uint64_t left = request.all & ~DoneOf(state, trip);
   const bool reduce = reduce_ && !request.control;
   if (reduce) {
-    choices.push_back({.kind = Choice::Kind::kFinish, .flight = flight});
+    choices.push_back({.kind = Choice::Kind::kFinish, .trip = trip});
     for (uint64_t window : request.windows) {
       if ((window & left) == 0 || (window & left) == left || (window & ~left) == 0) continue;
       const auto any = static_cast<uint8_t>(std::countr_zero(window & left));
-      choices.push_back({.kind = Choice::Kind::kClose, .flight = flight, .piece = any});
+      choices.push_back({.kind = Choice::Kind::kClose, .trip = trip, .piece = any});
     }
   }
   for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
     const auto index = static_cast<uint8_t>(std::countr_zero(rest));
     const Piece& piece = request.pieces[index];
     const uint64_t step = (piece.after & left) | Bit(index);
-    const Choice choice{.kind = Choice::Kind::kStep, .flight = flight, .piece = index};
-    if (reduce ? step != left && IsContested(state, flight, request, piece) : step == Bit(index)) {
+    const Choice choice{.kind = Choice::Kind::kStep, .trip = trip, .piece = index};
+    if (reduce ? step != left && IsContested(state, trip, request, piece) : step == Bit(index)) {
       choices.push_back(choice);
     }
     const bool may_be_lost =
@@ -80,12 +80,12 @@ void World::ListSteps(State state, Flight flight, std::vector<Choice>& choices) 
 }
 
 void World::LookAround(State state) {
-  for (Flight flight = 0; flight < Flights(state); ++flight) {
-    Intentions& intentions = intentions_[flight];
+  for (TripIndex trip = 0; trip < Trips(state); ++trip) {
+    Intentions& intentions = intentions_[trip];
     intentions = {};
-    if (!MayFly(state, flight)) continue;
-    const Request& request = RequestOf(state, flight);
-    for (uint64_t left = request.all & ~DoneOf(state, flight); left != 0; left &= left - 1) {
+    if (!MayProceed(state, trip)) continue;
+    const Request& request = RequestOf(state, trip);
+    for (uint64_t left = request.all & ~DoneOf(state, trip); left != 0; left &= left - 1) {
       const Piece& piece = request.pieces[static_cast<size_t>(std::countr_zero(left))];
       intentions.words |= piece.words;
       intentions.changes |= WordsChanged(request, piece, state.region());
@@ -94,11 +94,11 @@ void World::LookAround(State state) {
 }
 
 // Control verbs touch everything: a FENCE that is in flight might cut off this very trip.
-bool World::IsContested(State state, Flight flight, const Request& request, const Piece& piece) const {
-  if ((piece.rivals & ~DoneOf(state, flight)) != 0) return true;
+bool World::IsContested(State state, TripIndex trip, const Request& request, const Piece& piece) const {
+  if ((piece.rivals & ~DoneOf(state, trip)) != 0) return true;
   Intentions others;
-  for (Flight other = 0; other < Flights(state); ++other) {
-    if (other == flight) continue;
+  for (TripIndex other = 0; other < Trips(state); ++other) {
+    if (other == trip) continue;
     others.words |= intentions_[other].words;
     others.changes |= intentions_[other].changes;
   }
@@ -108,41 +108,41 @@ bool World::IsContested(State state, Flight flight, const Request& request, cons
 }
 
 void World::ListSwallowing(State state, Choice write, std::vector<Choice>& choices) {
-  const Piece& stored = RequestOf(state, write.flight).pieces[write.piece];
+  const Piece& stored = RequestOf(state, write.trip).pieces[write.piece];
   write.kind = Choice::Kind::kSwallow;
-  for (Flight flight = 0; flight < Flights(state); ++flight) {
-    if (!MayFly(state, flight)) continue;
-    const Request& request = RequestOf(state, flight);
-    const uint64_t done = DoneOf(state, flight);
+  for (TripIndex trip = 0; trip < Trips(state); ++trip) {
+    if (!MayProceed(state, trip)) continue;
+    const Request& request = RequestOf(state, trip);
+    const uint64_t done = DoneOf(state, trip);
     const auto pieces = static_cast<uint8_t>(request.pieces.size());  // at most kMostPieces
     for (uint8_t i = 0; i < pieces; ++i) {
       const Piece& piece = request.pieces[i];
       if (!IsAtomic(request.verbs[piece.verb].kind) || (done & Bit(i)) != 0) continue;
       if ((!reduce_ || request.control) && !request.MayStep(i, done)) continue;
-      if (flight == write.flight && ((piece.after & Bit(write.piece)) != 0 || (stored.after & Bit(i)) != 0))
+      if (trip == write.trip && ((piece.after & Bit(write.piece)) != 0 || (stored.after & Bit(i)) != 0))
         continue;
       if (piece.offset + piece.bytes <= stored.offset || stored.offset + stored.bytes <= piece.offset)
         continue;
-      write.atomic_flight = flight;
+      write.atomic_trip = trip;
       write.atomic_piece = i;
       choices.push_back(write);
     }
   }
 }
 
-void World::ListFaults(State state, Flight flight, std::vector<Choice>& choices) {
-  const Participant& participant = scenario_.participants[flight];
+void World::ListFaults(State state, TripIndex trip, std::vector<Choice>& choices) {
+  const Participant& participant = scenario_.participants[trip];
   if (participant.may_die) {
     const auto deaths = std::ranges::count_if(state.actors(), &ActorState::dead);
     if (static_cast<size_t>(deaths) < scenario_.max_deaths) {
-      choices.push_back({.kind = Choice::Kind::kDie, .flight = flight});
+      choices.push_back({.kind = Choice::Kind::kDie, .trip = trip});
     }
   }
   if (participant.may_lose_completion) {
     size_t lost = 0;
     for (const ActorState& actor : state.actors()) lost += static_cast<size_t>(std::popcount(actor.lost));
     if (lost < scenario_.max_lost_completions) {
-      choices.push_back({.kind = Choice::Kind::kLose, .flight = flight});
+      choices.push_back({.kind = Choice::Kind::kLose, .trip = trip});
     }
   }
 }

@@ -120,7 +120,7 @@ class DepthFirst {
 };
 
 // Breadth first: the first problem of this kind that it meets is one with the shortest way to it.
-std::optional<Schedule> ShortestWayTo(Finding finding, const Scenario& scenario, size_t longest) {
+std::optional<Schedule> ShortestWayTo(Conclusion conclusion, const Scenario& scenario, size_t longest) {
   struct Origin {
     size_t from;
     uint32_t choice;
@@ -162,7 +162,7 @@ std::optional<Schedule> ShortestWayTo(Finding finding, const Scenario& scenario,
         world.Inspect(state, further.size());
       }
       if (!world.problem()) continue;
-      if (world.problem()->finding == finding) return way_to(next);
+      if (world.problem()->conclusion == conclusion) return way_to(next);
       world.ForgetProblem();
       origins.pop_back();
     }
@@ -173,9 +173,9 @@ std::optional<Schedule> ShortestWayTo(Finding finding, const Scenario& scenario,
 // The search judges histories with its own automaton. The checker must agree.
 void CrossCheck(const Trace& trace, Exploration& result) {
   const Verdict verdict = CheckLinearizable(trace.history());
-  const bool found = result.finding == Finding::kNotLinearizable;
+  const bool found = result.conclusion == Conclusion::kNotLinearizable;
   if (verdict.answer == check::Answer::kUndecided || found == !verdict.ok()) return;
-  result.finding = Finding::kUnfit;
+  result.conclusion = Conclusion::kUnfit;
   result.what = fmt::format("the explorer and the linearizability checker disagree: the checker says {}",
                             ToString(verdict));
 }
@@ -184,21 +184,21 @@ void FillIn(const World& world, Exploration& result) {
   result.histories = world.histories();
   result.runs = world.runs();
   if (world.problem()) {
-    result.finding = world.problem()->finding;
+    result.conclusion = world.problem()->conclusion;
     result.what = world.problem()->what;
   }
 }
 
 }  // namespace
 
-std::string_view Name(Finding finding) {
-  switch (finding) {
-    case Finding::kNothing: return "nothing wrong";
-    case Finding::kLimit: return "limit reached";
-    case Finding::kNotLinearizable: return "not linearizable";
-    case Finding::kInvariantBroken: return "invariant broken";
-    case Finding::kStuck: return "stuck";
-    case Finding::kUnfit: return "unfit scenario";
+std::string_view Name(Conclusion conclusion) {
+  switch (conclusion) {
+    case Conclusion::kNothing: return "nothing wrong";
+    case Conclusion::kLimit: return "limit reached";
+    case Conclusion::kNotLinearizable: return "not linearizable";
+    case Conclusion::kInvariantBroken: return "invariant broken";
+    case Conclusion::kStuck: return "stuck";
+    case Conclusion::kUnfit: return "unfit scenario";
   }
   return "?";
 }
@@ -215,25 +215,26 @@ Exploration Explore(const Scenario& scenario) {
   FillIn(world, result);
   if (!world.problem()) {
     if (search.limited()) {
-      result.finding = Finding::kLimit;
+      result.conclusion = Conclusion::kLimit;
       result.what = fmt::format("{} states were visited, more are not allowed", search.states());
     } else if (result.cut > 0) {
-      result.finding = Finding::kLimit;
+      result.conclusion = Conclusion::kLimit;
       result.what =
           fmt::format("{} times a client needed more than {} trips", result.cut, scenario.max_trips);
     }
     return result;
   }
 
-  if (result.finding == Finding::kUnfit || result.finding == Finding::kLimit)
+  if (result.conclusion == Conclusion::kUnfit || result.conclusion == Conclusion::kLimit)
     return result;  // not of one path
   Schedule way = search.Path();
-  if (std::optional<Schedule> shorter = ShortestWayTo(result.finding, scenario, way.size())) way = *shorter;
+  if (std::optional<Schedule> shorter = ShortestWayTo(result.conclusion, scenario, way.size()))
+    way = *shorter;
   Exploration replayed = Replay(scenario, way);
-  if (replayed.finding != result.finding) {
+  if (replayed.conclusion != result.conclusion) {
     result.what = fmt::format("what was found ({}) is not found again on the same path, where it is: {} ({})",
-                              Name(result.finding), Name(replayed.finding), replayed.what);
-    result.finding = Finding::kUnfit;
+                              Name(result.conclusion), Name(replayed.conclusion), replayed.what);
+    result.conclusion = Conclusion::kUnfit;
     return result;
   }
   result.what = std::move(replayed.what);
@@ -258,7 +259,7 @@ Exploration Replay(const Scenario& scenario, const Schedule& schedule) {
     choices.clear();
     world.ListChoices(state, choices);
     if (choice >= choices.size()) {
-      result.finding = Finding::kUnfit;
+      result.conclusion = Conclusion::kUnfit;
       result.what = fmt::format("the schedule does not fit the scenario at step {}", result.steps);
       break;
     }
@@ -282,7 +283,7 @@ Exploration Replay(const Scenario& scenario, const Schedule& schedule) {
 std::string Exploration::ToString() const {
   std::string text =
       fmt::format("{}: {}\n{} states, {} steps, {} histories, {} runs of programs, longest path {}\n",
-                  Name(finding), what, states, steps, histories, runs, depth);
+                  Name(conclusion), what, states, steps, histories, runs, depth);
   for (size_t i = 0; i < trace.size(); ++i) text += fmt::format("{:4}  {}\n", i + 1, trace[i]);
   if (!trace.empty()) text += chart;
   if (!schedule.empty()) text += fmt::format("schedule {{{}}}\n", fmt::join(schedule, ", "));

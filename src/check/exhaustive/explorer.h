@@ -4,7 +4,7 @@
 //   Scenario scenario;
 //   scenario.participants = {{.program = ...}, {.program = ..., .may_die = true}};
 //   const Exploration found = Explore(scenario);
-//   EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+//   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 //
 // Every history must be linearizable; see also Scenario for other things that are checked. It is a depth-first
 // search over states, with a set of the hashes of those seen.
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "check/exhaustive/finding.h"
+#include "check/exhaustive/conclusion.h"
 #include "check/exhaustive/scenario.h"
 
 namespace farside::check {
@@ -23,7 +23,7 @@ namespace farside::check {
 using Schedule = std::vector<uint32_t>;
 
 struct Exploration {
-  Finding finding = Finding::kNothing;
+  Conclusion conclusion = Conclusion::kNothing;
   std::string what;  // in a sentence; empty for kNothing
 
   uint64_t states = 0;     // distinct ones

@@ -64,7 +64,7 @@ class ReplayWire final : public Wire {
     const uint64_t fingerprint = Fingerprint(connection, trip.order, trip.verbs);
     if (Recording()) {
       if (posted_)
-        tree_.Report(Finding::kUnfit, "a program awaits two trips at once, which is not supported");
+        tree_.Report(Conclusion::kUnfit, "a program awaits two trips at once, which is not supported");
       posted_ = true;
       Node& node = Leaf();
       node.fingerprint = fingerprint;
@@ -112,7 +112,7 @@ class ReplayWire final : public Wire {
  private:
   void NotRepeatable() {
     tree_.Report(
-        Finding::kUnfit,
+        Conclusion::kUnfit,
         fmt::format("client {} does not repeat itself: with the same answers, its trip {} is not that "
                     "of an earlier run",
                     ClientNumber(Leaf().actor), at_));
@@ -152,8 +152,8 @@ uint32_t ObservationTree::Child(uint32_t node, uint32_t observation) {
   return child;
 }
 
-void ObservationTree::Report(Finding finding, std::string what) {
-  if (!problem_) problem_ = Problem{finding, std::move(what)};
+void ObservationTree::Report(Conclusion conclusion, std::string what) {
+  if (!problem_) problem_ = Problem{conclusion, std::move(what)};
 }
 
 void ObservationTree::Expand(uint32_t leaf) {
@@ -171,7 +171,7 @@ void ObservationTree::Expand(uint32_t leaf) {
   }
   wire.CheckThatAllWasAsked();
   if (actor.connections() > kMostConnections) {
-    Report(Finding::kLimit, fmt::format("client {} reconnects too often", ClientNumber(expanded.actor)));
+    Report(Conclusion::kLimit, fmt::format("client {} reconnects too often", ClientNumber(expanded.actor)));
   }
   if (wire.posted()) {
     expanded.ending = Ending::kTrip;
@@ -209,7 +209,7 @@ void ObservationTree::Merge(uint32_t number, uint64_t place, size_t marks_before
   const Node& rest = nodes_[known->second];
   if (rest.fingerprint != node.fingerprint || rest.ending != node.ending ||
       !std::equal(here, node.marks.end(), rest.marks.begin(), rest.marks.end())) {
-    Report(Finding::kUnfit,
+    Report(Conclusion::kUnfit,
            fmt::format("client {} has not forgotten what it promised to forget", ClientNumber(node.actor)));
   }
   node.marks.erase(here, node.marks.end());
@@ -232,8 +232,8 @@ uint32_t ObservationTree::AddRequest(uint32_t actor, uint32_t connection, Order 
   request.actor = actor;
   request.connection = connection;
   if (request.TooLarge()) {
-    Report(Finding::kLimit, fmt::format("a trip of client {} falls into more than {} pieces",
-                                        ClientNumber(actor), kMostPieces));
+    Report(Conclusion::kLimit, fmt::format("a trip of client {} falls into more than {} pieces",
+                                           ClientNumber(actor), kMostPieces));
   }
   return known->second;
 }

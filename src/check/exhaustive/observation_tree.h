@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "check/exhaustive/actor.h"
-#include "check/exhaustive/finding.h"
+#include "check/exhaustive/conclusion.h"
 #include "check/exhaustive/intern.h"
 #include "check/exhaustive/monitor.h"
 #include "check/exhaustive/request.h"
@@ -100,7 +100,7 @@ class ObservationTree {
  private:
   friend class ReplayWire;
 
-  void Report(Finding finding, std::string what);
+  void Report(Conclusion conclusion, std::string what);
   void Expand(uint32_t node);
   void PartMarks(Node& node) const;
   void Merge(uint32_t node, uint64_t place, size_t marks_before);

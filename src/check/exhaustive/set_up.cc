@@ -74,11 +74,12 @@ void World::SetUp() {
   while (!task.done() && actor.Poll()) {
   }
   if (!task.done()) {
-    Report(Finding::kUnfit, "the set-up waits for something that is not in flight");
+    Report(Conclusion::kUnfit, "the set-up waits for something that is not in flight");
     return;
   }
   const Result<Done> result = task.TakeResult();
-  if (!result.ok()) Report(Finding::kUnfit, fmt::format("the set-up failed: {}", result.error().ToString()));
+  if (!result.ok())
+    Report(Conclusion::kUnfit, fmt::format("the set-up failed: {}", result.error().ToString()));
 }
 
 }  // namespace farside::check::exhaustive

@@ -30,9 +30,9 @@ World::World(const Scenario& scenario)
       first_region_(scenario.region_bytes),
       answer_(scenario.region_bytes + 8) {
   if (scenario.participants.empty() || scenario.participants.size() > kMostActors) {
-    Report(Finding::kUnfit, fmt::format("a scenario has 1 to {} participants", kMostActors));
+    Report(Conclusion::kUnfit, fmt::format("a scenario has 1 to {} participants", kMostActors));
   }
-  if (tree_.problem()) Report(tree_.problem()->finding, tree_.problem()->what);
+  if (tree_.problem()) Report(tree_.problem()->conclusion, tree_.problem()->what);
   if (scenario.set_up) SetUp();
 }
 
@@ -42,30 +42,30 @@ void World::Begin(State state) {
   for (uint32_t event : first_events_) ApplyEvent(state, event);
   for (size_t actor = 0; actor < layout_.actors(); ++actor) {
     state.actor(actor) = {.node = static_cast<uint32_t>(actor)};
-    Settle(state, actor);
+    RunLocalSteps(state, actor);
   }
 }
 
 // ---- flights -------------------------------------------------------------------------------------------
 
-Flight World::Flights(State state) const {
-  return static_cast<Flight>(layout_.actors() + state.header().orphans);
+TripIndex World::Trips(State state) const {
+  return static_cast<TripIndex>(layout_.actors() + state.header().orphans);
 }
 
-const Request& World::RequestOf(State state, Flight flight) const {
-  if (IsOrphan(flight)) return tree_.request(state.orphans()[flight - layout_.actors()].request);
-  return tree_.request(tree_[state.actor(flight).node].request);
+const Request& World::RequestOf(State state, TripIndex trip) const {
+  if (IsOrphan(trip)) return tree_.request(state.orphans()[trip - layout_.actors()].request);
+  return tree_.request(tree_[state.actor(trip).node].request);
 }
 
-uint64_t World::DoneOf(State state, Flight flight) const {
-  return IsOrphan(flight) ? state.orphans()[flight - layout_.actors()].done : state.actor(flight).done;
+uint64_t World::DoneOf(State state, TripIndex trip) const {
+  return IsOrphan(trip) ? state.orphans()[trip - layout_.actors()].done : state.actor(trip).done;
 }
 
-bool World::MayFly(State state, Flight flight) const {
-  if (IsOrphan(flight)) return state.orphans()[flight - layout_.actors()].barred_from == 0;
-  const ActorState& actor = state.actor(flight);
+bool World::MayProceed(State state, TripIndex trip) const {
+  if (IsOrphan(trip)) return state.orphans()[trip - layout_.actors()].barred_from == 0;
+  const ActorState& actor = state.actor(trip);
   return !actor.dead() && !actor.ended() && actor.barred_from == 0 &&
-         actor.marks_done >= tree_[actor.node].second_part && MayStart(state, flight);
+         actor.marks_done >= tree_[actor.node].second_part && MayStart(state, trip);
 }
 
 // ---- steps ---------------------------------------------------------------------------------------------
@@ -73,77 +73,76 @@ bool World::MayFly(State state, Flight flight) const {
 void World::Take(State state, Choice choice) {
   switch (choice.kind) {
     case Choice::Kind::kStep: {
-      const uint64_t before = RequestOf(state, choice.flight).pieces[choice.piece].after;
-      StepAll(state, choice.flight, before | Bit(choice.piece));
+      const uint64_t before = RequestOf(state, choice.trip).pieces[choice.piece].after;
+      StepAll(state, choice.trip, before | Bit(choice.piece));
       break;
     }
     case Choice::Kind::kClose: {
-      const std::vector<uint64_t>& windows = RequestOf(state, choice.flight).windows;
-      StepAll(state, choice.flight, *std::ranges::find_if(windows, [&](uint64_t window) {
+      const std::vector<uint64_t>& windows = RequestOf(state, choice.trip).windows;
+      StepAll(state, choice.trip, *std::ranges::find_if(windows, [&](uint64_t window) {
                 return (window & Bit(choice.piece)) != 0;
               }));
       break;
     }
-    case Choice::Kind::kFinish: StepAll(state, choice.flight, RequestOf(state, choice.flight).all); break;
+    case Choice::Kind::kFinish: StepAll(state, choice.trip, RequestOf(state, choice.trip).all); break;
     case Choice::Kind::kSwallow: Swallow(state, choice); break;
-    case Choice::Kind::kLocal: DoLocally(state, choice.flight); break;
-    case Choice::Kind::kDie: Die(state, choice.flight); break;
-    case Choice::Kind::kLose: LoseCompletion(state, choice.flight); break;
+    case Choice::Kind::kLocal: DoLocally(state, choice.trip); break;
+    case Choice::Kind::kDie: Die(state, choice.trip); break;
+    case Choice::Kind::kLose: LoseCompletion(state, choice.trip); break;
   }
-  if (tree_.problem()) Report(tree_.problem()->finding, tree_.problem()->what);
+  if (tree_.problem()) Report(tree_.problem()->conclusion, tree_.problem()->what);
 }
 
 // Those of the pieces that have not taken effect yet, in order.
-void World::StepAll(State state, Flight flight, uint64_t pieces) {
-  uint64_t left = pieces & ~DoneOf(state, flight);
+void World::StepAll(State state, TripIndex trip, uint64_t pieces) {
+  uint64_t left = pieces & ~DoneOf(state, trip);
   if (left == 0) return;
-  if (!IsOrphan(flight)) BeginTrip(state, flight);
-  const Request& request = RequestOf(state, flight);
+  if (!IsOrphan(trip)) BeginTrip(state, trip);
+  const Request& request = RequestOf(state, trip);
   const Verb& last = request.verbs[request.pieces[static_cast<size_t>(std::bit_width(left) - 1)].verb];
   uint64_t traced = 0;
   for (; left != 0; left &= left - 1) {
     const auto piece = static_cast<uint8_t>(std::countr_zero(left));
-    if (trace_ != nullptr && (traced & Bit(piece)) == 0) traced |= TraceRun(state, flight, piece, left);
-    Step(state, flight, request, piece);
+    if (trace_ != nullptr && (traced & Bit(piece)) == 0) traced |= TraceRun(state, trip, piece, left);
+    Step(state, trip, request, piece);
   }
   if (last.kind == VerbKind::kCall) {
-    RunCall(state, flight);
+    RunCall(state, trip);
     return;
   }
-  KeepAnswers(state, flight);
-  Land(state, flight);
+  KeepAnswers(state, trip);
+  Land(state, trip);
   if (last.kind == VerbKind::kFence) Fence(state, ClientId{static_cast<uint32_t>(last.desired)});
 }
 
-void World::Step(State state, Flight flight, const Request& request, uint8_t index) {
+void World::Step(State state, TripIndex trip, const Request& request, uint8_t index) {
   const Piece& piece = request.pieces[index];
   const Verb& verb = request.verbs[piece.verb];
-  MarkDone(state, flight, index);
+  MarkDone(state, trip, index);
   if (IsControl(verb.kind)) return;  // one step by itself, see ListSteps
   const std::span<std::byte> answer = std::span(answer_).first(IsAnswered(verb.kind) ? piece.bytes : 0);
   if (verb.kind != VerbKind::kRead) state.Touch(piece.offset, piece.bytes);
   TakeEffect(request, piece, state.region(), answer);
-  Answer(state, flight, piece, answer);
+  Answer(state, trip, piece, answer);
 }
 
 // The atomic fetched its word before the WRITE and stores back after it.
 void World::Swallow(State state, const Choice& choice) {
-  if (!IsOrphan(choice.flight)) BeginTrip(state, choice.flight);
-  if (!IsOrphan(choice.atomic_flight)) BeginTrip(state, choice.atomic_flight);
-  StepAll(state, choice.flight, RequestOf(state, choice.flight).pieces[choice.piece].after);
-  StepAll(state, choice.atomic_flight,
-          RequestOf(state, choice.atomic_flight).pieces[choice.atomic_piece].after);
+  if (!IsOrphan(choice.trip)) BeginTrip(state, choice.trip);
+  if (!IsOrphan(choice.atomic_trip)) BeginTrip(state, choice.atomic_trip);
+  StepAll(state, choice.trip, RequestOf(state, choice.trip).pieces[choice.piece].after);
+  StepAll(state, choice.atomic_trip, RequestOf(state, choice.atomic_trip).pieces[choice.atomic_piece].after);
   if (trace_ != nullptr) {
-    TracePart(state, choice.flight, RequestOf(state, choice.flight).pieces[choice.piece],
+    TracePart(state, choice.trip, RequestOf(state, choice.trip).pieces[choice.piece],
               ", but is lost where the next atomic stores back its word");
-    TracePart(state, choice.atomic_flight, RequestOf(state, choice.atomic_flight).pieces[choice.atomic_piece],
+    TracePart(state, choice.atomic_trip, RequestOf(state, choice.atomic_trip).pieces[choice.atomic_piece],
               "");
   }
-  MarkDone(state, choice.flight, choice.piece);
-  MarkDone(state, choice.atomic_flight, choice.atomic_piece);
+  MarkDone(state, choice.trip, choice.piece);
+  MarkDone(state, choice.atomic_trip, choice.atomic_piece);
 
-  const Request& writer = RequestOf(state, choice.flight);
-  const Request& swallower = RequestOf(state, choice.atomic_flight);
+  const Request& writer = RequestOf(state, choice.trip);
+  const Request& swallower = RequestOf(state, choice.atomic_trip);
   const Piece& atomic = swallower.pieces[choice.atomic_piece];
   const Verb& verb = swallower.verbs[atomic.verb];
   std::byte* const word = state.region().data() + atomic.offset;
@@ -153,12 +152,12 @@ void World::Swallow(State state, const Choice& choice) {
   TakeEffect(writer, writer.pieces[choice.piece], state.region(), {});
   StoreU64(word, Succeeds(verb, old) ? NewWord(verb, old) : old);
   StoreU64(answer_.data(), old);
-  Answer(state, choice.atomic_flight, atomic, std::span(answer_).first(8));
-  KeepAnswers(state, choice.atomic_flight);
+  Answer(state, choice.atomic_trip, atomic, std::span(answer_).first(8));
+  KeepAnswers(state, choice.atomic_trip);
 
   // An orphan that has landed is gone, and those behind it move up: the last one first.
-  Land(state, std::max(choice.flight, choice.atomic_flight));
-  if (choice.flight != choice.atomic_flight) Land(state, std::min(choice.flight, choice.atomic_flight));
+  Land(state, std::max(choice.trip, choice.atomic_trip));
+  if (choice.trip != choice.atomic_trip) Land(state, std::min(choice.trip, choice.atomic_trip));
 }
 
 void World::DoLocally(State state, size_t index) {
@@ -172,7 +171,7 @@ void World::DoLocally(State state, size_t index) {
     ++actor.marks_done;
     Apply(state, mark);
   }
-  Settle(state, index);
+  RunLocalSteps(state, index);
 }
 
 void World::Die(State state, size_t index) {
@@ -196,7 +195,7 @@ void World::LoseCompletion(State state, size_t index) {
   actor.lost = static_cast<uint8_t>(actor.lost | Bit(request.connection));
   AddOrphan(state, number, actor.barred_from);
   Observe(state, index, tree_.Failure(fabric::LostCompletion(request.verbs, "the connection broke")));
-  Settle(state, index);
+  RunLocalSteps(state, index);
 }
 
 void World::BeginTrip(State state, size_t index) {
@@ -207,63 +206,63 @@ void World::BeginTrip(State state, size_t index) {
 
 // Also keeps account of windows: a step inside a window of somebody else bars the client's later trips from
 // it, because that window is shorter than a round trip.
-void World::MarkDone(State state, Flight flight, uint8_t piece) {
-  if (IsOrphan(flight)) {
-    state.orphans()[flight - layout_.actors()].done |= Bit(piece);
+void World::MarkDone(State state, TripIndex trip, uint8_t piece) {
+  if (IsOrphan(trip)) {
+    state.orphans()[trip - layout_.actors()].done |= Bit(piece);
     return;
   }
-  ActorState& actor = state.actor(flight);
+  ActorState& actor = state.actor(trip);
   if (!scenario_.freedoms.tear_reads) {
     actor.done |= Bit(piece);
     return;
   }
-  actor.stepped_in |= OpenWindows(state, flight);
+  actor.stepped_in |= OpenWindows(state, trip);
   actor.done |= Bit(piece);
-  const Request& request = RequestOf(state, flight);
+  const Request& request = RequestOf(state, trip);
   for (size_t i = 0; i < request.windows.size(); ++i) {
     const bool closes = (request.windows[i] & ~actor.done) == 0 && (request.windows[i] & Bit(piece)) != 0;
-    if (closes) CloseWindows(state, Windows{1} << (flight * kMostWindows + i));
+    if (closes) CloseWindows(state, Windows{1} << (trip * kMostWindows + i));
   }
 }
 
-void World::Answer(State state, Flight flight, const Piece& piece, std::span<const std::byte> answer) {
-  if (IsOrphan(flight) || answer.empty()) return;
-  const ActorState& actor = state.actor(flight);
+void World::Answer(State state, TripIndex trip, const Piece& piece, std::span<const std::byte> answer) {
+  if (IsOrphan(trip) || answer.empty()) return;
+  const ActorState& actor = state.actor(trip);
   if (!tree_.drafting())
-    tree_.Draft(actor.answers != 0 ? actor.answers : tree_.Blank(RequestOf(state, flight)));
+    tree_.Draft(actor.answers != 0 ? actor.answers : tree_.Blank(RequestOf(state, trip)));
   tree_.AddToDraft(piece.answer_at, answer);
 }
 
-void World::KeepAnswers(State state, Flight flight) {
-  if (tree_.drafting()) state.actor(flight).answers = tree_.FinishDraft();
+void World::KeepAnswers(State state, TripIndex trip) {
+  if (tree_.drafting()) state.actor(trip).answers = tree_.FinishDraft();
 }
 
 // Ends the trip if all of it has taken effect.
-void World::Land(State state, Flight flight) {
-  const Request& request = RequestOf(state, flight);
-  if (DoneOf(state, flight) != request.all) return;
-  if (IsOrphan(flight)) {
-    state.RemoveOrphan(flight - layout_.actors());
+void World::Land(State state, TripIndex trip) {
+  const Request& request = RequestOf(state, trip);
+  if (DoneOf(state, trip) != request.all) return;
+  if (IsOrphan(trip)) {
+    state.RemoveOrphan(trip - layout_.actors());
     return;
   }
-  ActorState& actor = state.actor(flight);
+  ActorState& actor = state.actor(trip);
   actor.barred_from |= actor.stepped_in;
-  Observe(state, flight, actor.answers != 0 ? actor.answers : tree_.Blank(request));
-  Settle(state, flight);
+  Observe(state, trip, actor.answers != 0 ? actor.answers : tree_.Blank(request));
+  RunLocalSteps(state, trip);
 }
 
-void World::RunCall(State state, Flight flight) {
-  const Request& request = RequestOf(state, flight);
+void World::RunCall(State state, TripIndex trip) {
+  const Request& request = RequestOf(state, trip);
   const Verb& verb = request.verbs[0];
   state.Touch(0, layout_.region_bytes());
   const Result<std::string> reply =
       RunHandler(verb, IdOf(request.actor, request.connection), scenario_.calls, state.region());
-  if (IsOrphan(flight)) {
-    Land(state, flight);
+  if (IsOrphan(trip)) {
+    Land(state, trip);
     return;
   }
-  Observe(state, flight, reply.ok() ? tree_.Reply(*reply) : tree_.Failure(reply.error()));
-  Settle(state, flight);
+  Observe(state, trip, reply.ok() ? tree_.Reply(*reply) : tree_.Failure(reply.error()));
+  RunLocalSteps(state, trip);
 }
 
 // The victim's verbs in flight vanish. It learns of it with its trip: that failed if something of it has
@@ -283,7 +282,7 @@ void World::Fence(State state, ClientId victim) {
       if (actor.done != 0 && request.connection == connection) {
         Observe(state, index, tree_.Failure(fabric::LostCompletion(request.verbs, "the client was fenced")));
       }
-      Settle(state, index);
+      RunLocalSteps(state, index);
       return;
     }
   }
@@ -305,7 +304,7 @@ void World::Observe(State state, size_t index, uint32_t observation) {
 }
 
 // Does what the client does without delay: operations end, programs end, broken connections refuse trips.
-void World::Settle(State state, size_t index) {
+void World::RunLocalSteps(State state, size_t index) {
   ActorState& actor = state.actor(index);
   while (!problem_ && !tree_.problem() && !cut_) {
     const Node& node = tree_[actor.node];
@@ -336,9 +335,9 @@ void World::Settle(State state, size_t index) {
 void World::Retire(ActorState& actor, const Node& node) {
   const uint32_t client = ClientNumber(node.actor);
   if (node.ending == Ending::kHanging) {
-    Report(Finding::kStuck, fmt::format("client {} waits for something that is not in flight", client));
+    Report(Conclusion::kStuck, fmt::format("client {} waits for something that is not in flight", client));
   } else if (node.ending == Ending::kGaveUp && actor.lost == 0 && actor.fenced == 0) {
-    Report(Finding::kStuck, fmt::format("client {} gave up: {}", client, node.error->ToString()));
+    Report(Conclusion::kStuck, fmt::format("client {} gave up: {}", client, node.error->ToString()));
   }
   actor = {.fate = ActorState::kEnded, .lost = actor.lost};  // what it knew does not matter any more
 }
@@ -359,9 +358,9 @@ void World::ApplyEvent(State state, uint32_t event) {
   if (trace_ != nullptr) trace_->Add(monitor_.event(event));
   const Monitor::History next = monitor_.Next(state.header().history, event);
   if (next == Monitor::kNotLinearizable) {
-    Report(Finding::kNotLinearizable, "no order of the operations explains their answers");
+    Report(Conclusion::kNotLinearizable, "no order of the operations explains their answers");
   } else if (next == Monitor::kTooManyExplanations) {
-    Report(Finding::kLimit, "too many operations are in progress at once");
+    Report(Conclusion::kLimit, "too many operations are in progress at once");
   } else {
     state.header().history = next;
   }
@@ -372,7 +371,7 @@ void World::AddOrphan(State state, uint32_t number, Windows barred_from) {
   const Request& request = tree_.request(number);
   if (request.reads == request.all) return;
   if (state.header().orphans == kMostOrphans) {
-    Report(Finding::kLimit, "too many trips are in flight that nobody waits for");
+    Report(Conclusion::kLimit, "too many trips are in flight that nobody waits for");
     return;
   }
   const std::span<const Orphan> orphans = state.orphans();
@@ -410,26 +409,26 @@ void World::Inspect(State state, size_t choices) {
   if (problem_) return;
   if (scenario_.invariant) {
     if (std::optional<std::string> complaint = scenario_.invariant(state.region())) {
-      Report(Finding::kInvariantBroken, std::move(*complaint));
+      Report(Conclusion::kInvariantBroken, std::move(*complaint));
     }
   }
   if (AllEnded(state, std::numeric_limits<int>::max())) {
     if (!scenario_.final_check) return;
     if (std::optional<std::string> complaint = scenario_.final_check(state.region())) {
-      Report(Finding::kInvariantBroken, fmt::format("in the end, {}", *complaint));
+      Report(Conclusion::kInvariantBroken, fmt::format("in the end, {}", *complaint));
     }
   } else if (choices == 0) {
-    Report(Finding::kStuck, "clients have not ended, and nothing can happen any more");
+    Report(Conclusion::kStuck, "clients have not ended, and nothing can happen any more");
   }
 }
 
-void World::Report(Finding finding, std::string what) {
-  if (!problem_) problem_ = Problem{finding, std::move(what)};
+void World::Report(Conclusion conclusion, std::string what) {
+  if (!problem_) problem_ = Problem{conclusion, std::move(what)};
 }
 
 // One line for all lines of a verb that take effect one after the other. Returns the pieces it is about.
-uint64_t World::TraceRun(State state, Flight flight, uint8_t first, uint64_t pieces) {
-  const Request& request = RequestOf(state, flight);
+uint64_t World::TraceRun(State state, TripIndex trip, uint8_t first, uint64_t pieces) {
+  const Request& request = RequestOf(state, trip);
   Piece part = request.pieces[first];
   uint64_t traced = Bit(first);
   for (uint32_t i = first + 1u; i < request.pieces.size(); ++i) {
@@ -437,15 +436,15 @@ uint64_t World::TraceRun(State state, Flight flight, uint8_t first, uint64_t pie
     part.bytes += request.pieces[i].bytes;
     traced |= Bit(i);
   }
-  TracePart(state, flight, part, "");
+  TracePart(state, trip, part, "");
   return traced;
 }
 
-void World::TracePart(State state, Flight flight, const Piece& part, std::string_view remark) {
-  const Request& request = RequestOf(state, flight);
+void World::TracePart(State state, TripIndex trip, const Piece& part, std::string_view remark) {
+  const Request& request = RequestOf(state, trip);
   const fabric::FarAddr at(request.verbs[part.verb].at.node, part.offset);
   const std::string name = scenario_.describe ? scenario_.describe(at) : "";
-  trace_->Add(request, part, IsOrphan(flight), state.region(), name, remark);
+  trace_->Add(request, part, IsOrphan(trip), state.region(), name, remark);
 }
 
 }  // namespace farside::check::exhaustive

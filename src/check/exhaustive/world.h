@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "check/exhaustive/finding.h"
+#include "check/exhaustive/conclusion.h"
 #include "check/exhaustive/monitor.h"
 #include "check/exhaustive/observation_tree.h"
 #include "check/exhaustive/scenario.h"
@@ -38,7 +38,7 @@
 namespace farside::check::exhaustive {
 
 // A trip in flight: those of the clients come first, then the orphans.
-using Flight = uint8_t;
+using TripIndex = uint8_t;
 
 struct Choice {
   enum class Kind : uint8_t {
@@ -51,9 +51,9 @@ struct Choice {
     kLose,  // a client loses a completion
   };
   Kind kind = Kind::kStep;
-  Flight flight = 0;
+  TripIndex trip = 0;
   uint8_t piece = 0;
-  Flight atomic_flight = 0;  // of kSwallow
+  TripIndex atomic_trip = 0;  // of kSwallow
   uint8_t atomic_piece = 0;
 };
 
@@ -99,37 +99,37 @@ class World {
   bool ListPreparation(State state, std::vector<Choice>& choices) const;
   bool MayStart(State state, size_t actor) const;
   bool AllEnded(State state, int before_phase) const;
-  void ListSteps(State state, Flight flight, std::vector<Choice>& choices);
+  void ListSteps(State state, TripIndex trip, std::vector<Choice>& choices);
   void LookAround(State state);
-  bool IsContested(State state, Flight flight, const Request& request, const Piece& piece) const;
+  bool IsContested(State state, TripIndex trip, const Request& request, const Piece& piece) const;
   void ListSwallowing(State state, Choice write, std::vector<Choice>& choices);
-  void ListFaults(State state, Flight flight, std::vector<Choice>& choices);
+  void ListFaults(State state, TripIndex trip, std::vector<Choice>& choices);
 
   // ---- flights
-  bool IsOrphan(Flight flight) const { return flight >= layout_.actors(); }
-  Flight Flights(State state) const;
-  const Request& RequestOf(State state, Flight flight) const;
-  uint64_t DoneOf(State state, Flight flight) const;
-  bool MayFly(State state, Flight flight) const;  // it has a trip, and no window bars it
+  bool IsOrphan(TripIndex trip) const { return trip >= layout_.actors(); }
+  TripIndex Trips(State state) const;
+  const Request& RequestOf(State state, TripIndex trip) const;
+  uint64_t DoneOf(State state, TripIndex trip) const;
+  bool MayProceed(State state, TripIndex trip) const;  // it has a trip, and no window bars it
 
   // ---- steps
-  void StepAll(State state, Flight flight, uint64_t pieces);
-  void Step(State state, Flight flight, const Request& request, uint8_t piece);
+  void StepAll(State state, TripIndex trip, uint64_t pieces);
+  void Step(State state, TripIndex trip, const Request& request, uint8_t piece);
   void Swallow(State state, const Choice& choice);
   void DoLocally(State state, size_t actor);
   void Die(State state, size_t actor);
   void LoseCompletion(State state, size_t actor);
 
   void BeginTrip(State state, size_t actor);
-  void MarkDone(State state, Flight flight, uint8_t piece);
-  void Answer(State state, Flight flight, const Piece& piece, std::span<const std::byte> answer);
-  void KeepAnswers(State state, Flight flight);
-  void Land(State state, Flight flight);
-  void RunCall(State state, Flight flight);
+  void MarkDone(State state, TripIndex trip, uint8_t piece);
+  void Answer(State state, TripIndex trip, const Piece& piece, std::span<const std::byte> answer);
+  void KeepAnswers(State state, TripIndex trip);
+  void Land(State state, TripIndex trip);
+  void RunCall(State state, TripIndex trip);
   void Fence(State state, fabric::ClientId victim);
 
   void Observe(State state, size_t actor, uint32_t observation);
-  void Settle(State state, size_t actor);
+  void RunLocalSteps(State state, size_t actor);
   void Retire(ActorState& actor, const Node& node);
   void Apply(State state, const Mark& mark);
   void ApplyEvent(State state, uint32_t event);
@@ -138,9 +138,9 @@ class World {
   Windows OpenWindows(State state, size_t of_others_than) const;
   void CloseWindows(State state, Windows windows) const;
 
-  void Report(Finding finding, std::string what);
-  uint64_t TraceRun(State state, Flight flight, uint8_t first, uint64_t pieces);
-  void TracePart(State state, Flight flight, const Piece& part, std::string_view remark);
+  void Report(Conclusion conclusion, std::string what);
+  uint64_t TraceRun(State state, TripIndex trip, uint8_t first, uint64_t pieces);
+  void TracePart(State state, TripIndex trip, const Piece& part, std::string_view remark);
 
   const Scenario& scenario_;
   StateLayout layout_;

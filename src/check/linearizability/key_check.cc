@@ -68,7 +68,7 @@ void KeyCheck::Return(uint32_t id) {
   const auto at =
       std::find_if(pending.begin(), pending.end(), [id](const Pending& p) { return p.action == id; });
   const Pending returning = *at;
-  Settle(returning);
+  Linearize(returning);
   pending.erase(at);
   ClearBit(used_.data(), returning.slot);
   ClearBit(writes_.data(), returning.slot);
@@ -81,7 +81,7 @@ void KeyCheck::Return(uint32_t id) {
 
 // Keeps the configurations in which the returning operation has happened, and extends those in which it has
 // not until it has. One that may have happened or not is both.
-void KeyCheck::Settle(const Pending& returning) {
+void KeyCheck::Linearize(const Pending& returning) {
   const bool is_observation = history_.action(returning.action).IsObservation();
   if (is_observation && !OwedAnywhere(returning.slot)) return;
   const size_t words = now_.words();

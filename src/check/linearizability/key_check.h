@@ -112,7 +112,7 @@ class KeyCheck {
   void Invoke(uint32_t action);
   void InvokeMaybe(const Pending& pending);
   void Return(uint32_t action);
-  void Settle(const Pending& returning);
+  void Linearize(const Pending& returning);
   void Extend(size_t configuration, const Pending& returning);
   void FindChoices(size_t configuration);
   void AddMaybe(const Choice& choice);

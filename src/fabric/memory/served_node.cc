@@ -22,7 +22,7 @@ ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, Region
 ServedNode::~ServedNode() {
   {
     const std::scoped_lock lock(mutex_);
-    assert(guests_.empty() && "the servers of a node must be gone before it");
+    assert(clients_.empty() && "the servers of a node must be gone before it");
     closing_ = true;
   }
   wake_.notify_all();
@@ -37,7 +37,7 @@ Result<std::string> ServedNode::WhoIsGone(std::string_view request) const {
   for (size_t i = 0; i < gone.size(); ++i) {
     uint32_t id = 0;
     std::memcpy(&id, request.data() + i * sizeof id, sizeof id);
-    gone[i] = guests_.contains(static_cast<ClientId>(id)) ? '\0' : '\1';
+    gone[i] = clients_.contains(static_cast<ClientId>(id)) ? '\0' : '\1';
   }
   return gone;
 }
@@ -48,10 +48,10 @@ Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_v
   return calls_.Handle(call, memory_, caller, request);
 }
 
-Status ServedNode::Admit(ClientId id, std::shared_ptr<Guest> guest) {
+Status ServedNode::Admit(ClientId id, std::shared_ptr<ServedClient> client) {
   const std::scoped_lock lock(mutex_);
   if (id == ClientId::kNone || departed_.contains(id) ||
-      !guests_.try_emplace(id, Entry{std::move(guest)}).second) {
+      !clients_.try_emplace(id, Entry{std::move(client)}).second) {
     return Error(ErrorCode::kAlreadyExists,
                  fmt::format("client id {} is taken, or was used lately; try another", Number(id)));
   }
@@ -60,7 +60,7 @@ Status ServedNode::Admit(ClientId id, std::shared_ptr<Guest> guest) {
 
 void ServedNode::Depart(ClientId id) {
   const std::scoped_lock lock(mutex_);
-  if (guests_.erase(id) == 0) return;
+  if (clients_.erase(id) == 0) return;
   departed_.insert(id);
   departed_order_.push_back(id);
   if (departed_order_.size() <= kRemembered) return;
@@ -68,9 +68,9 @@ void ServedNode::Depart(ClientId id) {
   departed_order_.pop_front();
 }
 
-size_t ServedNode::guests() const {
+size_t ServedNode::clients() const {
   const std::scoped_lock lock(mutex_);
-  return guests_.size();
+  return clients_.size();
 }
 
 uint64_t ServedNode::fences() const {
@@ -80,22 +80,22 @@ uint64_t ServedNode::fences() const {
 
 void ServedNode::Fence(ClientId victim, std::function<void()> done) {
   std::unique_lock lock(mutex_);
-  const auto found = guests_.find(victim);
-  if (found == guests_.end()) {
+  const auto found = clients_.find(victim);
+  if (found == clients_.end()) {
     lock.unlock();
     return done();
   }
   Entry& entry = found->second;
-  const std::shared_ptr<Guest> guest = entry.guest;
+  const std::shared_ptr<ServedClient> client = entry.client;
   if (!std::exchange(entry.cut_off, true)) {
     ++fences_;
-    guest->CutOff();
+    client->CutOff();
   }
-  if (guest->IsStill()) {
+  if (client->IsStill()) {
     lock.unlock();
     return done();
   }
-  pending_.push_back({guest, std::move(done)});
+  pending_.push_back({client, std::move(done)});
   if (!fencer_.joinable()) fencer_ = std::thread([this] { RunFences(); });
   lock.unlock();
   wake_.notify_all();
@@ -110,7 +110,7 @@ void ServedNode::RunFences() {
     }
     std::vector<Pending> ended;
     std::erase_if(pending_, [&](Pending& fence) {
-      if (!fence.guest->IsStill()) return false;
+      if (!fence.client->IsStill()) return false;
       ended.push_back(std::move(fence));
       return true;
     });

@@ -42,9 +42,9 @@ namespace farside::fabric::memory {
 using RegionId = std::array<uint64_t, 2>;
 
 // A client as a node sees it. Derived by each transport.
-class Guest {
+class ServedClient {
  public:
-  virtual ~Guest() = default;
+  virtual ~ServedClient() = default;
   // From now on it begins nothing any more. Does not wait. Called once at most, from any thread.
   virtual void CutOff() = 0;
   // After CutOff: whether what it had begun has ended, for good. Called again and again, from one thread at a time.
@@ -69,10 +69,10 @@ class ServedNode {
   Result<std::string> Call(CallId call, ClientId caller, std::string_view request);
 
   // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it departs.
-  Status Admit(ClientId id, std::shared_ptr<Guest> guest);
+  Status Admit(ClientId id, std::shared_ptr<ServedClient> client);
   // When nothing of it can take effect any more.
   void Depart(ClientId id);
-  size_t guests() const;
+  size_t clients() const;
 
   // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. Who is not here is
   // cut off already. The caller must not be inside a gate (gate/2).
@@ -86,11 +86,11 @@ class ServedNode {
   static constexpr size_t kRemembered = 1 << 16;
 
   struct Pending {
-    std::shared_ptr<Guest> guest;
+    std::shared_ptr<ServedClient> client;
     std::function<void()> done;
   };
   struct Entry {
-    std::shared_ptr<Guest> guest;
+    std::shared_ptr<ServedClient> client;
     bool cut_off = false;
   };
 
@@ -102,7 +102,7 @@ class ServedNode {
   std::mutex cpu_;  // held while a handler runs: a node has one CPU
 
   mutable std::mutex mutex_;  // of what follows
-  std::unordered_map<ClientId, Entry> guests_;
+  std::unordered_map<ClientId, Entry> clients_;
   std::deque<ClientId> departed_order_;  // the last kRemembered ids that departed
   std::unordered_set<ClientId> departed_;
   uint64_t fences_ = 0;

@@ -40,13 +40,13 @@ void CallThread::Run() {
 }
 
 void CallThread::Answer(const Job& job) {
-  if (!job.guest->BeginCall()) {
+  if (!job.client->BeginCall()) {
     return job.channel->Reply(
         ToWire(ErrorCode::kFenced),
-        fmt::format("client {} was fenced; connect again as a new client", Number(job.guest->id())));
+        fmt::format("client {} was fenced; connect again as a new client", Number(job.client->id())));
   }
-  const Result<std::string> reply = node_.Call(job.call, job.guest->id(), job.request);
-  job.guest->EndCall();
+  const Result<std::string> reply = node_.Call(job.call, job.client->id(), job.request);
+  job.client->EndCall();
   if (!reply.ok()) {
     return job.channel->Reply(ToWire(reply.error().code()),
                               std::string_view(reply.error().message()).substr(0, kMaxPayload));

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "fabric/memory/served_node.h"
-#include "fabric/shm/guest.h"
+#include "fabric/shm/served_client.h"
 
 namespace farside::fabric::shm {
 
@@ -23,7 +23,7 @@ class CallThread {
   ~CallThread();
 
   struct Job {
-    std::shared_ptr<ShmGuest> guest;
+    std::shared_ptr<ShmServedClient> client;
     std::shared_ptr<Channel> channel;
     CallId call;
     std::string request;

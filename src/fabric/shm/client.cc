@@ -26,13 +26,13 @@ std::vector<std::string> NamesOf(std::span<const std::unique_ptr<Link>> links) {
 
 }  // namespace
 
-Link::Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping, uint32_t place)
+Link::Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping, uint32_t slot)
     : node_(std::move(node)),
       socket_(std::move(socket)),
       mapping_(std::move(mapping)),
-      place_(place),
-      memory_(mapping_->region(), mapping_->control().stripes, HolderOf(place),
-              mapping_->control().places[place].staging, *this) {}
+      slot_(slot),
+      memory_(mapping_->region(), mapping_->control().stripes, HolderOf(slot),
+              mapping_->control().slots[slot].staging, *this) {}
 
 // A child of fork may still have the socket, so that closing it would end nothing; and a child must not end what is its
 // parent's.

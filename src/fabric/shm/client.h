@@ -1,14 +1,14 @@
 // A client of the shm fabric: it executes its verbs itself, on memory that it has mapped (fabric/memory/direct_client.h).
 // The daemon of a node takes part in Calls and fences only, over a socket.
 //
-// It has a place on every node, and so a gate per node. A gate that is closed says that the client was fenced, or that
+// It has a slot on every node, and so a gate per node. A gate that is closed says that the client was fenced, or that
 // the daemon has stopped; a daemon that was killed is noticed at the next look, every few thousand trips, or when the
 // client waits for something. What was written to the memory in between is lost with it, if it is no file.
 //
 // A fence is final. The daemon closes the victim's gate in its own memory, so that the victim can enter it no more, and
 // answers when the turn in which the victim may have been has ended (gate/1): by itself, or because the process is known
 // to be gone and its lines have been completed. It never concludes anything from silence. The id is not admitted again
-// (node/1), and the place is given to nobody else until the victim's process has closed its connection.
+// (node/1), and the slot is given to nobody else until the victim's process has closed its connection.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@
 
 namespace farside::fabric::shm {
 
-// What a client has of one node: a connection, a place, and the memory.
+// What a client has of one node: a connection, a slot, and the memory.
 class Link final : public memory::Watch {
  public:
   // `node` is how the daemon is called in messages.
-  Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping, uint32_t place);
+  Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping, uint32_t slot);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link() override;
 
   const std::string& node() const { return node_; }
   memory::LineMemory& memory() { return memory_; }
-  memory::Gate& gate() { return mapping_->control().places[place_].gate; }
+  memory::Gate& gate() { return mapping_->control().slots[slot_].gate; }
 
   // Sends a request and waits for its reply, whose bytes are left in `payload`. Nothing if the daemon is gone.
   std::optional<WireStatus> Ask(const Request& request, std::span<const std::byte> body,
@@ -53,7 +53,7 @@ class Link final : public memory::Watch {
   const std::string node_;
   const Descriptor socket_;
   const std::shared_ptr<Mapping> mapping_;
-  const uint32_t place_;
+  const uint32_t slot_;
   memory::LineMemory memory_;
 };
 

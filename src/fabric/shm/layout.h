@@ -5,9 +5,9 @@
 //
 //        0   Header        page 0
 //     4096   StripeTable   pages 1 to 8: the sequences of the region's lines (fabric/memory/line_memory.h)
-//    36864   Place 0       256 bytes each: what one connected client has for itself
-//    37120   Place 1
-//            ...           kPlaces of them
+//    36864   ClientSlot 0       256 bytes each: what one connected client has for itself
+//    37120   ClientSlot 1
+//            ...           kClientSlots of them
 //
 // Everything is written by processes of one machine, so numbers have the machine's own order of bytes.
 #pragma once
@@ -28,8 +28,8 @@ namespace farside::fabric::shm {
 inline constexpr uint64_t kMagic = 0x316d68732d726166;  // "far-shm1"
 // Of the control memory and of the messages. Clients and daemons of different versions refuse each other.
 inline constexpr uint32_t kVersion = 1;
-inline constexpr uint32_t kPlaces = 4096;
-static_assert(kPlaces < memory::kTheNode, "a holder is a place plus one");
+inline constexpr uint32_t kClientSlots = 4096;
+static_assert(kClientSlots < memory::kTheNode, "a holder is a slot plus one");
 
 // ---- control memory ---------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ static_assert(kPlaces < memory::kTheNode, "a holder is a place plus one");
 struct alignas(kPageBytes) Header {
   uint64_t magic;
   uint32_t version;
-  uint32_t places;
+  uint32_t slots;
   uint64_t region_bytes;
   memory::RegionId region_id;
   uint64_t instance;           // of this control memory; drawn at random
@@ -50,28 +50,28 @@ static_assert(offsetof(Header, instance) == 40);
 static_assert(offsetof(Header, left) == 48);
 
 // The gate is written by its client, but for its closing; the staging by its client only. The daemon empties both before
-// it gives the place to somebody else. 256 bytes, so that neighbours do not share what a processor fetches together.
-struct alignas(256) Place {
+// it gives the slot to somebody else. 256 bytes, so that neighbours do not share what a processor fetches together.
+struct alignas(256) ClientSlot {
   memory::Gate gate;
   std::array<std::byte, kLineBytes> unused;  // zero
   memory::Staging staging;
 };
-static_assert(sizeof(Place) == 256);
-static_assert(offsetof(Place, gate) == 0);
-static_assert(offsetof(Place, staging) == 128);
+static_assert(sizeof(ClientSlot) == 256);
+static_assert(offsetof(ClientSlot, gate) == 0);
+static_assert(offsetof(ClientSlot, staging) == 128);
 
 struct Control {
   Header header;
   memory::StripeTable stripes;
-  std::array<Place, kPlaces> places;
+  std::array<ClientSlot, kClientSlots> slots;
 };
 inline constexpr uint64_t kControlBytes = sizeof(Control);
 static_assert(offsetof(Control, stripes) == 4096);
-static_assert(offsetof(Control, places) == 36864);
-static_assert(kControlBytes == 36864 + uint64_t{kPlaces} * 256);
+static_assert(offsetof(Control, slots) == 36864);
+static_assert(kControlBytes == 36864 + uint64_t{kClientSlots} * 256);
 
-// The number with which the client of a place takes sequences.
-constexpr memory::Holder HolderOf(uint32_t place) { return static_cast<memory::Holder>(place + 1); }
+// The number with which the client of a slot takes sequences.
+constexpr memory::Holder HolderOf(uint32_t slot) { return static_cast<memory::Holder>(slot + 1); }
 
 // ---- messages ---------------------------------------------------------------------------------------
 // A Unix socket of type SOCK_SEQPACKET: one message is one datagram, and the end of a process is the end of its
@@ -103,7 +103,7 @@ static_assert(ToWire(ErrorCode::kInvalidArgument) == 1 && ToWire(ErrorCode::kUns
 struct Hello {
   uint64_t magic;
   uint32_t version;
-  uint32_t client;  // 0: only asks for the memory and gets no place
+  uint32_t client;  // 0: only asks for the memory and gets no slot
 };
 static_assert(sizeof(Hello) == 16);
 
@@ -115,7 +115,7 @@ struct Welcome {
   uint64_t control_bytes;
   memory::RegionId region_id;
   uint64_t instance;
-  uint32_t place;
+  uint32_t slot;
   uint32_t text_bytes;
 };
 static_assert(sizeof(Welcome) == 64);

@@ -81,7 +81,7 @@ Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Wel
       SizeOf(region) < bytes) {
     return NotOurs(node, "its region is smaller than it says");
   }
-  if (welcome.place >= kPlaces) return NotOurs(node, "a place that does not exist");
+  if (welcome.slot >= kClientSlots) return NotOurs(node, "a slot that does not exist");
 
   std::byte* const mapped_control = MapForUs(control, kControlBytes);
   std::byte* const mapped_region = MapForUs(region, bytes);
@@ -97,7 +97,7 @@ Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Wel
   std::shared_ptr<Mapping> mapping(
       new Mapping(shared, {mapped_region, bytes}, welcome.instance, std::move(guard)));
   const Header& header = shared->header;
-  if (header.magic != kMagic || header.version != kVersion || header.places != kPlaces ||
+  if (header.magic != kMagic || header.version != kVersion || header.slots != kClientSlots ||
       header.region_bytes != bytes || header.region_id != welcome.region_id ||
       header.instance != welcome.instance) {
     return NotOurs(node, "the header of its control memory contradicts its greeting");

@@ -39,7 +39,7 @@ constexpr Nanos kFencePatience = std::chrono::milliseconds(100);
 constexpr int kStopLooks = 100;
 constexpr auto kStopLook = std::chrono::milliseconds(1);
 
-ShmGuest::Terms TermsOf(const ServerOptions& options) {
+ShmServedClient::Terms TermsOf(const ServerOptions& options) {
   std::shared_ptr<const Clock> clock;
   if (options.clock != nullptr) {
     clock = std::shared_ptr<const Clock>(std::shared_ptr<void>(), options.clock);  // not ours
@@ -54,9 +54,9 @@ ShmGuest::Terms TermsOf(const ServerOptions& options) {
 Result<std::unique_ptr<Server>> Server::Start(memory::ServedNode& node, SharedMemory& memory,
                                               const ServerOptions& options) {
   assert(node.region_bytes() == memory.region().size() && node.region_id() == memory.region_id());
-  if (options.max_clients == 0 || options.max_clients > kPlaces) {
+  if (options.max_clients == 0 || options.max_clients > kClientSlots) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} clients at most; 1 to {} are possible", options.max_clients, kPlaces));
+                 fmt::format("{} clients at most; 1 to {} are possible", options.max_clients, kClientSlots));
   }
   if (options.fence == FencePolicy::kKill &&
       !Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))).open()) {
@@ -90,8 +90,8 @@ Server::Server(memory::ServedNode& node, SharedMemory& memory, const ServerOptio
       stop_(::eventfd(0, EFD_CLOEXEC)),
       last_connection_(kFirstConnection),
       calls_(node) {
-  places_.reserve(max_clients_);
-  for (uint32_t place = max_clients_; place > 0; --place) places_.push_back(place - 1);
+  slots_.reserve(max_clients_);
+  for (uint32_t slot = max_clients_; slot > 0; --slot) slots_.push_back(slot - 1);
 }
 
 Server::~Server() {
@@ -103,11 +103,11 @@ Server::~Server() {
   // In this order: who finds its gate closed asks why.
   memory_.control().header.left.store(1, std::memory_order_seq_cst);
   for (auto& [number, connection] : connections_) {
-    if (connection.guest != nullptr) connection.guest->Leave();
+    if (connection.client != nullptr) connection.client->Leave();
     ::shutdown(connection.channel->descriptor(), SHUT_RDWR);
   }
   for (auto& [number, connection] : connections_) {
-    if (connection.guest != nullptr && !std::exchange(connection.leaving, true)) ++leaving_;
+    if (connection.client != nullptr && !std::exchange(connection.leaving, true)) ++leaving_;
   }
   for (int look = 0; look < kStopLooks && !FinishLeaving(); ++look) std::this_thread::sleep_for(kStopLook);
   while (!connections_.empty()) End(connections_.begin());
@@ -189,7 +189,7 @@ void Server::Accept(Descriptor socket) {
 
 void Server::DropOldestStranger() {
   const auto oldest = std::find_if(connections_.begin(), connections_.end(),
-                                   [](const auto& entry) { return entry.second.guest == nullptr; });
+                                   [](const auto& entry) { return entry.second.client == nullptr; });
   if (oldest != connections_.end()) End(oldest);
 }
 
@@ -201,7 +201,7 @@ void Server::HandleMessage(uint64_t number) {
   if (received.kind == Received::Kind::kNothing) return;
   if (received.kind == Received::Kind::kEnd) return Leave(number);
   if (connection.cut_off) return;
-  if (connection.guest == nullptr) return HandleHello(number, message);
+  if (connection.client == nullptr) return HandleHello(number, message);
   if (received.kind == Received::Kind::kBroken) return CutOff(connection, "sent a message that is too long");
   HandleRequest(connection, message);
 }
@@ -219,31 +219,31 @@ void Server::HandleHello(uint64_t number, std::span<const std::byte> message) {
                                              kVersion, hello.version)));
   }
   if (hello.client == 0) return Welcome(connection, 0);
-  if (places_.empty()) {
+  if (slots_.empty()) {
     return Refuse(channel,
                   Error(ErrorCode::kUnavailable,
-                        fmt::format("it has {} clients and no place for another; wait until one has left",
+                        fmt::format("it has {} clients and no slot for another; wait until one has left",
                                     max_clients_)));
   }
-  const uint32_t number_of_place = places_.back();
-  Place& place = memory_.control().places[number_of_place];
-  std::construct_at(&place.gate);
-  place.staging.sequence.store(memory::Staging::kNothing, std::memory_order_release);
-  auto guest = std::make_shared<ShmGuest>(node_, place, number_of_place, static_cast<ClientId>(hello.client),
-                                          connection.peer.pid,
-                                          Listener::ProcessOf(channel.socket(), connection.peer), terms_);
-  if (Status admitted = node_.Admit(guest->id(), guest); !admitted.ok()) {
+  const uint32_t slot_number = slots_.back();
+  ClientSlot& slot = memory_.control().slots[slot_number];
+  std::construct_at(&slot.gate);
+  slot.staging.sequence.store(memory::Staging::kNothing, std::memory_order_release);
+  auto client = std::make_shared<ShmServedClient>(
+      node_, slot, slot_number, static_cast<ClientId>(hello.client), connection.peer.pid,
+      Listener::ProcessOf(channel.socket(), connection.peer), terms_);
+  if (Status admitted = node_.Admit(client->id(), client); !admitted.ok()) {
     return Refuse(channel, admitted.error());
   }
-  places_.pop_back();
-  connection.guest = guest;
+  slots_.pop_back();
+  connection.client = client;
   --strangers_;
   ++clients_;
-  if (guest->process() >= 0) Watch(guest->process(), ProcessEvent(number));
-  Welcome(connection, number_of_place);
+  if (client->process() >= 0) Watch(client->process(), ProcessEvent(number));
+  Welcome(connection, slot_number);
 }
 
-void Server::Welcome(const Connection& connection, uint32_t place) {
+void Server::Welcome(const Connection& connection, uint32_t slot) {
   const shm::Welcome welcome{.magic = kMagic,
                              .version = kVersion,
                              .status = kWireOk,
@@ -251,7 +251,7 @@ void Server::Welcome(const Connection& connection, uint32_t place) {
                              .control_bytes = kControlBytes,
                              .region_id = memory_.region_id(),
                              .instance = memory_.control().header.instance,
-                             .place = place,
+                             .slot = slot,
                              .text_bytes = 0};
   const std::array<int, 2> descriptors = {memory_.control_descriptor(), memory_.region_descriptor()};
   static_cast<void>(Send(connection.channel->descriptor(), BytesOf(welcome), {}, Wait::kNo, descriptors));
@@ -277,7 +277,7 @@ void Server::HandleRequest(Connection& connection, std::span<const std::byte> me
   if (!connection.channel->BeginRequest()) return CutOff(connection, "did not wait for a reply");
   switch (request.kind) {
     case RequestKind::kCall:
-      return calls_.Post({connection.guest, connection.channel, CallId(request.engine, request.operation),
+      return calls_.Post({connection.client, connection.channel, CallId(request.engine, request.operation),
                           std::string(AsText(payload))});
     case RequestKind::kFence:
       return node_.Fence(static_cast<ClientId>(request.victim),
@@ -286,14 +286,14 @@ void Server::HandleRequest(Connection& connection, std::span<const std::byte> me
   CutOff(connection, "sent a request that does not exist");
 }
 
-// Only this side of the connection is closed: a client that is served no more still has its place, and may still look
+// Only this side of the connection is closed: a client that is served no more still has its slot, and may still look
 // at its gate, until it closes the other side.
 void Server::CutOff(Connection& connection, std::string_view why) {
   connection.cut_off = true;
-  connection.guest->CutOff();
+  connection.client->CutOff();
   ::shutdown(connection.channel->descriptor(), SHUT_WR);
   if (terms_.log == nullptr) return;
-  terms_.log->Warn("client {} (pid {}) {}: cut off", Number(connection.guest->id()), connection.peer.pid,
+  terms_.log->Warn("client {} (pid {}) {}: cut off", Number(connection.client->id()), connection.peer.pid,
                    why);
 }
 
@@ -302,11 +302,11 @@ void Server::CutOff(Connection& connection, std::string_view why) {
 void Server::Leave(uint64_t number) {
   const auto at = connections_.find(number);
   Connection& connection = at->second;
-  if (connection.guest == nullptr) return End(at);
+  if (connection.client == nullptr) return End(at);
   if (connection.leaving) return;
   Unwatch(connection.channel->descriptor());
-  if (connection.guest->process() >= 0) Unwatch(connection.guest->process());
-  connection.guest->Leave();
+  if (connection.client->process() >= 0) Unwatch(connection.client->process());
+  connection.client->Leave();
   connection.leaving = true;
   ++leaving_;
 }
@@ -315,7 +315,7 @@ bool Server::FinishLeaving() {
   if (leaving_ == 0) return true;
   for (auto at = connections_.begin(); at != connections_.end();) {
     const auto next = std::next(at);
-    if (at->second.leaving && at->second.guest->TryRecover()) End(at);
+    if (at->second.leaving && at->second.client->TryRecover()) End(at);
     at = next;
   }
   return leaving_ == 0;
@@ -323,9 +323,9 @@ bool Server::FinishLeaving() {
 
 void Server::End(Connections::iterator at) {
   Connection& connection = at->second;
-  if (connection.guest != nullptr) {
-    node_.Depart(connection.guest->id());
-    places_.push_back(connection.guest->place());
+  if (connection.client != nullptr) {
+    node_.Depart(connection.client->id());
+    slots_.push_back(connection.client->slot());
     --clients_;
     leaving_ -= connection.leaving ? 1 : 0;
   } else {

@@ -3,7 +3,7 @@
 //
 // One thread waits for the socket, the connections and the processes at their other ends, and uses no time while nothing
 // happens there. Verbs never come here. That a client has died is seen at once, by the end of its connection or of its
-// process: then its half written line is completed, what it held is freed, and only then is its place given to others.
+// process: then its half written line is completed, what it held is freed, and only then is its slot given to others.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +24,9 @@
 #include "fabric/memory/served_node.h"
 #include "fabric/shm/call_thread.h"
 #include "fabric/shm/descriptor.h"
-#include "fabric/shm/guest.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/listener.h"
+#include "fabric/shm/served_client.h"
 #include "fabric/shm/shared_memory.h"
 
 namespace farside::fabric::shm {
@@ -35,7 +35,7 @@ struct ServerOptions {
   std::string node;            // its name, or the path of its socket; see socket.h
   std::optional<gid_t> group;  // whose members may connect; else only the owner and root
   FencePolicy fence = FencePolicy::kWait;
-  uint32_t max_clients = kPlaces;
+  uint32_t max_clients = kClientSlots;
   Logger* log = nullptr;         // must outlive the node
   const Clock* clock = nullptr;  // must outlive the node; null: the machine's
 };
@@ -53,16 +53,16 @@ class Server {
   ~Server();
 
   const std::string& path() const { return listener_.path(); }
-  // Clients that have a place.
+  // Clients that have a slot.
   size_t clients() const { return clients_; }
 
  private:
   struct Connection {
     std::shared_ptr<Channel> channel;
     Peer peer;
-    std::shared_ptr<ShmGuest> guest;  // null until the client has introduced itself
-    bool cut_off = false;             // it was refused, or broke the rules, and is not listened to any more
-    bool leaving = false;             // its end was seen; its lines may have to wait
+    std::shared_ptr<ShmServedClient> client;  // null until the client has introduced itself
+    bool cut_off = false;  // it was refused, or broke the rules, and is not listened to any more
+    bool leaving = false;  // its end was seen; its lines may have to wait
   };
   using Connections = std::map<uint64_t, Connection>;  // by a number that rises
 
@@ -77,9 +77,9 @@ class Server {
   void HandleMessage(uint64_t number);
   void HandleHello(uint64_t number, std::span<const std::byte> message);
   void HandleRequest(Connection& connection, std::span<const std::byte> message);
-  void Welcome(const Connection& connection, uint32_t place);
+  void Welcome(const Connection& connection, uint32_t slot);
   static void Refuse(const Channel& channel, const Error& why);
-  // The client breaks the rules: it is served no more, but has its place until it has closed the connection.
+  // The client breaks the rules: it is served no more, but has its slot until it has closed the connection.
   void CutOff(Connection& connection, std::string_view why);
   void Leave(uint64_t number);
   // Ends those that leave and have become still. False: some have not.
@@ -92,15 +92,15 @@ class Server {
   memory::ServedNode& node_;
   SharedMemory& memory_;
   const uint32_t max_clients_;
-  const ShmGuest::Terms terms_;
+  const ShmServedClient::Terms terms_;
   const Listener listener_;
   const Descriptor epoll_;
   const Descriptor stop_;  // an eventfd
 
   Connections connections_;
   uint64_t last_connection_ = 0;
-  size_t strangers_ = 0;          // connections without a guest
-  std::vector<uint32_t> places_;  // the free ones; the next to be given stands last
+  size_t strangers_ = 0;         // connections without a client
+  std::vector<uint32_t> slots_;  // the free ones; the next to be given stands last
   size_t leaving_ = 0;
   bool out_of_descriptors_ = false;
   std::atomic<size_t> clients_ = 0;

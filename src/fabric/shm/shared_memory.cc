@@ -39,7 +39,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(memory::Region region
   Header& header = shared->control().header;  // zero, like all of it
   header.magic = kMagic;
   header.version = kVersion;
-  header.places = kPlaces;
+  header.slots = kClientSlots;
   header.region_bytes = bytes;
   header.region_id = id;
   header.instance = RandomWord();

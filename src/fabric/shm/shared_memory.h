@@ -6,7 +6,7 @@
 //   auto server = Server::Start(node, **shared, {.node = "a"});
 //
 // Whoever has mapped it can change every byte of it, also of the control memory: clients trust each other and the
-// daemon. The daemon trusts no client: it takes nothing from the places that could lead it outside of its memory.
+// daemon. The daemon trusts no client: it takes nothing from the slots that could lead it outside of its memory.
 //
 // If the region is a file, its lock goes with it to the clients (Region::descriptor): while a client of a daemon that
 // has ended still maps the file, nobody else can serve it.

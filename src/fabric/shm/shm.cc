@@ -133,14 +133,14 @@ Result<std::unique_ptr<Link>> ShmFabric::Introduce(size_t node, ClientId id) {
   }
   Result<std::shared_ptr<Mapping>> mapping = MappingOf(node, welcome, greeting->control, greeting->region);
   if (!mapping.ok()) return mapping.error();
-  return std::make_unique<Link>(at.name, std::move(greeting->socket), std::move(*mapping), welcome.place);
+  return std::make_unique<Link>(at.name, std::move(greeting->socket), std::move(*mapping), welcome.slot);
 }
 
 // The clients share it, unless the daemon was started again with the same region: that has new control memory.
 Result<std::shared_ptr<Mapping>> ShmFabric::MappingOf(size_t node, const Welcome& welcome,
                                                       const Descriptor& control, const Descriptor& region) {
   if (std::shared_ptr<Mapping> mapped = nodes_[node].mapping.lock();
-      mapped != nullptr && mapped->instance() == welcome.instance && welcome.place < kPlaces) {
+      mapped != nullptr && mapped->instance() == welcome.instance && welcome.slot < kClientSlots) {
     return mapped;
   }
   Result<std::shared_ptr<Mapping>> fresh = Mapping::Map(nodes_[node].name, welcome, control, region, guard_);

@@ -18,7 +18,7 @@ bool HasWindow(const Verb& verb) {
 
 }  // namespace
 
-void SimFabric::TakeEffect(Flight& flight, FlyingVerb& verb, bool one_piece) {
+void SimFabric::TakeEffect(Flight& flight, FlightVerb& verb, bool one_piece) {
   flight.last_effect = ++effects_;
   flight.touched |= Mutates(verb.verb.kind);
   switch (verb.verb.kind) {
@@ -74,7 +74,7 @@ void SimFabric::CloseWindows(const Flight& flight) {
   }
 }
 
-void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
+void SimFabric::TakeEffectOnWord(Flight& flight, FlightVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
   if (!verb.fetched) {
     // INVARIANT sim/3. Whoever is between its two steps on this word goes first.
@@ -96,7 +96,7 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlyingVerb& verb) {
   FinishVerb(flight, verb);
 }
 
-void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
+void SimFabric::TakeEffectByCpu(Flight& flight, FlightVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
   if (!verb.fetched) {
     while (Flight* other = node.calling()) TakeEffect(*other, other->verbs.front(), false);
@@ -110,7 +110,7 @@ void SimFabric::TakeEffectByCpu(Flight& flight, FlyingVerb& verb) {
 }
 
 // INVARIANT sim/4. What the victim has not done on this node by now, it never will.
-void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
+void SimFabric::TakeEffectOfFence(Flight& flight, FlightVerb& verb) {
   const auto victim = static_cast<ClientId>(verb.verb.desired);
   const NodeId node = verb.verb.at.node;
   if (tracing())
@@ -123,14 +123,14 @@ void SimFabric::TakeEffectOfFence(Flight& flight, FlyingVerb& verb) {
   if (!flight.IsDone(verb)) FinishVerb(flight, verb);  // a client may fence itself
 }
 
-void SimFabric::FinishVerb(Flight& flight, FlyingVerb& verb) {
+void SimFabric::FinishVerb(Flight& flight, FlightVerb& verb) {
   flight.Finish(verb);
   if (options_.digest != nullptr) options_.digest->Finished(now_, flight, verb);
   if (verb.window != 0)
     std::erase_if(windows_, [&](const OpenWindow& window) { return window.verb == &verb; });
 }
 
-void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
+void SimFabric::Drop(Flight& flight, FlightVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
   if (verb.fetched && IsAtomic(verb.verb.kind)) {
     // Between its two steps it may go either way.
@@ -150,19 +150,19 @@ void SimFabric::Drop(Flight& flight, FlyingVerb& verb) {
 }
 
 void SimFabric::DropAll(Flight& flight) {
-  for (FlyingVerb& verb : flight.verbs) {
+  for (FlightVerb& verb : flight.verbs) {
     if (!flight.IsDone(verb)) Drop(flight, verb);
   }
 }
 
-bool SimFabric::IsRefused(const Flight& flight, const FlyingVerb& verb) const {
+bool SimFabric::IsRefused(const Flight& flight, const FlightVerb& verb) const {
   const SimNode& node = nodes_[Index(verb.verb.at.node)];
   return node.IsCutOff(flight.owner) || verb.incarnation != node.incarnation();
 }
 
 // Its verbs on other nodes go on; so what to tell the client is known only when all have landed.
 void SimFabric::Refuse(Flight& flight, NodeId node) {
-  for (FlyingVerb& verb : flight.verbs) {
+  for (FlightVerb& verb : flight.verbs) {
     if (verb.verb.at.node != node || flight.IsDone(verb)) continue;
     Drop(flight, verb);
     flight.refused_by = node;

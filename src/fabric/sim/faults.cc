@@ -137,7 +137,7 @@ bool SimFabric::RandomFault(Flight& flight) {
 }
 
 // True if something happened instead of the verb taking effect.
-bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
+bool SimFabric::ExactFaultBefore(Flight& flight, FlightVerb& verb) {
   if (!options_.fault.has_value() || fault_fired_ || options_.fault->verb != verb.number) return false;
   if (flight.client == nullptr || verb.Started()) return false;
   switch (options_.fault->kind) {
@@ -165,7 +165,7 @@ bool SimFabric::ExactFaultBefore(Flight& flight, FlyingVerb& verb) {
 // client may have finished the verb (see CloseWindows and TakeEffectOnWord).
 bool SimFabric::ExactFaultAfter(Flight& flight) {
   if (!options_.fault.has_value() || fault_fired_ || flight.client == nullptr) return false;
-  const FlyingVerb* verb = flight.Find(options_.fault->verb);
+  const FlightVerb* verb = flight.Find(options_.fault->verb);
   if (verb == nullptr || verb->dropped) return false;
   const bool done = flight.IsDone(*verb);
   switch (options_.fault->kind) {
@@ -192,7 +192,7 @@ bool SimFabric::ExactFaultAfter(Flight& flight) {
 }
 
 // Whether this verb is to be taken apart, so that its client can die in the middle.
-bool SimFabric::CrashesMid(const FlyingVerb& verb) const {
+bool SimFabric::CrashesMid(const FlightVerb& verb) const {
   return options_.fault.has_value() && options_.fault->kind == FaultKind::kCrashMid &&
          options_.fault->verb == verb.number && !fault_fired_;
 }

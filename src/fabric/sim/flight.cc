@@ -22,7 +22,7 @@ uint64_t LowBits(uint32_t count) { return count == 64 ? ~uint64_t{0} : (uint64_t
 
 }  // namespace
 
-Piece FlyingVerb::PieceAt(uint32_t index) const {
+Piece FlightVerb::PieceAt(uint32_t index) const {
   const uint64_t bytes = GrainBytes(verb);
   const uint64_t grains = Grains(verb);
   // The first grain may begin before the access, and the first cut come before it.
@@ -54,32 +54,33 @@ void Flight::Load(Order order, std::span<const Verb> posted, bool ordered_reads,
 
   assert(posted.size() <= kMaxVerbsPerTrip);
   for (const Verb& verb : posted) {
-    FlyingVerb flying;
-    flying.verb = verb;
-    flying.number = first_number + verbs.size();
-    flying.at_buffer = buffer.size();
+    FlightVerb verb_in_flight;
+    verb_in_flight.verb = verb;
+    verb_in_flight.number = first_number + verbs.size();
+    verb_in_flight.at_buffer = buffer.size();
     if (verb.kind == VerbKind::kRead || verb.kind == VerbKind::kWrite) {
       const uint64_t grains = Grains(verb);
-      flying.pieces = static_cast<uint32_t>(std::min<uint64_t>(grains, kMostPieces));
-      if (grains > kMostPieces) flying.shift = random.Below(grains);
+      verb_in_flight.pieces = static_cast<uint32_t>(std::min<uint64_t>(grains, kMostPieces));
+      if (grains > kMostPieces) verb_in_flight.shift = random.Below(grains);
       buffer.resize(buffer.size() + verb.size);
     } else {
-      flying.pieces = 1;
+      verb_in_flight.pieces = 1;
     }
-    flying.pending = LowBits(flying.pieces);
+    verb_in_flight.pending = LowBits(verb_in_flight.pieces);
     if (verb.kind == VerbKind::kWrite && verb.size > 0) {
-      std::memcpy(buffer.data() + flying.at_buffer, verb.from, verb.size);
+      std::memcpy(buffer.data() + verb_in_flight.at_buffer, verb.from, verb.size);
     }
     assert((verb.kind != VerbKind::kCall || posted.size() == 1) && "a Call stands alone");
     if (verb.kind == VerbKind::kCall) request.assign(reinterpret_cast<const char*>(verb.from), verb.size);
     for (size_t earlier = 0; order == Order::kInOrder && earlier < verbs.size(); ++earlier) {
-      if (MustPrecede(posted[earlier], verb, ordered_reads)) flying.waits_for |= uint64_t{1} << earlier;
+      if (MustPrecede(posted[earlier], verb, ordered_reads))
+        verb_in_flight.waits_for |= uint64_t{1} << earlier;
     }
-    verbs.push_back(flying);
+    verbs.push_back(verb_in_flight);
   }
 }
 
-FlyingVerb& Flight::PickEnabled(Random& random) {
+FlightVerb& Flight::PickEnabled(Random& random) {
   uint64_t enabled = 0;
   for (size_t i = 0; i < verbs.size(); ++i) {
     if ((done_ >> i & 1) == 0 && (verbs[i].waits_for & ~done_) == 0) enabled |= uint64_t{1} << i;

@@ -31,7 +31,7 @@ struct Piece {
   size_t at_buffer = 0;
 };
 
-struct FlyingVerb {
+struct FlightVerb {
   Verb verb;
   uint64_t number = 0;       // over all clients, in the order of posting
   uint64_t incarnation = 0;  // of the node to which its client is connected
@@ -59,19 +59,19 @@ class Flight : public Event {
             Random& random);
 
   // A verb that may take effect now, chosen by `random`; the flight must not be Landed().
-  FlyingVerb& PickEnabled(Random& random);
+  FlightVerb& PickEnabled(Random& random);
   // The verb with this number, or null.
-  FlyingVerb* Find(uint64_t number) {
+  FlightVerb* Find(uint64_t number) {
     const uint64_t position = number - verbs.front().number;
     return position < verbs.size() ? &verbs[position] : nullptr;
   }
   // Called when the pieces of `verb` are all done, or will never be.
-  void Finish(FlyingVerb& verb) { done_ |= uint64_t{1} << (&verb - verbs.data()); }
-  bool IsDone(const FlyingVerb& verb) const { return (done_ >> (&verb - verbs.data()) & 1) != 0; }
+  void Finish(FlightVerb& verb) { done_ |= uint64_t{1} << (&verb - verbs.data()); }
+  bool IsDone(const FlightVerb& verb) const { return (done_ >> (&verb - verbs.data()) & 1) != 0; }
   // Every verb has taken effect or never will.
   bool Landed() const { return std::popcount(done_) == static_cast<int>(verbs.size()); }
 
-  std::vector<FlyingVerb> verbs;
+  std::vector<FlightVerb> verbs;
   std::vector<std::byte> buffer;
   std::string request;  // of a Call
   std::string reply;

@@ -59,19 +59,19 @@ void SimNode::Store(const Flight& flight, const Piece& piece) {
   std::memcpy(memory_.data() + piece.offset, flight.buffer.data() + piece.at_buffer, piece.bytes);
 }
 
-void SimNode::Fetch(Flight& flight, FlyingVerb& verb) {
+void SimNode::Fetch(Flight& flight, FlightVerb& verb) {
   verb.verb.old = Word(verb.verb.at.offset);
   verb.fetched = true;
   open_atomics_.push_back({&flight, &verb});
 }
 
-void SimNode::StoreBack(FlyingVerb& verb) {
+void SimNode::StoreBack(FlightVerb& verb) {
   const uint64_t old = verb.verb.old;
   SetWord(verb.verb.at.offset, Succeeds(verb.verb, old) ? NewWord(verb.verb, old) : old);
   Forget(verb);
 }
 
-void SimNode::Forget(FlyingVerb& verb) {
+void SimNode::Forget(FlightVerb& verb) {
   verb.fetched = false;
   std::erase_if(open_atomics_, [&](const OpenAtomic& open) { return open.verb == &verb; });
 }
@@ -83,7 +83,7 @@ SimNode::OpenAtomic SimNode::AtomicOn(uint64_t offset) const {
   return {};
 }
 
-void SimNode::RunHandler(const CallTable& calls, Flight& flight, FlyingVerb& verb) {
+void SimNode::RunHandler(const CallTable& calls, Flight& flight, FlightVerb& verb) {
   assert(calling_ == nullptr);
   calling_ = &flight;
   verb.fetched = true;

@@ -43,18 +43,18 @@ class SimNode {
 
   // An atomic in one step, or in two with others in between. While one is between its steps, others on
   // the same word wait (see AtomicOn), READs see the old word, and what a WRITE stores is lost.
-  void Fetch(Flight& flight, FlyingVerb& verb);
-  void StoreBack(FlyingVerb& verb);
-  void Forget(FlyingVerb& verb);  // its second step will never happen
+  void Fetch(Flight& flight, FlightVerb& verb);
+  void StoreBack(FlightVerb& verb);
+  void Forget(FlightVerb& verb);  // its second step will never happen
   struct OpenAtomic {
     Flight* flight = nullptr;
-    FlyingVerb* verb = nullptr;
+    FlightVerb* verb = nullptr;
   };
   // The atomic on this word that is between its steps; null flight if there is none.
   OpenAtomic AtomicOn(uint64_t offset) const;
 
   // Runs a handler. Its stores become visible one by one, by DrainOne; the next handler waits for that.
-  void RunHandler(const CallTable& calls, Flight& flight, FlyingVerb& verb);
+  void RunHandler(const CallTable& calls, Flight& flight, FlightVerb& verb);
   // The Call whose stores are not all visible yet, or null.
   Flight* calling() const { return calling_; }
   // Makes the next store visible. True: that was the last one, or there was none.

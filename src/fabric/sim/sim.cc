@@ -164,7 +164,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
   free_flights_.pop_back();
   flight.Load(order, verbs, options_.chaos.ordered_reads, verbs_posted_, random_);
   verbs_posted_ += verbs.size();
-  for (FlyingVerb& verb : flight.verbs) verb.incarnation = client->incarnations_[Index(verb.verb.at.node)];
+  for (FlightVerb& verb : flight.verbs) verb.incarnation = client->incarnations_[Index(verb.verb.at.node)];
   flight.owner = owner;
   flight.client = client;
   flight.trip_number = ++trips_posted_;
@@ -174,7 +174,7 @@ Flight& SimFabric::Launch(ClientId owner, SimClient* client, Order order, std::s
   if (tracing()) {
     std::string text =
         fmt::format("posts trip {}{}:", flight.trip_number, order == Order::kInOrder ? "" : " (together)");
-    for (const FlyingVerb& verb : flight.verbs)
+    for (const FlightVerb& verb : flight.verbs)
       text += fmt::format(" #{} {}", verb.number, options_.trace->What(verb.verb));
     Say(owner, text);
   }
@@ -191,7 +191,7 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
   }
   if (flight.Landed()) return Deliver(flight);
 
-  FlyingVerb& verb = flight.PickEnabled(random_);
+  FlightVerb& verb = flight.PickEnabled(random_);
   if (IsRefused(flight, verb)) {
     Refuse(flight, verb.verb.at.node);
     return Next::kStay;
@@ -238,7 +238,7 @@ SimFabric::Next SimFabric::Deliver(Flight& flight) {
   } else {
     if (tracing()) Say(flight.owner, fmt::format("trip {} completes", flight.trip_number));
     for (size_t i = 0; i < flight.verbs.size(); ++i) {
-      const FlyingVerb& flown = flight.verbs[i];
+      const FlightVerb& flown = flight.verbs[i];
       Verb& answer = trip->verbs[i];
       answer.old = flown.verb.old;
       if (answer.kind == VerbKind::kRead && answer.size > 0) {

@@ -125,25 +125,25 @@ class SimFabric final : public Fabric {
 
   // ---- flights
   Flight& Launch(ClientId owner, SimClient* client, Order order, std::span<const Verb> verbs);
-  void TakeEffect(Flight& flight, FlyingVerb& verb, bool one_piece);
-  void TakeEffectOnWord(Flight& flight, FlyingVerb& verb);
-  void TakeEffectByCpu(Flight& flight, FlyingVerb& verb);
-  void TakeEffectOfFence(Flight& flight, FlyingVerb& verb);
+  void TakeEffect(Flight& flight, FlightVerb& verb, bool one_piece);
+  void TakeEffectOnWord(Flight& flight, FlightVerb& verb);
+  void TakeEffectByCpu(Flight& flight, FlightVerb& verb);
+  void TakeEffectOfFence(Flight& flight, FlightVerb& verb);
   void CloseWindows(const Flight& flight);
-  void FinishVerb(Flight& flight, FlyingVerb& verb);
-  void Drop(Flight& flight, FlyingVerb& verb);
+  void FinishVerb(Flight& flight, FlightVerb& verb);
+  void Drop(Flight& flight, FlightVerb& verb);
   void DropAll(Flight& flight);
   void Refuse(Flight& flight, NodeId node);
-  bool IsRefused(const Flight& flight, const FlyingVerb& verb) const;
+  bool IsRefused(const Flight& flight, const FlightVerb& verb) const;
   Error Refusal(const Flight& flight) const;
   Next Deliver(Flight& flight);
   void Retire(Flight& flight);
 
   // ---- faults
   bool RandomFault(Flight& flight);
-  bool ExactFaultBefore(Flight& flight, FlyingVerb& verb);
+  bool ExactFaultBefore(Flight& flight, FlightVerb& verb);
   bool ExactFaultAfter(Flight& flight);
-  bool CrashesMid(const FlyingVerb& verb) const;
+  bool CrashesMid(const FlightVerb& verb) const;
   void Break(SimClient& client);
   void LoseConnection(SimClient& client);
   void LeaveToFate(Flight& flight);
@@ -182,7 +182,7 @@ class SimFabric final : public Fabric {
   std::vector<TimerEvent*> free_timers_;
   struct OpenWindow {
     Flight* flight;
-    FlyingVerb* verb;
+    FlightVerb* verb;
   };
   std::vector<OpenWindow> windows_;
 };

@@ -9,10 +9,10 @@ namespace {
 uint64_t Time(Nanos now) { return static_cast<uint64_t>(now.count()); }
 
 // The bytes that the verb writes or sends; none of the others.
-std::span<const std::byte> PayloadOf(const Flight& flight, const FlyingVerb& flying) {
-  if (flying.verb.kind == VerbKind::kWrite)
-    return std::span(flight.buffer).subspan(flying.at_buffer, flying.verb.size);
-  if (flying.verb.kind == VerbKind::kCall) return AsBytes(flight.request);
+std::span<const std::byte> PayloadOf(const Flight& flight, const FlightVerb& verb_in_flight) {
+  if (verb_in_flight.verb.kind == VerbKind::kWrite)
+    return std::span(flight.buffer).subspan(verb_in_flight.at_buffer, verb_in_flight.verb.size);
+  if (verb_in_flight.verb.kind == VerbKind::kCall) return AsBytes(flight.request);
   return {};
 }
 
@@ -22,24 +22,24 @@ void VerbDigest::Begin(uint64_t seed) { Add(Kind::kBegin, {seed}); }
 
 void VerbDigest::Posted(Nanos now, const Flight& flight, Order order) {
   Add(Kind::kPosted, {Time(now), Number(flight.owner), flight.trip_number, static_cast<uint64_t>(order)});
-  for (const FlyingVerb& flying : flight.verbs) {
-    const Verb& verb = flying.verb;
+  for (const FlightVerb& verb_in_flight : flight.verbs) {
+    const Verb& verb = verb_in_flight.verb;
     Add(Kind::kVerb,
-        {flying.number, static_cast<uint64_t>(verb.kind), static_cast<uint64_t>(verb.purpose), verb.fenced,
-         verb.unreachable, verb.call.engine, verb.call.operation, Index(verb.at.node), verb.at.offset,
-         verb.size, verb.expect, verb.desired, verb.compare_mask, verb.swap_mask, verb.hint},
-        PayloadOf(flight, flying));
+        {verb_in_flight.number, static_cast<uint64_t>(verb.kind), static_cast<uint64_t>(verb.purpose),
+         verb.fenced, verb.unreachable, verb.call.engine, verb.call.operation, Index(verb.at.node),
+         verb.at.offset, verb.size, verb.expect, verb.desired, verb.compare_mask, verb.swap_mask, verb.hint},
+        PayloadOf(flight, verb_in_flight));
   }
   verbs_ += flight.verbs.size();
 }
 
-void VerbDigest::TookEffect(Nanos now, const Flight& flight, const FlyingVerb& verb, const Piece& piece) {
+void VerbDigest::TookEffect(Nanos now, const Flight& flight, const FlightVerb& verb, const Piece& piece) {
   Add(Kind::kTookEffect,
       {Time(now), Number(flight.owner), verb.number, Index(verb.verb.at.node), piece.offset},
       std::span(flight.buffer).subspan(piece.at_buffer, piece.bytes));
 }
 
-void VerbDigest::Finished(Nanos now, const Flight& flight, const FlyingVerb& verb) {
+void VerbDigest::Finished(Nanos now, const Flight& flight, const FlightVerb& verb) {
   const uint64_t found = IsAtomic(verb.verb.kind) ? verb.verb.old : 0;
   Add(Kind::kFinished, {Time(now), Number(flight.owner), verb.number, found, verb.dropped});
 }

@@ -1,9 +1,9 @@
 // One number for everything that the clients of simulated worlds and their nodes did to each other.
 //
-// Two builds that post the same verbs in the same order at the same times, and get the same answers, have the same
-// digest; any other byte, order or time gives another one. So a refactoring is shown to change no behaviour. The
-// text of a Trace is made for people and may be worded anew; nothing of that is in the digest, and neither are
-// addresses of this process.
+// Two builds that post the same verbs in the same order at the same times, and get the same answers, have the
+// same digest; any other byte, order or time gives another one. So a refactoring is shown to change no
+// behaviour. The text of a Trace is made for people and may be worded anew; nothing of that is in the digest,
+// and neither are addresses of this process.
 //
 // The digest hashes a sequence of records, each with the virtual time, the client and
 //   a trip that was posted: order, and of every verb all fields and the bytes it writes
@@ -35,8 +35,8 @@ class VerbDigest {
   void Begin(uint64_t seed);
 
   void Posted(Nanos now, const Flight& flight, Order order);
-  void TookEffect(Nanos now, const Flight& flight, const FlyingVerb& verb, const Piece& piece);
-  void Finished(Nanos now, const Flight& flight, const FlyingVerb& verb);
+  void TookEffect(Nanos now, const Flight& flight, const FlightVerb& verb, const Piece& piece);
+  void Finished(Nanos now, const Flight& flight, const FlightVerb& verb);
   void Ended(Nanos now, const Flight& flight);
   void Happened(Nanos now, ClientId client, ClientEvent event);
 

@@ -71,10 +71,10 @@ void TcpClient::Detach(Order, std::span<const Verb> verbs) {
 }
 
 void TcpClient::Abandon(Trip& trip) noexcept {
-  Flight& flight = flights_[reinterpret_cast<uintptr_t>(trip.backend_data)];
-  assert(flight.trip == &trip);
+  UnansweredTrip& unanswered = unanswered_[reinterpret_cast<uintptr_t>(trip.backend_data)];
+  assert(unanswered.trip == &trip);
   // What it may have changed is not looked up in its verbs any more.
-  flight.trip = nullptr;
+  unanswered.trip = nullptr;
   --awaited_;
   ++unawaited_;
   if (!polling_ && !SomebodyWillPoll()) FlushAll();
@@ -107,11 +107,11 @@ std::optional<Error> TcpClient::Plan(std::span<const Verb> verbs) {
 }
 
 void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
-  const uint32_t index = NewFlight();
-  Flight& flight = flights_[index];
-  flight.trip = trip;
-  flight.frames = static_cast<uint32_t>(nodes_.size());
-  flight.in_parts = nodes_.size() > 1;
+  const uint32_t index = NewUnansweredTrip();
+  UnansweredTrip& unanswered = unanswered_[index];
+  unanswered.trip = trip;
+  unanswered.frames = static_cast<uint32_t>(nodes_.size());
+  unanswered.in_parts = nodes_.size() > 1;
   if (trip != nullptr) {
     trip->backend_data = reinterpret_cast<void*>(uintptr_t{index});  // NOLINT: never followed
     ++awaited_;
@@ -124,9 +124,10 @@ void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
   }
 }
 
-void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight) {
+void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t unanswered) {
   const Part& part = parts_[node];
-  std::byte* to = links_[node].QueueFrame(sizeof(wire::FrameHeader) + part.body_bytes, part.verbs, flight);
+  std::byte* to =
+      links_[node].QueueFrame(sizeof(wire::FrameHeader) + part.body_bytes, part.verbs, unanswered);
   wire::FrameHeader header;
   header.body_bytes = static_cast<uint32_t>(part.body_bytes);
   header.verbs = part.verbs;
@@ -137,13 +138,13 @@ void TcpClient::EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t 
   ++frames_;
 }
 
-uint32_t TcpClient::NewFlight() {
-  if (free_flights_.empty()) {
-    flights_.emplace_back();
-    return static_cast<uint32_t>(flights_.size() - 1);
+uint32_t TcpClient::NewUnansweredTrip() {
+  if (free_unanswered_.empty()) {
+    unanswered_.emplace_back();
+    return static_cast<uint32_t>(unanswered_.size() - 1);
   }
-  const uint32_t index = free_flights_.back();
-  free_flights_.pop_back();
+  const uint32_t index = free_unanswered_.back();
+  free_unanswered_.pop_back();
   return index;
 }
 
@@ -286,63 +287,64 @@ void TcpClient::Deliver(uint16_t node) {
 
 void TcpClient::Answer(uint16_t node, const Link::Waiting& frame, const wire::ReplyHeader& header,
                        std::span<const std::byte> body) {
-  Flight& flight = flights_[frame.flight];
-  --flight.frames;
+  UnansweredTrip& unanswered = unanswered_[frame.unanswered];
+  --unanswered.frames;
   bool fits = true;
   if (header.kind == wire::ReplyKind::kError) {
-    flight.error.emplace(*wire::CodeOf(header.status), Escape(AsText(body)));
-  } else if (flight.trip != nullptr) {
-    fits = wire::DecodeAnswers(flight.trip->verbs, NodeId{node}, body);
-    if (flight.in_parts || !fits) flight.changed |= PartMutates(flight.trip->verbs, node);
+    unanswered.error.emplace(*wire::CodeOf(header.status), Escape(AsText(body)));
+  } else if (unanswered.trip != nullptr) {
+    fits = wire::DecodeAnswers(unanswered.trip->verbs, NodeId{node}, body);
+    if (unanswered.in_parts || !fits) unanswered.changed |= PartMutates(unanswered.trip->verbs, node);
   }
   links_[node].ConsumeIn(sizeof(header) + header.body_bytes);
   if (!fits) {
-    flight.lost = true;
-    flight.lost_node = node;
+    unanswered.lost = true;
+    unanswered.lost_node = node;
     links_[node].SetDown(LossOf(node, kNonsense));
   }
-  if (flight.frames == 0) Finish(frame.flight);
+  if (unanswered.frames == 0) Finish(frame.unanswered);
   if (!fits) BreakByLoss(node, kNonsense);
 }
 
 void TcpClient::Lose(uint16_t node, const Link::Waiting& frame, bool maybe_executed) {
-  Flight& flight = flights_[frame.flight];
-  --flight.frames;
-  flight.lost = true;
-  flight.lost_node = node;
-  if (flight.trip != nullptr && maybe_executed) flight.changed |= PartMutates(flight.trip->verbs, node);
-  if (flight.frames == 0) Finish(frame.flight);
+  UnansweredTrip& unanswered = unanswered_[frame.unanswered];
+  --unanswered.frames;
+  unanswered.lost = true;
+  unanswered.lost_node = node;
+  if (unanswered.trip != nullptr && maybe_executed)
+    unanswered.changed |= PartMutates(unanswered.trip->verbs, node);
+  if (unanswered.frames == 0) Finish(frame.unanswered);
 }
 
 void TcpClient::Finish(uint32_t index) {
-  Flight& flight = flights_[index];
-  Trip* const trip = flight.trip;
+  UnansweredTrip& unanswered = unanswered_[index];
+  Trip* const trip = unanswered.trip;
   if (trip == nullptr) {
     --unawaited_;
   } else {
     --awaited_;
-    if (flight.lost || flight.error.has_value()) {
-      trip->Fail(ErrorOf(flight));
+    if (unanswered.lost || unanswered.error.has_value()) {
+      trip->Fail(ErrorOf(unanswered));
     } else {
       trip->Succeed();
     }
   }
-  flight = Flight{};
-  free_flights_.push_back(index);
+  unanswered = UnansweredTrip{};
+  free_unanswered_.push_back(index);
   if (trip != nullptr) trip->Resume();
 }
 
-Error TcpClient::ErrorOf(Flight& flight) const {
-  if (flight.lost) {
-    const Error& reason = broken_.has_value() ? *broken_ : *links_[flight.lost_node].down();
-    if (flight.changed) return LostCompletion(flight.trip->verbs, reason.message());
+Error TcpClient::ErrorOf(UnansweredTrip& unanswered) const {
+  if (unanswered.lost) {
+    const Error& reason = broken_.has_value() ? *broken_ : *links_[unanswered.lost_node].down();
+    if (unanswered.changed) return LostCompletion(unanswered.trip->verbs, reason.message());
     return reason;
   }
-  if (flight.changed && flight.error->code() != ErrorCode::kOutcomeUnknown) {
-    return LostCompletion(flight.trip->verbs,
-                          fmt::format("one of several nodes refused ({})", flight.error->message()));
+  if (unanswered.changed && unanswered.error->code() != ErrorCode::kOutcomeUnknown) {
+    return LostCompletion(unanswered.trip->verbs,
+                          fmt::format("one of several nodes refused ({})", unanswered.error->message()));
   }
-  return std::move(*flight.error);
+  return std::move(*unanswered.error);
 }
 
 // ---- breaking ----------------------------------------------------------------------------------------

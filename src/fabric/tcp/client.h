@@ -70,7 +70,7 @@ class TcpClient final : public Client {
 
  private:
   // A trip of which some frame is not answered yet.
-  struct Flight {
+  struct UnansweredTrip {
     Trip* trip = nullptr;  // null: abandoned or detached
     uint32_t frames = 0;   // that are not answered yet
     bool in_parts = false;
@@ -88,8 +88,8 @@ class TcpClient final : public Client {
 
   std::optional<Error> Plan(std::span<const Verb> verbs);
   void Post(std::span<const Verb> verbs, Trip* trip);
-  void EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t flight);
-  uint32_t NewFlight();
+  void EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t unanswered);
+  uint32_t NewUnansweredTrip();
   bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
 
   void FlushAll();
@@ -107,8 +107,8 @@ class TcpClient final : public Client {
               std::span<const std::byte> body);
   // A frame that will not be answered.
   void Lose(uint16_t node, const Link::Waiting& frame, bool maybe_executed);
-  void Finish(uint32_t flight);
-  Error ErrorOf(Flight& flight) const;
+  void Finish(uint32_t unanswered);
+  Error ErrorOf(UnansweredTrip& unanswered) const;
 
   // Ends a connection. `said_goodbye`: what was not answered was not executed.
   void Break(uint16_t node, const Error& reason, bool said_goodbye);
@@ -120,8 +120,8 @@ class TcpClient final : public Client {
 
   const Surroundings surroundings_;
   std::vector<Link> links_;
-  std::vector<Flight> flights_;
-  std::vector<uint32_t> free_flights_;
+  std::vector<UnansweredTrip> unanswered_;
+  std::vector<uint32_t> free_unanswered_;
   std::vector<Part> parts_;      // of the trip being posted, by node
   std::vector<uint16_t> nodes_;  // those that have one
   size_t frames_ = 0;            // that are not answered yet

@@ -91,7 +91,7 @@ bool IoThread::LookAtHot() {
     const uint64_t before = connection.received();
     const bool again = connection.Advance(frame_);
     traffic |= connection.received() != before;
-    Settle(connection, again);  // may take it out of the list
+    UpdateInterest(connection, again);  // may take it out of the list
   }
   if (!traffic) PauseProcessor();
   return traffic;
@@ -119,19 +119,20 @@ bool IoThread::LookAtAll() {
       Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
       if (hot_.size() < kMostHot) hot_.push_back(&connection);
       if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) connection.OnHangup();
-      Settle(connection, connection.Advance(frame_));
+      UpdateInterest(connection, connection.Advance(frame_));
       traffic = true;
     }
   }
   for (const std::shared_ptr<Connection>& connection : now_) {
-    if (connection->state() != Connection::State::kClosed) Settle(*connection, connection->Advance(frame_));
+    if (connection->state() != Connection::State::kClosed)
+      UpdateInterest(*connection, connection->Advance(frame_));
   }
   now_.clear();
   if (letters) ReadLetters();
   return traffic;
 }
 
-void IoThread::Settle(Connection& connection, bool again) {
+void IoThread::UpdateInterest(Connection& connection, bool again) {
   if (connection.state() == Connection::State::kClosed) {
     std::erase(hot_, &connection);
     connections_.erase(&connection);
@@ -162,7 +163,7 @@ void IoThread::ReadLetters() {
       case LetterKind::kStop: break;
     }
     // It may be gone already; a letter may be late.
-    if (connections_.contains(&connection)) Settle(connection, connection.Advance(frame_));
+    if (connections_.contains(&connection)) UpdateInterest(connection, connection.Advance(frame_));
   }
   letters_.clear();
 }
@@ -243,7 +244,7 @@ void IoThread::CheckDeadlines() {
   }
   for (Connection* connection : late) {
     connection->OnDeadline();
-    Settle(*connection, false);
+    UpdateInterest(*connection, false);
   }
 }
 

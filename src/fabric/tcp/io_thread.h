@@ -46,7 +46,7 @@ class IoThread {
   void Deal(FileDescriptor socket, const SocketAddress& peer);
   void Adopt(const std::shared_ptr<Connection>& connection);
   // After something was done with a connection: what to wait for next, or the end of it.
-  void Settle(Connection& connection, bool again);
+  void UpdateInterest(Connection& connection, bool again);
   void CheckDeadlines();
   void StopAll();
 

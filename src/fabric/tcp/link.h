@@ -20,8 +20,8 @@ class Link {
  public:
   // A frame that was queued and is not answered yet.
   struct Waiting {
-    uint32_t flight = 0;  // of the client
-    uint64_t end = 0;     // where it ends in all that was ever queued
+    uint32_t unanswered = 0;  // of the client
+    uint64_t end = 0;         // where it ends in all that was ever queued
   };
 
   explicit Link(Transport transport) : transport_(std::move(transport)) {}
@@ -40,12 +40,12 @@ class Link {
   void ConsumeIn(size_t bytes) { in_.Consume(bytes); }
 
   // Room for a frame, to be filled at once.
-  std::byte* QueueFrame(size_t bytes, size_t verbs, uint32_t flight) {
+  std::byte* QueueFrame(size_t bytes, size_t verbs, uint32_t unanswered) {
     if (waiting_.empty()) silent_since_.reset();
     std::byte* const at = out_.Reserve(bytes);
     out_.Commit(bytes);
     queued_ += bytes;
-    waiting_.Push({flight, queued_});
+    waiting_.Push({unanswered, queued_});
     unsent_verbs_ += verbs;
     return at;
   }

@@ -22,7 +22,7 @@ void NodeCache::Put(std::shared_ptr<const Inner> node) {
   if (bounded && bytes_ + cost > most_bytes_) return;
   bytes_ += cost;
   node->set_used(true);
-  Place(std::move(node));
+  StoreSlot(std::move(node));
   ++size_;
 }
 
@@ -33,11 +33,11 @@ void NodeCache::Grow() {
   bytes_ += (slots_.size() - old.size()) * sizeof(Slot);
   hand_ = 0;
   for (Slot& slot : old) {
-    if (slot != nullptr) Place(std::move(slot));
+    if (slot != nullptr) StoreSlot(std::move(slot));
   }
 }
 
-void NodeCache::Place(Slot node) {
+void NodeCache::StoreSlot(Slot node) {
   size_t slot = HomeOf(node->at());
   while (slots_[slot] != nullptr) slot = Next(slot);
   slots_[slot] = std::move(node);

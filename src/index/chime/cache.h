@@ -53,7 +53,7 @@ class NodeCache {
     return slots_[slot] != nullptr ? slot : slots_.size();
   }
   void Grow();
-  void Place(Slot node);
+  void StoreSlot(Slot node);
   void Empty(size_t slot);
   void EvictOne();
 

@@ -5,10 +5,10 @@
 
 #include "base/bytes.h"
 #include "index/chime/chime.h"
-#include "index/chime/errands.h"
+#include "index/chime/deferred_work.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
-#include "index/kit/given_up.h"
+#include "index/kit/abandon_guard.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::chime {
@@ -39,7 +39,7 @@ Error LockLost() {
 }  // namespace
 
 // Of the changes of one key that this client has in flight one goes at a time, and carries those behind it that say the same
-// with another value (index/kit/key_turns.h). Who waits for its turn holds no pin; so it goes on only if no table was made
+// with another value (index/kit/key_queue.h). Who waits for its turn holds no pin; so it goes on only if no table was made
 // or dropped meanwhile, as far as this client knows (catalog/5).
 Task<Changed> Table::Modify(Op& op, Change change) {
   const std::optional<Error> refused = Refused(change.key);
@@ -54,36 +54,36 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   if (!fits.ok()) co_return fits.error();
   const Target target(shape(), hotspots_, change.key);
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(key_turns_, op.client(), target.hash, change);
+  KeyQueue::Ticket ticket(key_queue_, op.client(), target.hash, change);
   const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it carries
-  if (!turn.is_first()) {
+  std::string last_value;  // of those that it has_coalesced
+  if (!ticket.is_first()) {
     {
-      const pool::PoolClient::Stay stay(pool_);
-      co_await turn;
+      const pool::PoolClient::UnpinnedWait wait(pool_);
+      co_await ticket;
     }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
-    if (turn.Carry(last_value)) change.value = last_value;
+    if (ticket.outcome().has_value()) co_return *ticket.outcome();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
+    if (ticket.Coalesce(last_value)) change.value = last_value;
   }
-  const GivenUp given_up(turn);
-  Result<Changed> changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
-  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && turn.carries()) {
+  const AbandonGuard given_up(ticket);
+  Result<Changed> changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
+  if (!changed.ok() && changed.error().code() == ErrorCode::kOutOfMemory && ticket.has_coalesced()) {
     // There may be room for its own value.
-    turn.Release();
+    ticket.Release();
     change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
-    changed = co_await ModifyInTurn(op, change, target, catalogs).Outcome();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
+    changed = co_await ModifyQueued(op, change, target, catalogs).Outcome();
   }
-  turn.Settle(changed);
+  ticket.Complete(changed);
   co_return changed;
 }
 
-Task<Changed> Table::ModifyInTurn(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
+Task<Changed> Table::ModifyQueued(Op& op, const Change& change, const Target& target, uint64_t catalogs) {
   Result<Changed> changed = co_await ModifyPinned(op, change, target).Outcome();
   if (!changed.ok()) {
     const auto again = [&] { return ModifyPinned(op, change, target); };
-    changed = co_await Patiently<Changed>(op, PatienceSince(catalogs), changed.error(), again).Outcome();
+    changed = co_await WithRetries<Changed>(op, RetryPolicySince(catalogs), changed.error(), again).Outcome();
   }
   if (!changed.ok()) co_return changed.error();
   co_return *changed;
@@ -95,20 +95,20 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
   if (!IsFresh(pin)) co_await Refresh(op, pin);
   std::optional<Spot> spot;
   if (Speculates(change.kind)) spot = hotspots_.Find(target.spot_id);
-  const std::optional<Place> known =
-      spot.has_value() ? Place{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
-  Place place;
+  const std::optional<PathNode> known =
+      spot.has_value() ? PathNode{.node = spot->leaf, .parent = {}} : Known(target.key, 0);
+  PathNode at_node;
   if (known.has_value()) {
-    place = *known;
+    at_node = *known;
   } else {
-    place = co_await Find(op, target.key, 0);
+    at_node = co_await Find(op, target.key, 0);
   }
   // Allocated before the leaf is locked: who waits for memory must not keep others waiting.
   Draft draft;
-  Errands errands(*this);
+  DeferredWork deferred(*this);
   Changed changed;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const NodePtr leaf = place.node;
+    const NodePtr leaf = at_node.node;
     if (!IsOnNodes(leaf.word(), nodes_)) co_return Damaged(leaf, "is on no node of the table");
     if (!shape().inline_keys && change.kind != ChangeKind::kDelete) {
       const uint64_t value_bytes = StoresItsValue(change.kind) ? change.value.size() : 8;
@@ -119,14 +119,14 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     Result<Step> step = Step::kAgain;
     {
       // At once, those of one client would only wait for each other's lock, trip by trip.
-      KeyTurn turn(leaf_turns_, op.client(), leaf.word(), change);
-      if (!turn.is_first()) co_await turn;
+      KeyQueue::Ticket ticket(leaf_queue_, op.client(), leaf.word(), change);
+      if (!ticket.is_first()) co_await ticket;
       // Where the key was found last, it is enough to look there: under the lock it stands at one place only (chime/3).
       Neighbourhood hood = spot.has_value() ? Neighbourhood::Guess(shape(), spot->slot, target.half())
                                             : Neighbourhood(shape(), target.home, target.half());
       std::vector<std::byte> whole;                                      // for comparison
       co_await LockAndRead(op, change.kind, leaf, header, hood, whole);  // trip 1
-      step = co_await ModifyLocked(op, change, target, leaf, header, hood, draft, errands, pin, changed)
+      step = co_await ModifyLocked(op, change, target, leaf, header, hood, draft, deferred, pin, changed)
                  .Outcome();  // trip 2
     }
     if (!step.ok()) {
@@ -143,23 +143,23 @@ Task<Changed> Table::ModifyPinned(Op& op, const Change& change, const Target& ta
     if (*step == Step::kUnchanged || *step == Step::kCommitted || *step == Step::kEmptied) co_return changed;
     op.CountRetry();
     if (*step == Step::kDead) {
-      place = co_await GoToHeir(op, place, header);
+      at_node = co_await GoToHeir(op, at_node, header);
       continue;
     }
     if (*step == Step::kBeyond) {
-      place = co_await GoRight(op, target.key, place, header);
+      at_node = co_await GoRight(op, target.key, at_node, header);
       continue;
     }
     if (*step == Step::kElsewhere) {
       hotspots_.Forget(target.spot_id);
       spot.reset();
     }
-    co_await errands.Run(op);
-    const std::optional<Place> now = Known(target.key, 0);
+    co_await deferred.Run(op);
+    const std::optional<PathNode> now = Known(target.key, 0);
     if (now.has_value()) {
-      place = *now;
+      at_node = *now;
     } else {
-      place = co_await Find(op, target.key, 0);
+      at_node = co_await Find(op, target.key, 0);
     }
   }
   co_return Contended("the leaf of the key is split again and again");
@@ -195,7 +195,8 @@ Task<Done> Table::LockAndRead(Op& op, ChangeKind kind, NodePtr leaf, Header& hea
 // is still held.
 Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target& target, NodePtr leaf,
                                       const Header& header, const Neighbourhood& hood, Draft& draft,
-                                      Errands& errands, const pool::PoolClient::Pin& pin, Changed& changed) {
+                                      DeferredWork& deferred, const pool::PoolClient::Pin& pin,
+                                      Changed& changed) {
   if (!hood.is_guess()) {
     if (NodeInfo(header.info) != NodeInfo::Of(0)) co_return Damaged(leaf, "is not a leaf");
     if (Contradicts(header, target)) co_return Damaged(leaf, kOtherHalf);
@@ -248,7 +249,7 @@ Task<Table::Step> Table::ModifyLocked(Op& op, const Change& change, const Target
     }
   }
   if (!slot.has_value() && !free.has_value()) {
-    const Step made = co_await MakeRoom(op, target, leaf, header, hood, entry, draft, errands);
+    const Step made = co_await MakeRoom(op, target, leaf, header, hood, entry, draft, deferred);
     co_return made;
   }
   const size_t where = slot.has_value() ? *slot : *free;
@@ -296,7 +297,8 @@ Task<Table::Step> Table::Commit(Op& op, NodePtr leaf, size_t slot, Entry entry, 
 }
 
 Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, const Header& header,
-                                  const Neighbourhood& hood, Entry entry, Draft& draft, Errands& errands) {
+                                  const Neighbourhood& hood, Entry entry, Draft& draft,
+                                  DeferredWork& deferred) {
   Leaf image;
   image.header = header;
   if (hood.leaf_lines().empty()) {
@@ -309,7 +311,7 @@ Task<Table::Step> Table::MakeRoom(Op& op, const Target& target, NodePtr leaf, co
     const Step moved = co_await MoveAndCommit(op, leaf, image, std::move(*path), entry, draft);
     co_return moved;
   }
-  const Step split = co_await SplitLeaf(op, target, leaf, image, errands);
+  const Step split = co_await SplitLeaf(op, target, leaf, image, deferred);
   co_return split;
 }
 

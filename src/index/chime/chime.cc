@@ -27,8 +27,8 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
   for (const FarAddr& root : roots) nodes_.push_back(root.node);
 }
 
-Patience Table::PatienceSince(uint64_t catalogs) const {
-  return Patience(pool_, nodes_.front(), options_.backoff, catalogs, kPinsPastADrop);
+RetryPolicy Table::RetryPolicySince(uint64_t catalogs) const {
+  return RetryPolicy(pool_, nodes_.front(), options_.backoff, catalogs, kPinsPastADrop);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@
 //   chime/9  A dead leaf has an heir, no entries, and is never changed again. As long as the leaf before it, or its parent,
 //            names it, the lock of that node is held, by whoever merges or has died over it.
 //   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only if no catalog
-//            has changed since it began (patience.h).
+//            has changed since it began (retry_policy.h).
 //   chime/11 With keys=inline, no leaf has keys of both halves, below 2^63 and from there on, nor has the parent of a leaf: the
 //            first two have a fence between them, and nodes only get smaller but by merges under one parent. So whoever looks
 //            for a key is never at a leaf of the other half, and the leaf's fence tells everybody else which half it has.
@@ -53,8 +53,8 @@
 #include "index/kit/change.h"
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
+#include "index/kit/key_queue.h"
+#include "index/kit/retry_policy.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {
@@ -73,9 +73,9 @@ class Table final : public ChangingIndex<Table> {
 
  private:
   friend class ChangingIndex<Table>;
-  class Errands;  // errands.h
+  class DeferredWork;  // deferred_work.h
   // A node of the tree, and the one above that led to it (null if that is not known).
-  struct Place {
+  struct PathNode {
     NodePtr node;
     NodePtr parent;
     bool by_sibling = false;  // the parent did not know of it
@@ -112,7 +112,7 @@ class Table final : public ChangingIndex<Table> {
   std::optional<Error> Refused(std::string_view key) const;
 
   // Of an operation that began when the pool's catalogs had changed so often (chime/10).
-  Patience PatienceSince(uint64_t catalogs) const;
+  RetryPolicy RetryPolicySince(uint64_t catalogs) const;
 
   // ---- search (search.cc)
   Task<bool> GetPinned(fabric::Op& op, std::string_view key, std::string& value);
@@ -139,11 +139,11 @@ class Table final : public ChangingIndex<Table> {
 
   // ---- the tree above the leaves (tree.cc)
   // The node of a level that the key belongs to, as far as this client remembers.
-  std::optional<Place> Known(const Key& key, uint32_t level);
+  std::optional<PathNode> Known(const Key& key, uint32_t level);
   // The same, reading what it does not remember. A null node: the tree has no such level yet.
-  Task<Place> Find(fabric::Op& op, Key key, uint32_t level);
+  Task<PathNode> Find(fabric::Op& op, Key key, uint32_t level);
   // Where to go from a leaf whose fence the key is not below.
-  Task<Place> GoRight(fabric::Op& op, Key key, Place place, Header header);
+  Task<PathNode> GoRight(fabric::Op& op, Key key, PathNode at_node, Header header);
   Task<std::shared_ptr<const Inner>> LoadInner(fabric::Op& op, NodePtr at);
   Task<std::shared_ptr<const Inner>> KnowInner(fabric::Op& op, NodePtr at);
   Task<Done> ReadRoot(fabric::Op& op);
@@ -170,9 +170,9 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> Repair(fabric::Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child);
   enum class Inserted : uint8_t { kDone, kRight, kAgain };
   Task<Inserted> InsertPivotLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
-                                   BoundRef ref, NodePtr child, Header of_child, Errands& errands);
+                                   BoundRef ref, NodePtr child, Header of_child, DeferredWork& deferred);
   Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
-                            Errands& errands);
+                            DeferredWork& deferred);
   Task<bool> GrowRoot(fabric::Op& op, const Bound& bound, BoundRef ref, NodePtr child);
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const Bound& fence,
                                         std::span<const Pivot> pivots);
@@ -180,31 +180,31 @@ class Table final : public ChangingIndex<Table> {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyInTurn(fabric::Op& op, const Change& change, const Target& target, uint64_t catalogs);
+  Task<Changed> ModifyQueued(fabric::Op& op, const Change& change, const Target& target, uint64_t catalogs);
   Task<Changed> ModifyPinned(fabric::Op& op, const Change& change, const Target& target);
   // Takes the lock of a leaf, and reads its header and a neighbourhood; or all of it, into `whole`.
   Task<Done> LockAndRead(fabric::Op& op, ChangeKind kind, NodePtr leaf, Header& header, Neighbourhood& hood,
                          std::vector<std::byte>& whole);
   Task<Step> ModifyLocked(fabric::Op& op, const Change& change, const Target& target, NodePtr leaf,
-                          const Header& header, const Neighbourhood& hood, Draft& draft, Errands& errands,
-                          const pool::PoolClient::Pin& pin, Changed& changed);
+                          const Header& header, const Neighbourhood& hood, Draft& draft,
+                          DeferredWork& deferred, const pool::PoolClient::Pin& pin, Changed& changed);
   // `look`: all lines of the leaf are READ in the same trip, behind the unlock.
   Task<Step> Commit(fabric::Op& op, NodePtr leaf, size_t slot, Entry entry, Draft& draft, Leaf* look);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
   Task<Step> MakeRoom(fabric::Op& op, const Target& target, NodePtr leaf, const Header& header,
-                      const Neighbourhood& hood, Entry entry, Draft& draft, Errands& errands);
+                      const Neighbourhood& hood, Entry entry, Draft& draft, DeferredWork& deferred);
   Task<Step> MoveAndCommit(fabric::Op& op, NodePtr leaf, const Leaf& image, std::vector<size_t> path,
                            Entry entry, Draft& draft);
 
   // ---- splitting a leaf (split.cc)
-  Task<Step> SplitLeaf(fabric::Op& op, const Target& target, NodePtr at, Leaf& leaf, Errands& errands);
+  Task<Step> SplitLeaf(fabric::Op& op, const Target& target, NodePtr at, Leaf& leaf, DeferredWork& deferred);
   Task<Division> Divide(fabric::Op& op, const Target& target, const Leaf& leaf);
   Task<Done> WriteSplit(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                         std::vector<fabric::WriteVerb> first);
 
   // ---- merging a leaf with the one before it (merge.cc)
   enum class Absorbed : uint8_t {
-    kSettled,  // it is gone, or it stays
+    kDecided,  // it is gone, or it stays
     kAgain,    // somebody was in the way
     kInDoubt,  // it may be half done, and no lock must be released before this client is fenced
   };
@@ -218,7 +218,7 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> RaiseMerges(fabric::Op& op);
   void RetireLeaf(NodePtr leaf, BoundRef bound, uint64_t bound_bytes, const pool::PoolClient::Pin& pin);
   // Where to go from a dead leaf.
-  Task<Place> GoToHeir(fabric::Op& op, Place place, Header header);
+  Task<PathNode> GoToHeir(fabric::Op& op, PathNode at_node, Header header);
   Task<Done> FinishForTheDead(fabric::Op& op, NodePtr at);
   Task<Done> CompleteAbsorption(fabric::Op& op, NodePtr at, Header& header);
   Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at);
@@ -236,7 +236,7 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
   // Waits until nobody who is dead holds the lock.
-  Task<Done> Settle(fabric::Op& op, NodePtr at, Waits waits = Waits::kBriefly);
+  Task<Done> AwaitUnlocked(fabric::Op& op, NodePtr at, Waits waits = Waits::kBriefly);
   uint64_t LockedBySelf(NodePtr at) const;
 
   // ---- in order (scan.cc)
@@ -255,7 +255,7 @@ class Table final : public ChangingIndex<Table> {
                               std::span<Header> again);
   Task<bool> ScanPinned(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
   Task<bool> LastPinned(fabric::Op& op, const KeyRange& range, Record& record);
-  std::vector<NodePtr> LeavesAhead(const Place& place, size_t records);
+  std::vector<NodePtr> LeavesAhead(const PathNode& at_node, size_t records);
   Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
   void Collect(const Leaf& leaf, const KeyRange& range, std::vector<Item>& items) const;
   Task<std::vector<Record>> ReadItems(fabric::Op& op, std::span<const Item> items);
@@ -264,7 +264,7 @@ class Table final : public ChangingIndex<Table> {
                          std::vector<Record>& page);
   bool AppendInline(const KeyRange& range, std::span<const Item> items, size_t limit,
                     std::vector<Record>& page) const;
-  Task<Place> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
+  Task<PathNode> FindBelow(fabric::Op& op, const Bound& upper, Bound& low);
 
   // ---- looking through everything (walk.cc)
   Task<bool> NextPinned(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
@@ -295,9 +295,9 @@ class Table final : public ChangingIndex<Table> {
   std::unordered_map<uint64_t, std::string> long_bounds_;
   uint64_t long_bound_bytes_ = 0;
   // Of changes that are in flight: by the hash of their key, and by the leaf that they lock.
-  KeyTurns key_turns_;
-  KeyTurns leaf_turns_;
-  KeyTurns tellers_;  // of the nodes that were split
+  KeyQueue key_queue_;
+  KeyQueue leaf_queue_;
+  KeyQueue pivot_inserts_;  // of the nodes that were split
 };
 
 class ChimeEngine final : public Engine {

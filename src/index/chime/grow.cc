@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "index/chime/chime.h"
-#include "index/chime/errands.h"
+#include "index/chime/deferred_work.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/catalog/placement.h"
@@ -26,7 +26,7 @@ constexpr int kMostAttempts = 1000;
 
 // A table of several nodes of the pool is spread over them, split by split.
 size_t Table::NodeForNew(size_t old, std::string_view separator) const {
-  return nodes_.size() == 1 ? old : pool::PlaceOf(Hash64(separator), nodes_);
+  return nodes_.size() == 1 ? old : pool::PickNode(Hash64(separator), nodes_);
 }
 
 Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
@@ -34,9 +34,9 @@ Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, Node
   // Of those in flight that have met the same split, one tells the level above; it may be hundreds. If it could not, neither
   // could the others, who hold their pins: whoever comes next does.
   const Change of_nobody(ChangeKind::kDelete, {});
-  KeyTurn turn(tellers_, op.client(), child.word(), of_nobody);
-  if (!turn.is_first()) {
-    co_await turn;
+  KeyQueue::Ticket ticket(pivot_inserts_, op.client(), child.word(), of_nobody);
+  if (!ticket.is_first()) {
+    co_await ticket;
     co_return Done{};
   }
   const Result<Done> inserted = co_await InsertPivot(op, level, std::move(bound), ref, child).Outcome();
@@ -48,21 +48,21 @@ Task<Done> Table::Repair(Op& op, uint32_t level, Bound bound, BoundRef ref, Node
 
 Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref, NodePtr child) {
   const Key key(bound.text);
-  Errands errands(*this);
+  DeferredWork deferred(*this);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const std::optional<Place> known = Known(key, level);
-    Place place;
+    const std::optional<PathNode> known = Known(key, level);
+    PathNode at_node;
     if (known.has_value()) {
-      place = *known;
+      at_node = *known;
     } else {
-      place = co_await Find(op, key, level);
+      at_node = co_await Find(op, key, level);
     }
-    if (place.node.null()) {
+    if (at_node.node.null()) {
       const bool grown = co_await GrowRoot(op, bound, ref, child);
       if (grown) co_return Done{};
       continue;
     }
-    NodePtr at = place.node;
+    NodePtr at = at_node.node;
     Inserted inserted = Inserted::kRight;
     for (int step = 0; inserted == Inserted::kRight && step < kMostAttempts; ++step) {
       InnerImage image;
@@ -75,7 +75,7 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
       const bool look_at_child = child.is_leaf() && child.node() == at.node();
       co_await Lock(op, locked, std::span(reads).first(look_at_child ? 3 : 2));
       const Result<Inserted> outcome =
-          co_await InsertPivotLocked(op, at, image, bound, ref, child, of_child, errands).Outcome();
+          co_await InsertPivotLocked(op, at, image, bound, ref, child, of_child, deferred).Outcome();
       if (!outcome.ok()) {
         Unlock(op, locked);
         co_return outcome.error();
@@ -83,7 +83,7 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
       inserted = *outcome;
     }
     if (inserted == Inserted::kDone) co_return Done{};
-    co_await errands.Run(op);
+    co_await deferred.Run(op);
   }
   co_return Contended("the inner nodes of the tree change all the time");
 }
@@ -91,7 +91,7 @@ Task<Done> Table::InsertPivot(Op& op, uint32_t level, Bound bound, BoundRef ref,
 // The lock is held. If it succeeds, it is released.
 Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& image, const Bound& bound,
                                                BoundRef ref, NodePtr child, Header of_child,
-                                               Errands& errands) {
+                                               DeferredWork& deferred) {
   Bound fence;
   std::vector<Pivot> pivots = co_await Decode(op, at, image, fence);
   if (!IsBelow(Key(bound.text), fence)) {
@@ -110,7 +110,7 @@ Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& 
     co_return Inserted::kDone;
   }
   if (pivots.size() == shape().fanout) {
-    const Inserted split = co_await SplitInner(op, at, image, std::move(pivots), errands);
+    const Inserted split = co_await SplitInner(op, at, image, std::move(pivots), deferred);
     co_return split;
   }
   // What does not count leaves its slot to others.
@@ -133,11 +133,11 @@ Task<Table::Inserted> Table::InsertPivotLocked(Op& op, NodePtr& at, InnerImage& 
 // The upper half of the pivots goes to a new node. They are cleared before the header says that they are gone: a pivot that is
 // missing is found along the siblings (chime/7), but one that stays behind would name a leaf after that is retired (chime/8).
 Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, std::vector<Pivot> pivots,
-                                        Errands& errands) {
+                                        DeferredWork& deferred) {
   const size_t middle = pivots.size() / 2;
   const Pivot& separator = pivots[middle];
   const size_t node = NodeForNew(at.node(), separator.bound.text);
-  const std::optional<FarAddr> free = errands.Take(node, shape().inner_bytes());
+  const std::optional<FarAddr> free = deferred.Take(node, shape().inner_bytes());
   if (!free.has_value()) {
     Unlock(op, at);
     co_return Inserted::kAgain;
@@ -170,7 +170,7 @@ Task<Table::Inserted> Table::SplitInner(Op& op, NodePtr at, InnerImage& image, s
   trip.Add(Cas(At(at) + kLockOffset, LockedBySelf(at), 0));
   co_await trip;
   cache_.Drop(at);
-  errands.Tell(at.level() + 1, separator.bound, separator.raw.ref, made);
+  deferred.InsertPivotLater(at.level() + 1, separator.bound, separator.raw.ref, made);
   co_return Inserted::kAgain;
 }
 

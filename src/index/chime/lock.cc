@@ -39,7 +39,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
   const FarAddr lock = At(at) + kLockOffset;
   pool::Membership& member = pool_.member(lock.node);
   const Nanos lease = member.options().lease;
-  const Nanos longest = Mutant(kWaitsWithPin) ? Patience::kMostLeases * lease : lease / kPartOfLease;
+  const Nanos longest = Mutant(kWaitsWithPin) ? RetryPolicy::kMostLeases * lease : lease / kPartOfLease;
   Nanos began = op.client().Now();
   Nanos waited{0};
   uint64_t last = 0;  // who had it the last time
@@ -66,7 +66,7 @@ Task<Done> Table::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb>
     }
     waited = op.client().Now() - began;
     // There are others who want the lock, and who comes back late finds it taken again.
-    co_await op.Pause(Patience::PauseAfter(waited, options_.backoff));
+    co_await op.Pause(RetryPolicy::PauseAfter(waited, options_.backoff));
   }
   co_return Contended("a node of the tree is locked by others");
 }
@@ -145,13 +145,13 @@ Task<Done> Table::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   co_return Done{};
 }
 
-Task<Done> Table::Settle(Op& op, NodePtr at, Waits waits) {
+Task<Done> Table::AwaitUnlocked(Op& op, NodePtr at, Waits waits) {
   const Nanos lease = pool_.member(nodes_.front()).options().lease;
   const Nanos began = op.client().Now();
   Result<Done> locked = co_await Lock(op, at, {}).Outcome();
   while (waits == Waits::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
-         op.client().Now() - began < Patience::kMostLeases * lease) {
-    co_await op.Pause(lease / Patience::kPausesPerLease);
+         op.client().Now() - began < RetryPolicy::kMostLeases * lease) {
+    co_await op.Pause(lease / RetryPolicy::kPausesPerLease);
     locked = co_await Lock(op, at, {}).Outcome();
   }
   if (!locked.ok()) co_return locked.error();

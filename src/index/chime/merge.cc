@@ -53,15 +53,15 @@ std::span<const std::byte> WithoutLock(const Header& header) {
 
 // The heir, from which the way is along the siblings: the parent may still lead here. If it does, and whoever should have
 // cleared the pivot is dead, this client does.
-Task<Table::Place> Table::GoToHeir(Op& op, Place place, Header header) {
+Task<Table::PathNode> Table::GoToHeir(Op& op, PathNode at_node, Header header) {
   const NodePtr heir(header.heir);
-  if (!heir.is_leaf() || !IsOnNodes(heir.word(), nodes_)) co_return Damaged(place.node, "has no heir");
-  if (!place.parent.null() && !place.by_sibling) {
-    const std::shared_ptr<const Inner> parent = co_await LoadInner(op, place.parent);
-    const bool named = parent->Find(place.node) < parent->size();
-    if (named && !pool_.read_only()) co_await FinishForTheDead(op, place.parent);
+  if (!heir.is_leaf() || !IsOnNodes(heir.word(), nodes_)) co_return Damaged(at_node.node, "has no heir");
+  if (!at_node.parent.null() && !at_node.by_sibling) {
+    const std::shared_ptr<const Inner> parent = co_await LoadInner(op, at_node.parent);
+    const bool named = parent->Find(at_node.node) < parent->size();
+    if (named && !pool_.read_only()) co_await FinishForTheDead(op, at_node.parent);
   }
-  co_return Place{.node = heir, .parent = place.parent, .by_sibling = true};
+  co_return PathNode{.node = heir, .parent = at_node.parent, .by_sibling = true};
 }
 
 // Does not wait: if the owner of the lock lives, it is at it.
@@ -80,8 +80,8 @@ Task<Done> Table::FinishForTheDead(Op& op, NodePtr at) {
 // A delete has left the leaf empty. That it stays if others are in the way is no error.
 Task<Done> Table::Absorb(Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const std::optional<Place> known = Known(key, 1);
-    Place parent;
+    const std::optional<PathNode> known = Known(key, 1);
+    PathNode parent;
     if (known.has_value()) {
       parent = *known;
     } else {
@@ -99,7 +99,7 @@ Task<Done> Table::Absorb(Op& op, Key key, NodePtr leaf, const pool::PoolClient::
     if (outcome.ok() && *outcome == Absorbed::kInDoubt) co_return Done{};  // the lock stays held
     Unlock(op, parent.node);
     if (!outcome.ok()) co_return outcome.error();
-    if (*outcome == Absorbed::kSettled) co_return Done{};
+    if (*outcome == Absorbed::kDecided) co_return Done{};
     op.CountRetry();
     co_await op.Pause(options_.backoff);
   }
@@ -117,7 +117,7 @@ Task<Table::Absorbed> Table::AbsorbUnder(Op& op, Key key, NodePtr leaf, NodePtr 
   }
   const auto pivot =
       std::find_if(pivots.begin(), pivots.end(), [leaf](const Pivot& of) { return of.raw.child == leaf; });
-  if (pivot == pivots.end() || pivot == pivots.begin()) co_return Absorbed::kSettled;
+  if (pivot == pivots.end() || pivot == pivots.begin()) co_return Absorbed::kDecided;
   const RawPivot raw = pivot->raw;
   const size_t slot = pivot->slot;
   const NodePtr left = std::prev(pivot)->raw.child;
@@ -148,7 +148,7 @@ Task<Table::Absorbed> Table::AbsorbUnder(Op& op, Key key, NodePtr leaf, NodePtr 
   }
   Unlock(op, left);
   Unlock(op, leaf);
-  co_return Absorbed::kSettled;
+  co_return Absorbed::kDecided;
 }
 
 // Both, or none. CAS, READ keep their order.
@@ -290,7 +290,7 @@ Task<Done> Table::ClearDeadChildren(Op& op, NodePtr at) {
     const NodePtr child = pivot.raw.child;
     const NodePtr heir(headers[i].heir);
     const auto before = co_await op.InOrder(Read<Header>(At(heir)));
-    if (NodePtr(before.sibling) == child) co_await Settle(op, heir);
+    if (NodePtr(before.sibling) == child) co_await AwaitUnlocked(op, heir);
     uint64_t bound_bytes = 0;
     if (pivot.raw.ref.in_block()) bound_bytes = co_await BytesOf(op, pivot.raw.ref.block());
     const std::array<std::byte, 24> no_pivot{};

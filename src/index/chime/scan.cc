@@ -100,20 +100,20 @@ Task<Done> Table::ReadLeaf(Op& op, NodePtr at, Leaf& leaf, Waits waits) {
     if (pool_.read_only()) {
       co_await op.Pause(options_.backoff * attempt);
     } else {
-      co_await Settle(op, at, waits);
+      co_await AwaitUnlocked(op, at, waits);
     }
   }
   co_return Contended("a leaf of the tree was never at rest");
 }
 
 // As far as the parent that led here knows.
-std::vector<NodePtr> Table::LeavesAhead(const Place& place, size_t records) {
-  std::vector<NodePtr> ahead = {place.node};
-  const std::shared_ptr<const Inner> parent = cache_.Share(place.parent);
+std::vector<NodePtr> Table::LeavesAhead(const PathNode& at_node, size_t records) {
+  std::vector<NodePtr> ahead = {at_node.node};
+  const std::shared_ptr<const Inner> parent = cache_.Share(at_node.parent);
   if (parent == nullptr) return ahead;
   const size_t wanted =
       std::min(kLeavesAtOnce, 1 + records * kFewestPartOfSpan / std::max<size_t>(shape().span, 1));
-  size_t i = parent->Find(place.node);
+  size_t i = parent->Find(at_node.node);
   for (++i; i < parent->size() && ahead.size() < wanted; ++i) ahead.push_back(parent->child(i));
   // And on to the next parent, if there is one.
   const std::shared_ptr<const Inner> next = cache_.Share(parent->sibling());
@@ -235,7 +235,7 @@ Task<bool> Table::Scan(Op& op, const KeyRange& range, size_t limit, std::vector<
       if (page.size() > before) rest.from = page.back().key + '\0';
       return ScanPinned(op, rest, limit - (page.size() - before), page);
     };
-    more = co_await Patiently<bool>(op, PatienceSince(catalogs), more.error(), again).Outcome();
+    more = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), more.error(), again).Outcome();
   }
   if (!more.ok()) co_return more.error();
   op.End(OpKind::kScan, OpOutcome::kDone);
@@ -249,8 +249,8 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
   const size_t before = page.size();
   bool more = !range.to.has_value() || *range.to > range.from;
   bool done = !more;
-  Place place;
-  if (!done) place = co_await Find(op, from, 0);
+  PathNode at_node;
+  if (!done) at_node = co_await Find(op, from, 0);
   int attempts = 0;
   // Until it has come to the leaf that has `from`. From there on it goes along the siblings, and a dead one is as good as any
   // other that is empty: when the one before it was read, nobody else had its keys (chime/9).
@@ -258,9 +258,9 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
   NodePtr dead;  // that it was led to
   Circle circle;
   while (!done) {
-    if (arrived && circle.Closes(place.node)) co_return Damaged(place.node, kInCircles);
+    if (arrived && circle.Closes(at_node.node)) co_return Damaged(at_node.node, kInCircles);
     const size_t wanted = limit - (page.size() - before);
-    const std::vector<NodePtr> ahead = LeavesAhead(place, wanted);
+    const std::vector<NodePtr> ahead = LeavesAhead(at_node, wanted);
     std::vector<Leaf> leaves;
     std::vector<bool> ok;
     co_await ReadLeaves(op, ahead, leaves, ok);
@@ -269,18 +269,18 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
       co_await ReadLeaf(op, ahead[0], leaves[0]);
     }
     if (!arrived && leaves[0].dead() && attempts++ < kMostAttempts && !Mutant(kHeirIgnored)) {
-      dead = place.node;
-      place = co_await GoToHeir(op, place, leaves[0].header);
+      dead = at_node.node;
+      at_node = co_await GoToHeir(op, at_node, leaves[0].header);
       continue;
     }
     const bool below = co_await IsBelowFence(op, from, leaves[0].header);
     if (!below && !dead.null() && NodePtr(leaves[0].header.sibling) == dead) {
       arrived = true;
-      place.node = dead;
+      at_node.node = dead;
       continue;
     }
     if (!below && attempts++ < kMostAttempts) {
-      place = co_await GoRight(op, from, place, leaves[0].header);
+      at_node = co_await GoRight(op, from, at_node, leaves[0].header);
       continue;
     }
     arrived = true;
@@ -304,9 +304,9 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
     done |= page.size() - before == limit;
     // From here on the parent is not asked: it leads to where `from` belongs.
     if (!done) {
-      place.parent = co_await ParentOfNext(op, place.parent, next);
-      place.node = next;
-      place.by_sibling = true;
+      at_node.parent = co_await ParentOfNext(op, at_node.parent, next);
+      at_node.node = next;
+      at_node.by_sibling = true;
     }
   }
   co_return more;
@@ -314,7 +314,7 @@ Task<bool> Table::ScanPinned(Op& op, const KeyRange& range, size_t limit, std::v
 
 // The leaf that has the keys right below a bound, as far as this client remembers, or one to the left of it; and what its own
 // keys are not below.
-Task<Table::Place> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
+Task<Table::PathNode> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
   if (root_.null()) co_await ReadRoot(op);
   NodePtr at = root_;
   NodePtr parent;
@@ -334,7 +334,7 @@ Task<Table::Place> Table::FindBelow(Op& op, const Bound& upper, Bound& low) {
     at = node->child(child);
   }
   if (!at.is_leaf()) co_return Contended("the inner nodes of the tree change all the time");
-  co_return Place{.node = at, .parent = parent};
+  co_return PathNode{.node = at, .parent = parent};
 }
 
 Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
@@ -342,7 +342,7 @@ Task<bool> Table::Last(Op& op, const KeyRange& range, Record& record) {
   Result<bool> found = co_await LastPinned(op, range, record).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return LastPinned(op, range, record); };
-    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   op.End(OpKind::kScan, *found ? OpOutcome::kDone : OpOutcome::kRefused);
@@ -357,13 +357,13 @@ Task<bool> Table::LastPinned(Op& op, const KeyRange& range, Record& record) {
   // From leaf to leaf, to the left: those that are empty, or have nothing in the range.
   while (!found && (upper.infinite || upper.text > range.from)) {
     Bound low;
-    Place place = co_await FindBelow(op, upper, low);
+    PathNode at_node = co_await FindBelow(op, upper, low);
     Leaf leaf;
-    co_await ReadLeaf(op, place.node, leaf);
+    co_await ReadLeaf(op, at_node.node, leaf);
     // What the parent led to may be dead; what comes along the siblings is as good as empty if it is (chime/9).
     for (int attempt = 0; leaf.dead() && attempt < kMostAttempts && !Mutant(kHeirIgnored); ++attempt) {
-      place = co_await GoToHeir(op, place, leaf.header);
-      co_await ReadLeaf(op, place.node, leaf);
+      at_node = co_await GoToHeir(op, at_node, leaf.header);
+      co_await ReadLeaf(op, at_node.node, leaf);
     }
     Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));
     Circle circle;

@@ -40,7 +40,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   Result<bool> found = co_await GetPinned(op, key, value).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return GetPinned(op, key, value); };
-    found = co_await Patiently<bool>(op, PatienceSince(catalogs), found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   op.End(OpKind::kSearch, *found ? OpOutcome::kDone : OpOutcome::kRefused);
@@ -57,12 +57,12 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
     const bool found = co_await Speculate(op, target, *spot, value);  // trip 1
     if (found || Mutant(kGuessIsFinal)) co_return found;
   }
-  const std::optional<Place> known = Known(target.key, 0);
-  Place place;
+  const std::optional<PathNode> known = Known(target.key, 0);
+  PathNode at_node;
   if (known.has_value()) {
-    place = *known;
+    at_node = *known;
   } else {
-    place = co_await Find(op, target.key, 0);
+    at_node = co_await Find(op, target.key, 0);
   }
   Neighbourhood hood(shape(), target.home, target.half());
   NodePtr dead;  // that this search was led to
@@ -70,31 +70,32 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     Header header{};
     if (torn == 0) {
-      co_await ReadNeighbourhood(op, place.node, hood, header);  // trip 1
-      if (Contradicts(header, target)) co_return Damaged(place.node, kOtherHalf);
-      const bool found = co_await FindValue(op, target, place.node, hood, value);  // trip 2, with keys=bytes
+      co_await ReadNeighbourhood(op, at_node.node, hood, header);  // trip 1
+      if (Contradicts(header, target)) co_return Damaged(at_node.node, kOtherHalf);
+      const bool found =
+          co_await FindValue(op, target, at_node.node, hood, value);  // trip 2, with keys=bytes
       if (found || Mutant(kMissNotConfirmed)) co_return found;
       const bool beyond = co_await IsBeyond(op, target.key, header);
       if (beyond) {
         op.CountRetry();
-        place = co_await GoRight(op, target.key, place, header);
+        at_node = co_await GoRight(op, target.key, at_node, header);
         continue;
       }
     }
-    const Looked looked = co_await LookAgain(op, target, place.node, hood, header, value);
+    const Looked looked = co_await LookAgain(op, target, at_node.node, hood, header, value);
     if (looked == Looked::kFound || looked == Looked::kAbsent) co_return looked == Looked::kFound;
     op.CountRetry();
     if (looked == Looked::kDead) {
       torn = 0;
-      dead = place.node;
-      place = co_await GoToHeir(op, place, header);
+      dead = at_node.node;
+      at_node = co_await GoToHeir(op, at_node, header);
       continue;
     }
     if (looked == Looked::kBeyond) {
       torn = 0;
       // INVARIANT chime/9: the heir has not got the keys yet, and nobody else can have any of them.
       if (!dead.null() && NodePtr(header.sibling) == dead) co_return false;
-      place = co_await GoRight(op, target.key, place, header);
+      at_node = co_await GoRight(op, target.key, at_node, header);
       continue;
     }
     // Somebody moves entries; or has died over it, and then somebody has to bring the leaf to rest.
@@ -103,7 +104,7 @@ Task<bool> Table::GetPinned(Op& op, std::string_view key, std::string& value) {
     if (pool_.read_only()) {
       co_await op.Pause(options_.backoff * attempt);
     } else {
-      co_await Settle(op, place.node);
+      co_await AwaitUnlocked(op, at_node.node);
     }
   }
   co_return Contended("a leaf of the tree was never at rest");

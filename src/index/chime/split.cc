@@ -10,7 +10,7 @@
 // If the client dies before 2, the new leaf is nobody's, and is swept. After 2, whoever takes over the old leaf does 3 and
 // 4 by what the header says. After 5, whoever has to go along the sibling does 6 (chime/7).
 #include "index/chime/chime.h"
-#include "index/chime/errands.h"
+#include "index/chime/deferred_work.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/memory/block.h"
@@ -45,19 +45,20 @@ Task<Division> Table::Divide(Op& op, const Target& target, const Leaf& leaf) {
 }
 
 // The lock is held. If it succeeds, it is released; then it is the caller's turn to look again where the key belongs.
-Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Leaf& leaf, Errands& errands) {
+Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Leaf& leaf,
+                                   DeferredWork& deferred) {
   const Division division = co_await Divide(op, target, leaf);
   const Bound bound = Bound::Of(division.separator);
   const size_t node = NodeForNew(at.node(), division.separator);
   const bool is_long = division.separator.size() > kPrefixBytes;
   const uint64_t key_bytes = is_long ? pool::BlockBytes(division.separator.size(), 0) : 0;
   std::optional<FarAddr> key_at;
-  if (is_long) key_at = errands.Take(at.node(), key_bytes);
-  const std::optional<FarAddr> made_at = errands.Take(node, shape().leaf_bytes());
+  if (is_long) key_at = deferred.Take(at.node(), key_bytes);
+  const std::optional<FarAddr> made_at = deferred.Take(node, shape().leaf_bytes());
   if (!made_at.has_value() || (is_long && !key_at.has_value())) {
     Unlock(op, at);
-    if (made_at.has_value()) errands.GiveBack(*made_at, node, shape().leaf_bytes());
-    if (key_at.has_value()) errands.GiveBack(*key_at, at.node(), key_bytes);
+    if (made_at.has_value()) deferred.GiveBack(*made_at, node, shape().leaf_bytes());
+    if (key_at.has_value()) deferred.GiveBack(*key_at, at.node(), key_bytes);
     co_return Step::kAgain;
   }
 
@@ -86,7 +87,7 @@ Task<Table::Step> Table::SplitLeaf(Op& op, const Target& target, NodePtr at, Lea
   leaf.header.leaving = division.leaving;
   leaf.header.moves += 1;
   co_await WriteSplit(op, at, leaf, made, right, std::move(first));
-  errands.Tell(1, bound, ref, made);
+  deferred.InsertPivotLater(1, bound, ref, made);
   co_return Step::kAgain;
 }
 

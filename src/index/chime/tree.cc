@@ -40,36 +40,36 @@ void Table::Forget() {
   long_bound_bytes_ = 0;
 }
 
-std::optional<Table::Place> Table::Known(const Key& key, uint32_t level) {
+std::optional<Table::PathNode> Table::Known(const Key& key, uint32_t level) {
   if (root_.null() || root_.level() < level) return std::nullopt;
-  Place place{.node = root_, .parent = {}};
-  while (place.node.level() > level) {
-    const Inner* const node = cache_.Find(place.node);
+  PathNode at_node{.node = root_, .parent = {}};
+  while (at_node.node.level() > level) {
+    const Inner* const node = cache_.Find(at_node.node);
     if (node == nullptr || !node->Has(key)) return std::nullopt;
-    place.parent = place.node;
-    place.node = node->ChildOf(key);
+    at_node.parent = at_node.node;
+    at_node.node = node->ChildOf(key);
   }
-  return place;
+  return at_node;
 }
 
 // At first with what is remembered. If that leads to a node that no longer has the key, once more, reading everything.
-Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
+Task<Table::PathNode> Table::Find(Op& op, Key key, uint32_t level) {
   bool fresh = root_.null();
   for (size_t steps = 0; steps < kMostSteps; ++steps) {
     if (fresh) co_await ReadRoot(op);
-    Place place{.node = root_, .parent = {}};
+    PathNode at_node{.node = root_, .parent = {}};
     bool stale = false;
-    while (place.node.level() > level && !stale) {
-      if (++steps > kMostSteps) co_return Damaged(place.node, "leads nowhere");
+    while (at_node.node.level() > level && !stale) {
+      if (++steps > kMostSteps) co_return Damaged(at_node.node, "leads nowhere");
       std::shared_ptr<const Inner> node;
       if (fresh) {
-        node = co_await LoadInner(op, place.node);
+        node = co_await LoadInner(op, at_node.node);
       } else {
-        node = co_await KnowInner(op, place.node);
+        node = co_await KnowInner(op, at_node.node);
       }
       if (node->Has(key)) {
-        place.parent = place.node;
-        place.node = node->ChildOf(key);
+        at_node.parent = at_node.node;
+        at_node.node = node->ChildOf(key);
         continue;
       }
       stale = !fresh;
@@ -78,28 +78,28 @@ Task<Table::Place> Table::Find(Op& op, Key key, uint32_t level) {
       const uint32_t above = node->at().level() + 1;
       if (node->sibling().null()) co_return Damaged(node->at(), "has a fence and no sibling");
       co_await Repair(op, above, node->fence(), node->fence_ref(), node->sibling());
-      place.node = node->sibling();
+      at_node.node = node->sibling();
     }
-    if (place.node.level() < level) {
-      if (fresh) co_return Place();
+    if (at_node.node.level() < level) {
+      if (fresh) co_return PathNode();
       stale = true;  // the root that is remembered is too low
     }
-    if (!stale) co_return place;
+    if (!stale) co_return at_node;
     fresh = true;
   }
   co_return Damaged(root_, "leads nowhere");
 }
 
 // Somebody has split the leaf. Usually the parent knows already.
-Task<Table::Place> Table::GoRight(Op& op, Key key, Place place, Header header) {
+Task<Table::PathNode> Table::GoRight(Op& op, Key key, PathNode at_node, Header header) {
   const NodePtr sibling(header.sibling);
-  if (sibling.null() || !sibling.is_leaf()) co_return Damaged(place.node, "has a fence and no sibling");
-  const Place next{.node = sibling, .parent = place.parent, .by_sibling = true};
-  if (!place.parent.null() && !place.by_sibling) {
-    const std::shared_ptr<const Inner> parent = co_await LoadInner(op, place.parent);
+  if (sibling.null() || !sibling.is_leaf()) co_return Damaged(at_node.node, "has a fence and no sibling");
+  const PathNode next{.node = sibling, .parent = at_node.parent, .by_sibling = true};
+  if (!at_node.parent.null() && !at_node.by_sibling) {
+    const std::shared_ptr<const Inner> parent = co_await LoadInner(op, at_node.parent);
     if (parent->Has(key)) {
       const NodePtr child = parent->ChildOf(key);
-      if (child != place.node) co_return Place{.node = child, .parent = place.parent};
+      if (child != at_node.node) co_return PathNode{.node = child, .parent = at_node.parent};
       // INVARIANT chime/7
       const Bound fence = co_await Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
       co_await Repair(op, 1, fence, BoundRef(header.fence_ref), sibling);
@@ -107,9 +107,9 @@ Task<Table::Place> Table::GoRight(Op& op, Key key, Place place, Header header) {
     }
   }
   // What the parent does not know of, although it was told, has no better way than along the siblings.
-  if (place.by_sibling) co_return next;
-  const Place found = co_await Find(op, key, 0);
-  if (found.node != place.node) co_return found;
+  if (at_node.by_sibling) co_return next;
+  const PathNode found = co_await Find(op, key, 0);
+  if (found.node != at_node.node) co_return found;
   co_return next;
 }
 

@@ -141,25 +141,25 @@ Task<NodePtr> Table::LeafOf(Op& op, const Cursor& cursor) {
   std::string text = TextOf(prefix, kPrefixBytes);
   while (!text.empty() && text.back() == '\0') text.pop_back();
   const Key key(text);
-  Place place = co_await Find(op, key, 0);
+  PathNode at_node = co_await Find(op, key, 0);
   Leaf leaf;
-  co_await ReadLeaf(op, place.node, leaf);
+  co_await ReadLeaf(op, at_node.node, leaf);
   NodePtr dead;
   int steps = 0;  // of which sound memory needs few
   for (bool arrived = false; !arrived;) {
-    if (++steps > kMostSteps) co_return Damaged(place.node, kInCircles);
-    if (leaf.dead() && place.node != dead) {
-      dead = place.node;
-      place = co_await GoToHeir(op, place, leaf.header);
+    if (++steps > kMostSteps) co_return Damaged(at_node.node, kInCircles);
+    if (leaf.dead() && at_node.node != dead) {
+      dead = at_node.node;
+      at_node = co_await GoToHeir(op, at_node, leaf.header);
     } else {
       const bool below = co_await IsBelowFence(op, key, leaf.header);
       // A dead one that its heir still names is as good as any other that is empty.
       arrived = below || leaf.dead();
-      if (!arrived) place = co_await GoRight(op, key, place, leaf.header);
+      if (!arrived) at_node = co_await GoRight(op, key, at_node, leaf.header);
     }
-    if (!arrived) co_await ReadLeaf(op, place.node, leaf);
+    if (!arrived) co_await ReadLeaf(op, at_node.node, leaf);
   }
-  const NodePtr first = place.node;
+  const NodePtr first = at_node.node;
   NodePtr at = first;
   while (true) {
     if (++steps > kMostSteps) co_return Damaged(at, kInCircles);
@@ -177,7 +177,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   Result<bool> more = co_await NextPinned(op, cursor, page).Outcome();
   if (!more.ok()) {
     const auto again = [&] { return NextPinned(op, cursor, page); };
-    more = co_await Patiently<bool>(op, PatienceSince(catalogs), more.error(), again).Outcome();
+    more = co_await WithRetries<bool>(op, RetryPolicySince(catalogs), more.error(), again).Outcome();
   }
   if (!more.ok()) co_return more.error();
   op.End(OpKind::kScan, OpOutcome::kDone);
@@ -221,7 +221,7 @@ Task<TableStats> Table::Stats(Op& op) {
   Result<TableStats> stats = co_await StatsPinned(op).Outcome();
   if (!stats.ok()) {
     const auto again = [&] { return StatsPinned(op); };
-    stats = co_await Patiently<TableStats>(op, PatienceSince(catalogs), stats.error(), again).Outcome();
+    stats = co_await WithRetries<TableStats>(op, RetryPolicySince(catalogs), stats.error(), again).Outcome();
   }
   if (!stats.ok()) co_return stats.error();
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
@@ -307,7 +307,7 @@ Task<Done> Table::Verify(Op& op) {
   for (NodePtr at = co_await Leftmost(op, 1); !at.null();) {
     if (of_parents.Closes(at)) co_return Damaged(at, kInCircles);
     const auto header = co_await op.InOrder(Read<Header>(At(at)));
-    if (header.lock != 0) co_await Settle(op, at, Waits::kLong);
+    if (header.lock != 0) co_await AwaitUnlocked(op, at, Waits::kLong);
     at = NodePtr(header.sibling);
   }
   std::map<uint64_t, std::string> lows;  // of the nodes of the level below: what their keys are not below
@@ -319,7 +319,7 @@ Task<Done> Table::Verify(Op& op) {
     co_await ReadLeaf(op, at, leaf, Waits::kLong);
     if (leaf.header.lock != 0) {
       // Of somebody who is dead: nobody else is there.
-      co_await Settle(op, at, Waits::kLong);
+      co_await AwaitUnlocked(op, at, Waits::kLong);
       co_await ReadLeaf(op, at, leaf, Waits::kLong);
     }
     const Bound fence = co_await Resolve(op, leaf.header.fence_prefix, BoundRef(leaf.header.fence_ref));

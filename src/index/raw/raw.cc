@@ -57,7 +57,8 @@ void FillBlock(std::string_view key, std::string_view value, std::span<std::byte
   std::memcpy(block.data(), &header, sizeof header);
   std::byte* const end = std::copy_n(AsBytes(key).begin(), key.size(), block.data() + sizeof header);
   std::byte* const rest = std::copy_n(AsBytes(value).begin(), value.size(), end);
-  std::fill(rest, block.data() + block.size(), std::byte{0});  // scratch memory holds what other operations left
+  std::fill(rest, block.data() + block.size(),
+            std::byte{0});  // scratch memory holds what other operations left
 }
 
 // Whatever stands in the block, as far as it is one.
@@ -97,7 +98,7 @@ Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr
 
 Table::Slot Table::SlotOf(std::string_view key) const {
   const uint64_t hash = Hash64(AsBytes(key));
-  const FarAddr root = roots_[pool::PlaceOf(hash, nodes_)];
+  const FarAddr root = roots_[pool::PickNode(hash, nodes_)];
   const uint64_t slot = hash % options_.records;
   return {.bucket = root + slot * options_.bucket_bytes,
           .block = root + options_.records * options_.bucket_bytes + slot * options_.block_bytes};

@@ -83,9 +83,9 @@ FarAddr Table::BucketAt(size_t part, uint64_t bucket) const {
   return FirstBucket(roots_[part]) + bucket * sizeof(Bucket);
 }
 
-Table::Place Table::PlaceOf(std::string_view key) const {
+Table::KeyHome Table::HomeOf(std::string_view key) const {
   const uint64_t hash = Hash64(AsBytes(key));
-  return {.bucket = BucketAt(pool::PlaceOf(hash, nodes_), hash % options_.buckets), .hash = hash};
+  return {.bucket = BucketAt(pool::PickNode(hash, nodes_), hash % options_.buckets), .hash = hash};
 }
 
 // One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the
@@ -122,11 +122,11 @@ Task<std::vector<std::byte>> Table::ReadBlock(Op& op, NodeId node, Entry entry) 
 }
 
 // Reads the blocks of the entries that may be it, one after the other; nearly always one.
-Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Place place,
+Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, KeyHome home,
                                                  std::string_view key) {
-  for (auto entry = FindCandidate(image, place.hash, 0); entry.has_value();
-       entry = FindCandidate(image, place.hash, *entry + 1)) {
-    std::vector<std::byte> block = co_await ReadBlock(op, place.bucket.node, image.entries[*entry]);
+  for (auto entry = FindCandidate(image, home.hash, 0); entry.has_value();
+       entry = FindCandidate(image, home.hash, *entry + 1)) {
+    std::vector<std::byte> block = co_await ReadBlock(op, home.bucket.node, image.entries[*entry]);
     const Result<pool::BlockView> view = pool::DecodeBlock(block);
     if (!view.ok()) co_return view.error();
     if (view->key != key) continue;
@@ -140,10 +140,10 @@ Task<std::optional<Table::Match>> Table::FindKey(Op& op, const Image& image, Pla
 // pointed to.
 Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Place place = PlaceOf(key);
-  const Bucket bucket = co_await ReadBucket(op, place.bucket);  // trip 1
+  const KeyHome home = HomeOf(key);
+  const Bucket bucket = co_await ReadBucket(op, home.bucket);  // trip 1
   const Image image = Mutant(kNewestImageWins) ? *NewestImage(bucket) : *CurrentImage(bucket);
-  const std::optional<Match> match = co_await FindKey(op, image, place, key);  // trip 2
+  const std::optional<Match> match = co_await FindKey(op, image, home, key);  // trip 2
   if (match.has_value()) value.assign(match->value);
   op.End(OpKind::kSearch, match.has_value() ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return match.has_value();
@@ -154,30 +154,30 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   const Status fits = pool::CheckBlockSizes(change.key, change.value);
   if (!fits.ok()) co_return fits.error();
   const pool::PoolClient::Pin pin = pool_.Begin();
-  const Place place = PlaceOf(change.key);
+  const KeyHome home = HomeOf(change.key);
   Bucket before;
-  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, place.bucket);
-  Bucket bucket = co_await Lock(op, place.bucket);  // trip 1
+  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(op, home.bucket);
+  Bucket bucket = co_await Lock(op, home.bucket);  // trip 1
   if (Mutant(kReadBeforeLock)) bucket.images = before.images;
   if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
 
-  Result<Changed> changed = co_await ModifyLocked(op, change, place, bucket, pin.epoch(place.bucket.node))
+  Result<Changed> changed = co_await ModifyLocked(op, change, home, bucket, pin.epoch(home.bucket.node))
                                 .Outcome();  // trips 2 and 3
   const bool committed = changed.ok() && changed->applied;
   const bool connected = changed.ok() || (changed.error().code() != ErrorCode::kOutcomeUnknown &&
                                           changed.error().code() != ErrorCode::kFenced &&
                                           changed.error().code() != ErrorCode::kUnavailable);
-  if (!committed && connected) co_await GiveBack(op, place.bucket, bucket);
+  if (!committed && connected) co_await GiveBack(op, home.bucket, bucket);
   co_return changed;
 }
 
 // The lock is held. If it returns that nothing was applied, or an error, the lock is still held.
-Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, const Bucket& bucket,
+Task<Changed> Table::ModifyLocked(Op& op, const Change& change, KeyHome home, const Bucket& bucket,
                                   uint64_t birth) {
   const Image* current = CurrentImage(bucket);
-  if (current == nullptr) co_return Damaged(place.bucket);
+  if (current == nullptr) co_return Damaged(home.bucket);
   Image image = *current;
-  const std::optional<Match> match = co_await FindKey(op, image, place, change.key);
+  const std::optional<Match> match = co_await FindKey(op, image, home, change.key);
   std::optional<std::string_view> found;
   if (match.has_value()) found = match->value;
   const Result<Decision> decision = Decide(change, found);
@@ -186,7 +186,7 @@ Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, con
       .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
   if (!decision->applied) co_return changed;
 
-  pool::Allocator& allocator = pool_.allocator(place.bucket.node);
+  pool::Allocator& allocator = pool_.allocator(home.bucket.node);
   const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
   if (!target.has_value()) {
     co_return Error(
@@ -195,20 +195,20 @@ Task<Changed> Table::ModifyLocked(Op& op, const Change& change, Place place, con
                     kEntries));
   }
   const Entry replaced = image.entries[*target];
-  FarAddr block_at(place.bucket.node, 0);
+  FarAddr block_at(home.bucket.node, 0);
   std::vector<std::byte> block;
   image.entries[*target] = Entry();
   if (!decision->removes) {
     const std::string_view value = decision->Value(change);
     block.resize(pool::BlockBytes(change.key.size(), value.size()));
     block_at = co_await allocator.Allocate(op, block.size());
-    pool::EncodeBlock(block, change.key, value, place.hash);
-    image.entries[*target] = Entry(block_at.offset, block.size(), place.hash);
+    pool::EncodeBlock(block, change.key, value, home.hash);
+    image.entries[*target] = Entry(block_at.offset, block.size(), home.hash);
   }
-  co_await Commit(op, place.bucket, bucket.head, image, block_at, std::move(block));
+  co_await Commit(op, home.bucket, bucket.head, image, block_at, std::move(block));
   // INVARIANT reference/5: this client's CAS took it out of the table.
   if (match.has_value())
-    allocator.Retire(FarAddr(place.bucket.node, replaced.offset()), match->block.size(), birth);
+    allocator.Retire(FarAddr(home.bucket.node, replaced.offset()), match->block.size(), birth);
   co_return changed;
 }
 
@@ -391,9 +391,9 @@ Task<Done> Table::Verify(Op& op) {
         const std::vector<std::byte> block = co_await ReadBlock(op, at.node, image.entries[e]);
         const Result<pool::BlockView> view = pool::DecodeBlock(block);
         if (!view.ok()) co_return view.error();
-        const Place place = PlaceOf(view->key);
-        const std::optional<Match> first = co_await FindKey(op, image, place, view->key);
-        if (place.bucket != at || !first.has_value() || first->entry != e) {
+        const KeyHome home = HomeOf(view->key);
+        const std::optional<Match> first = co_await FindKey(op, image, home, view->key);
+        if (home.bucket != at || !first.has_value() || first->entry != e) {
           co_return Error(ErrorCode::kCorrupt,
                           fmt::format("the key \"{}\" stands twice or in a bucket that is not its own",
                                       Escape(view->key)));

@@ -56,7 +56,7 @@ class Table final : public ChangingIndex<Table> {
 
  private:
   friend class ChangingIndex<Table>;
-  struct Place {
+  struct KeyHome {
     fabric::FarAddr bucket;
     uint64_t hash = 0;
   };
@@ -78,14 +78,14 @@ class Table final : public ChangingIndex<Table> {
     void Add(std::string_view key, std::string_view value);
   };
 
-  Place PlaceOf(std::string_view key) const;
+  KeyHome HomeOf(std::string_view key) const;
   fabric::FarAddr BucketAt(size_t part, uint64_t bucket) const;
 
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, Place place, const Bucket& bucket,
+  Task<Changed> ModifyLocked(fabric::Op& op, const Change& change, KeyHome home, const Bucket& bucket,
                              uint64_t birth);
   Task<Bucket> ReadBucket(fabric::Op& op, fabric::FarAddr at);
-  Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, Place place, std::string_view key);
+  Task<std::optional<Match>> FindKey(fabric::Op& op, const Image& image, KeyHome home, std::string_view key);
   Task<std::vector<std::byte>> ReadBlock(fabric::Op& op, fabric::NodeId node, Entry entry);
   Task<Done> Sift(fabric::Op& op, Sieve& sieve);
   Task<Bucket> Lock(fabric::Op& op, fabric::FarAddr at);

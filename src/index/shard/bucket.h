@@ -18,7 +18,7 @@ namespace farside::index::shard {
 
 // An entry where it stood.
 struct Slot {
-  Place place = Place::kLevel1;
+  Candidate candidate = Candidate::kLevel1;
   uint64_t unit = 0;
   uint32_t version = 0;  // of its bucket
   fabric::FarAddr at;

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/kit/given_up.h"
+#include "index/kit/abandon_guard.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
 #include "pool/memory/block.h"
@@ -29,55 +29,56 @@ Task<Changed> Table::Modify(Op& op, Change change) {
   Partition& part = PartitionOf(hash);
   part.CountOperation();
   const uint64_t catalogs = pool_.known_catalog_changes();
-  KeyTurn turn(turns_, op.client(), hash.hash(), change);
+  KeyQueue::Ticket ticket(key_queue_, op.client(), hash.hash(), change);
   const std::string_view own_value = change.value;
-  std::string last_value;  // of those that it carries
+  std::string last_value;  // of those that it has_coalesced
   std::optional<Nanos> began;
-  if (!turn.is_first()) {
+  if (!ticket.is_first()) {
     began = op.client().Now();
     {
-      const pool::PoolClient::Stay stay(pool_);
-      co_await turn;
+      const pool::PoolClient::UnpinnedWait wait(pool_);
+      co_await ticket;
     }
-    if (turn.outcome().has_value()) co_return *turn.outcome();
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();  // shard/10
-    if (turn.Carry(last_value)) change.value = last_value;
-    if (Mutant(kCarriedTooEarly)) turn.Settle(Changed{.was_present = true, .applied = true});
+    if (ticket.outcome().has_value()) co_return *ticket.outcome();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();  // shard/10
+    if (ticket.Coalesce(last_value)) change.value = last_value;
+    if (Mutant(kCoalescedTooEarly)) ticket.Complete(Changed{.was_present = true, .applied = true});
   }
   Draft draft;
-  const GivenUp given_up(turn, draft);
+  const AbandonGuard given_up(ticket, draft);
   Changed changed;
   Result<Attempt> outcome = Attempt::kRetry;
   while (true) {
     outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (!outcome.ok()) {
       outcome =
-          co_await ModifyPatiently(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
+          co_await ModifyWithRetries(op, change, part, hash, draft, changed, catalogs, began, outcome.error())
               .Outcome();
     }
     // There may be room for its own value.
-    const bool alone = !turn.carries() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
+    const bool alone =
+        !ticket.has_coalesced() || outcome.ok() || outcome.error().code() != ErrorCode::kOutOfMemory;
     if (alone) break;
-    turn.Release();
+    ticket.Release();
     change.value = own_value;
-    if (pool_.known_catalog_changes() != catalogs) co_return Patience::CatalogChanged();
+    if (pool_.known_catalog_changes() != catalogs) co_return RetryPolicy::CatalogChanged();
   }
   if (!outcome.ok()) {
-    turn.Settle(outcome.error());
+    ticket.Complete(outcome.error());
     co_return outcome.error();
   }
-  turn.Settle(changed);
+  ticket.Complete(changed);
   co_return changed;
 }
 
 // After an attempt that has failed.
-Task<Table::Attempt> Table::ModifyPatiently(Op& op, const Change& change, Partition& part,
-                                            const KeyHash& hash, Draft& draft, Changed& changed,
-                                            uint64_t catalogs, std::optional<Nanos> began, Error error) {
-  for (Patience patience = PatienceSince(catalogs, part, began); patience.Allows(error);) {
+Task<Table::Attempt> Table::ModifyWithRetries(Op& op, const Change& change, Partition& part,
+                                              const KeyHash& hash, Draft& draft, Changed& changed,
+                                              uint64_t catalogs, std::optional<Nanos> began, Error error) {
+  for (RetryPolicy retries = RetryPolicySince(catalogs, part, began); retries.Allows(error);) {
     draft.Discard();
-    co_await patience.Wait(op);
-    if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+    co_await retries.Wait(op);
+    if (!retries.MayPinAgain()) co_return RetryPolicy::CatalogChanged();
     const Result<Attempt> outcome = co_await ModifyPinned(op, change, part, hash, draft, changed).Outcome();
     if (outcome.ok()) co_return *outcome;
     error = outcome.error();
@@ -89,7 +90,7 @@ Task<Table::Attempt> Table::ModifyPinned(Op& op, const Change& change, Partition
                                          Draft& draft, Changed& changed) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   for (int attempt = 0; attempt < kEagerAttempts; ++attempt) {
-    if (part.NeedsAttention()) co_await part.Attend(op);
+    if (part.IsBehind()) co_await part.CatchUp(op);
     const Attempt outcome = co_await TryModify(op, change, part, hash, draft, changed);
     if (outcome == Attempt::kDone) co_return outcome;
     op.CountRetry();
@@ -173,7 +174,8 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   if (view.bucket.overflow()) co_await EndOverflows(op, part, hash, view);
   BlockBuffer buffer;
   const std::optional<Found> found = co_await FindKey(op, part, hash, view, change.key, buffer);
-  if (found.has_value() && found->slot.place != Place::kLevel1) co_return std::nullopt;  // under another lock
+  if (found.has_value() && found->slot.candidate != Candidate::kLevel1)
+    co_return std::nullopt;  // under another lock
   const std::optional<size_t> unused = FindUnused(view.bucket, shape());
   std::optional<std::string_view> value;
   if (found.has_value()) value = found->value;
@@ -192,10 +194,10 @@ Task<std::optional<Table::Attempt>> Table::ModifyUnderLock(Op& op, const Change&
   }
   Attempt inserted = Attempt::kRetry;
   if (unused.has_value()) {
-    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
+    Slot slot{.candidate = Candidate::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *unused * sizeof(Entry);
     slot.entry = view.bucket.entry(*unused);
-    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), slot.version));
+    const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Candidate::kLevel1), slot.version));
     const bool written = co_await CasSlot(op, slot, desired, &draft);  // trip 2
     if (written) inserted = Attempt::kDone;
   } else {
@@ -210,7 +212,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
                                     bool removes, Draft& draft, const BlockBuffer& buffer, bool locked) {
   bool in_place = false;
   if (slot.version != part.directory().version && !locked) {
-    const Result<Done> split = co_await SplitFor(op, part, slot.place, hash.number(slot.place)).Outcome();
+    const Result<Done> split =
+        co_await SplitFor(op, part, slot.candidate, hash.number(slot.candidate)).Outcome();
     // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the lock, nobody
     // splits the unit, and what it has not yet passed on can be changed where it is.
     in_place = !split.ok() && split.error().code() == ErrorCode::kOutOfMemory && removes;
@@ -219,8 +222,8 @@ Task<Table::Attempt> Table::Replace(Op& op, Partition& part, const KeyHash& hash
   }
   Entry desired;
   if (!removes) {
-    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.place), slot.version));
-  } else if (slot.place == Place::kLevel1 && !Mutant(kPublishedRefill)) {
+    desired = EntryFor(draft, TagOf(shape(), hash.number(slot.candidate), slot.version));
+  } else if (slot.candidate == Candidate::kLevel1 && !Mutant(kPublishedRefill)) {
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
   }
@@ -259,10 +262,10 @@ Task<Table::Attempt> Table::InsertAbsent(Op& op, Partition& part, const KeyHash&
   }
   // INVARIANT shard/1: if the slot is still unused, nobody has inserted anything in this bucket since it was read, and so
   // nobody has had to go to another level.
-  Slot slot{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+  Slot slot{.candidate = Candidate::kLevel1, .unit = bucket.unit, .version = bucket.version};
   slot.at = part.BucketAt(bucket.unit) + *unused * sizeof(Entry);
   slot.entry = bucket.entry(*unused);
-  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), bucket.version));
+  const Entry desired = EntryFor(draft, TagOf(shape(), hash.number(Candidate::kLevel1), bucket.version));
   const bool written = co_await WriteSlot(op, part, slot, desired, &draft, Locking::kIfCareful);
   co_return written ? Attempt::kDone : Attempt::kRetry;
 }
@@ -281,7 +284,7 @@ Task<bool> Table::WriteSlot(Op& op, Partition& part, const Slot& slot, Entry des
 Task<bool> Table::WriteSlotLocked(Op& op, Partition& part, const Slot& slot, Entry desired, Draft* draft) {
   Line line;
   const FarAddr line_at(slot.at.node, slot.at.offset / pool::kLine * pool::kLine);
-  const FarAddr head_at = slot.place == Place::kLevel1 ? line_at : part.OverflowAt(slot.unit);
+  const FarAddr head_at = slot.candidate == Candidate::kLevel1 ? line_at : part.OverflowAt(slot.unit);
   std::vector<fabric::ReadIntoVerb> reads;
   reads.push_back(Read(head_at, std::as_writable_bytes(std::span(&line, 1))));
   co_await Lock(op, part, slot.unit, std::move(reads));

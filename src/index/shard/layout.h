@@ -260,17 +260,17 @@ struct Shape {
 };
 
 // The three numbers that decide where a key may stand: the first in level 1, the others in level 2.
-enum class Place : uint8_t { kLevel1 = 0, kFirstChoice = 1, kSecondChoice = 2 };
+enum class Candidate : uint8_t { kLevel1 = 0, kFirstChoice = 1, kSecondChoice = 2 };
 class KeyHash {
  public:
   explicit constexpr KeyHash(uint64_t hash) : hash_(hash) {}
 
   constexpr uint64_t hash() const { return hash_; }
-  constexpr uint64_t number(Place place) const {
-    switch (place) {
-      case Place::kLevel1: break;
-      case Place::kFirstChoice: return Mixed(hash_ ^ 0xa0761d6478bd642f);
-      case Place::kSecondChoice: return Mixed(hash_ ^ 0xe7037ed1a0b428db);
+  constexpr uint64_t number(Candidate candidate) const {
+    switch (candidate) {
+      case Candidate::kLevel1: break;
+      case Candidate::kFirstChoice: return Mixed(hash_ ^ 0xa0761d6478bd642f);
+      case Candidate::kSecondChoice: return Mixed(hash_ ^ 0xe7037ed1a0b428db);
     }
     return hash_;
   }

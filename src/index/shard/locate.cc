@@ -27,14 +27,14 @@ std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_by
 
 }  // namespace
 
-Table::Verdict Table::Judge(const Partition& part, uint64_t number, uint64_t unit,
-                            std::span<const Line> lines) const {
+Table::UnitStatus Table::Classify(const Partition& part, uint64_t number, uint64_t unit,
+                                  std::span<const Line> lines) const {
   const std::optional<uint32_t> version = Mutant(kTornAccepted) ? lines[0].version() : VersionOf(lines);
-  if (!version.has_value()) return Verdict::kTorn;
-  if (*version == 0) return Verdict::kAbove;
-  if (*version > part.directory().version) return Verdict::kNewer;
-  if (UnitOf(shape(), number, *version) != unit) return Verdict::kSplitPast;
-  return Verdict::kDecides;
+  if (!version.has_value()) return UnitStatus::kTorn;
+  if (*version == 0) return UnitStatus::kAbove;
+  if (*version > part.directory().version) return UnitStatus::kNewer;
+  if (UnitOf(shape(), number, *version) != unit) return UnitStatus::kSplitPast;
+  return UnitStatus::kDecides;
 }
 
 std::optional<uint64_t> Table::NewUnitOf(const Partition& part, uint64_t number) const {
@@ -54,7 +54,8 @@ uint64_t Table::UnitAbove(uint64_t number, uint32_t version) const {
 
 // The version below `level` whose unit is the first above that has been written. Nearly always the next one; a table that
 // went several versions by one resize has units that are far behind, so all that is above is looked at by one trip.
-Task<uint32_t> Table::NearestAbove(Op& op, Partition& part, Place place, uint64_t number, uint32_t level) {
+Task<uint32_t> Table::NearestAbove(Op& op, Partition& part, Candidate candidate, uint64_t number,
+                                   uint32_t level) {
   std::vector<uint32_t> levels;
   for (uint64_t unit = UnitOf(shape(), number, level); level > 1; --level) {
     if (UnitOf(shape(), number, level - 1) == unit) continue;
@@ -67,7 +68,7 @@ Task<uint32_t> Table::NearestAbove(Op& op, Partition& part, Place place, uint64_
   fabric::Batch trip(op, fabric::Order::kInOrder);
   for (size_t i = 0; i < levels.size(); ++i) {
     const uint64_t unit = UnitOf(shape(), number, levels[i]);
-    const FarAddr at = place == Place::kLevel1 ? part.BucketAt(unit) : part.OverflowAt(unit);
+    const FarAddr at = candidate == Candidate::kLevel1 ? part.BucketAt(unit) : part.OverflowAt(unit);
     trip.Add(Read(at, BytesOf(std::span(&first[i], 1))));
   }
   co_await trip;
@@ -78,10 +79,10 @@ Task<uint32_t> Table::NearestAbove(Op& op, Partition& part, Place place, uint64_
 }
 
 // Goes up from the unit of the newest version to the one that it will be split from, until one of them decides.
-Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
-                           uint64_t& unit) {
+Task<Done> Table::ReadUnit(Op& op, Partition& part, Candidate candidate, uint64_t number,
+                           std::span<Line> lines, uint64_t& unit) {
   const auto at = [&](uint64_t of) {
-    return place == Place::kLevel1 ? part.BucketAt(of) : part.OverflowAt(of);
+    return candidate == Candidate::kLevel1 ? part.BucketAt(of) : part.OverflowAt(of);
   };
   uint32_t level = part.directory().version;
   int torn = 0;
@@ -106,8 +107,8 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
       std::array<Line, kMostLines> lines_above;
       const std::span<Line> read_above = std::span(lines_above).first(lines.size());
       co_await op.InOrder(Read(at(unit), BytesOf(lines)), Read(at(above), BytesOf(read_above)));
-      if (Judge(part, number, unit, lines) == Verdict::kAbove &&
-          Judge(part, number, above, read_above) == Verdict::kDecides && !Mutant(kUnsplitIsEmpty)) {
+      if (Classify(part, number, unit, lines) == UnitStatus::kAbove &&
+          Classify(part, number, above, read_above) == UnitStatus::kDecides && !Mutant(kUnsplitIsEmpty)) {
         std::copy(read_above.begin(), read_above.end(), lines.begin());
         unit = above;
         co_return Done{};
@@ -122,14 +123,14 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
       op.CountRetry();
       continue;
     }
-    switch (Judge(part, number, unit, lines)) {
-      case Verdict::kDecides: co_return Done{};
-      case Verdict::kAbove: {
+    switch (Classify(part, number, unit, lines)) {
+      case UnitStatus::kDecides: co_return Done{};
+      case UnitStatus::kAbove: {
         if (Mutant(kUnsplitIsEmpty)) {
           for (Line& line : lines) line.set_version(part.directory().version);
           co_return Done{};
         }
-        level = co_await NearestAbove(op, part, place, number, level);
+        level = co_await NearestAbove(op, part, candidate, number, level);
         if (UnitOf(shape(), number, level) == unit) {
           co_return Error(
               ErrorCode::kCorrupt,
@@ -138,11 +139,11 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
         }
         continue;
       }
-      case Verdict::kNewer:
+      case UnitStatus::kNewer:
         if (Mutant(kNotRefreshed)) co_return Done{};
         co_await part.Refresh(op);
         break;
-      case Verdict::kTorn:
+      case UnitStatus::kTorn:
         if (++torn >= kTornUntilHelp) {
           const bool is_new =
               std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
@@ -151,7 +152,7 @@ Task<Done> Table::ReadUnit(Op& op, Partition& part, Place place, uint64_t number
           if (++helped_in_vain == kMostHelps) co_return HalfSplitForEver(part, unit);
         }
         break;
-      case Verdict::kSplitPast: break;
+      case UnitStatus::kSplitPast: break;
     }
     level = part.directory().version;
     op.CountRetry();
@@ -179,13 +180,13 @@ Error Table::HalfSplitForEver(const Partition& part, uint64_t unit) {
 
 Task<Done> Table::ReadBucket(Op& op, Partition& part, uint64_t number, Bucket& bucket) {
   const std::span<Line> lines = std::span(bucket.lines).first(shape().lines());
-  co_await ReadUnit(op, part, Place::kLevel1, number, lines, bucket.unit);
+  co_await ReadUnit(op, part, Candidate::kLevel1, number, lines, bucket.unit);
   bucket.version = bucket.lines[0].version();
   co_return Done{};
 }
 
 Task<Done> Table::ReadOverflow(Op& op, Partition& part, uint64_t number, Overflow& overflow) {
-  co_await ReadUnit(op, part, Place::kFirstChoice, number, std::span(&overflow.line, 1), overflow.unit);
+  co_await ReadUnit(op, part, Candidate::kFirstChoice, number, std::span(&overflow.line, 1), overflow.unit);
   overflow.version = overflow.line.version();
   co_return Done{};
 }
@@ -211,8 +212,8 @@ Task<Done> Table::ReadNodes(Op& op, Partition& part, Overflow& overflow) {
 
 // Both choices in one trip, as a rule.
 Task<Done> Table::ReadOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
-  const uint64_t first = hash.number(Place::kFirstChoice);
-  const uint64_t second = hash.number(Place::kSecondChoice);
+  const uint64_t first = hash.number(Candidate::kFirstChoice);
+  const uint64_t second = hash.number(Candidate::kSecondChoice);
   if (part.directory().announced) {
     co_await ReadOverflow(op, part, first, view.first);
     co_await ReadOverflow(op, part, second, view.second);
@@ -229,22 +230,23 @@ Task<Done> Table::ReadOverflows(Op& op, Partition& part, const KeyHash& hash, Vi
 
 // Reads again, one by one, what does not decide.
 Task<Done> Table::JudgeOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
-  const auto decides = [&](Place place, const Overflow& overflow) {
-    return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) == Verdict::kDecides;
+  const auto decides = [&](Candidate candidate, const Overflow& overflow) {
+    return Classify(part, hash.number(candidate), overflow.unit, std::span(&overflow.line, 1)) ==
+           UnitStatus::kDecides;
   };
   view.first.version = view.first.line.version();
   view.second.version = view.second.line.version();
-  if (!decides(Place::kFirstChoice, view.first))
-    co_await ReadOverflow(op, part, hash.number(Place::kFirstChoice), view.first);
-  if (!decides(Place::kSecondChoice, view.second))
-    co_await ReadOverflow(op, part, hash.number(Place::kSecondChoice), view.second);
+  if (!decides(Candidate::kFirstChoice, view.first))
+    co_await ReadOverflow(op, part, hash.number(Candidate::kFirstChoice), view.first);
+  if (!decides(Candidate::kSecondChoice, view.second))
+    co_await ReadOverflow(op, part, hash.number(Candidate::kSecondChoice), view.second);
   co_return Done{};
 }
 
 Task<Done> Table::EndOverflows(Op& op, Partition& part, const KeyHash& hash, View& view) {
   const uint32_t version = part.directory().version;
-  view.has_second = UnitOf(shape(), hash.number(Place::kFirstChoice), version) !=
-                    UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  view.has_second = UnitOf(shape(), hash.number(Candidate::kFirstChoice), version) !=
+                    UnitOf(shape(), hash.number(Candidate::kSecondChoice), version);
   if (view.first.line.has_link()) co_await ReadNodes(op, part, view.first);
   if (view.has_second && view.second.line.has_link()) co_await ReadNodes(op, part, view.second);
   co_return Done{};
@@ -253,12 +255,12 @@ Task<Done> Table::EndOverflows(Op& op, Partition& part, const KeyHash& hash, Vie
 // The lines of level 2 that the key may be in, before and after their own splits.
 void Table::AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32_t version, View& view,
                               Choices& choices, std::vector<fabric::ReadIntoVerb>& reads) const {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
+  for (const Candidate candidate : {Candidate::kFirstChoice, Candidate::kSecondChoice}) {
+    const bool first = candidate == Candidate::kFirstChoice;
     Overflow& overflow = first ? view.first : view.second;
-    overflow.unit = UnitOf(shape(), hash.number(place), version + 1);
+    overflow.unit = UnitOf(shape(), hash.number(candidate), version + 1);
     reads.push_back(Read(part.OverflowAt(overflow.unit), BytesOf(std::span(&overflow.line, 1))));
-    const uint64_t unit_above = UnitOf(shape(), hash.number(place), version);
+    const uint64_t unit_above = UnitOf(shape(), hash.number(candidate), version);
     if (unit_above != overflow.unit)
       reads.push_back(
           Read(part.OverflowAt(unit_above), BytesOf(std::span(&choices.above[first ? 0 : 1], 1))));
@@ -266,13 +268,13 @@ void Table::AddReadsOfChoices(const Partition& part, const KeyHash& hash, uint32
 }
 
 void Table::TakeChoices(const KeyHash& hash, uint32_t version, const Choices& choices, View& view) const {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const bool first = place == Place::kFirstChoice;
+  for (const Candidate candidate : {Candidate::kFirstChoice, Candidate::kSecondChoice}) {
+    const bool first = candidate == Candidate::kFirstChoice;
     Overflow& overflow = first ? view.first : view.second;
     overflow.version = overflow.line.version();
     if (overflow.version != 0) continue;
     overflow.line = choices.above[first ? 0 : 1];
-    overflow.unit = UnitOf(shape(), hash.number(place), version);
+    overflow.unit = UnitOf(shape(), hash.number(candidate), version);
     overflow.version = overflow.line.version();
   }
 }
@@ -290,7 +292,7 @@ Task<Done> Table::ReadChoices(Op& op, Partition& part, const KeyHash& hash, uint
 
 // Level 1 first, because what is not in level 1 has to be looked for in the others.
 Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& view) {
-  const uint64_t number = hash.number(Place::kLevel1);
+  const uint64_t number = hash.number(Candidate::kLevel1);
   view.unjudged = false;
   if (part.directory().announced) {
     co_await ReadBucket(op, part, number, view.bucket);
@@ -298,8 +300,8 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
   }
   const uint32_t version = part.directory().version;
   view.bucket.unit = UnitOf(shape(), number, version);
-  view.first.unit = UnitOf(shape(), hash.number(Place::kFirstChoice), version);
-  view.second.unit = UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  view.first.unit = UnitOf(shape(), hash.number(Candidate::kFirstChoice), version);
+  view.second.unit = UnitOf(shape(), hash.number(Candidate::kSecondChoice), version);
   const std::span<Line> lines = std::span(view.bucket.lines).first(shape().lines());
   co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)),
                       Read(part.OverflowAt(view.first.unit), BytesOf(std::span(&view.first.line, 1))),
@@ -307,7 +309,7 @@ Task<Done> Table::ReadView(Op& op, Partition& part, const KeyHash& hash, View& v
   if (Mutant(kLevel2First)) co_await op.InOrder(Read(part.BucketAt(view.bucket.unit), BytesOf(lines)));
   // INVARIANT shard/1 rests on it: what is read of level 2 is not older than the bucket. A key may have gone there before the
   // bucket was split, and the split has given the bucket unused slots. So a bucket that is read again leaves these behind.
-  view.unjudged = Judge(part, number, view.bucket.unit, lines) == Verdict::kDecides;
+  view.unjudged = Classify(part, number, view.bucket.unit, lines) == UnitStatus::kDecides;
   if (view.unjudged) {
     view.bucket.version = lines[0].version();
   } else {

@@ -59,7 +59,7 @@ Task<Done> Table::Lock(Op& op, Partition& part, uint64_t unit, std::vector<fabri
     co_await op.Pause(pause);
     pause *= 2;
   }
-  // Whoever waits longer lets go of its pin meanwhile (patience.h): a resize may have to wait for it.
+  // Whoever waits longer lets go of its pin meanwhile (retry_policy.h): a resize may have to wait for it.
   co_return Error(ErrorCode::kContended, fmt::format("unit {} of the table is locked; retry later", unit));
 }
 

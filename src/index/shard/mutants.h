@@ -43,7 +43,7 @@ inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
 inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
 // Puts that another one carries are told that they are done before it has done anything.
-inline constexpr MutantName kCarriedTooEarly{"shard/carried-too-early"};
+inline constexpr MutantName kCoalescedTooEarly{"shard/coalesced-too-early"};
 // A search together with others takes a key that is not in its bucket for absent, whatever the overflow bit says (shard/4).
 inline constexpr MutantName kOverflowNotAskedFor{"shard/together-without-overflow"};
 // The block that the location cache names is read before the line that says whether it is the key's (shard/9).
@@ -134,7 +134,7 @@ inline constexpr std::array kAllMutants = {
     kLevel2First,
     kCacheNotCompared,
     kCacheBlockFirst,
-    kCarriedTooEarly,
+    kCoalescedTooEarly,
     kOverflowNotAskedFor,
     kCacheOfAnyEpoch,
     kDirectoryWrittenLate,

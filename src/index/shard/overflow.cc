@@ -17,9 +17,9 @@ using fabric::WriteObject;
 // Takes the lock of the key's unit and reads all of its places behind it, in one trip.
 Task<Done> Table::LockView(Op& op, Partition& part, const KeyHash& hash, View& view) {
   const uint32_t version = part.directory().version;
-  view.bucket.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
-  view.first.unit = UnitOf(shape(), hash.number(Place::kFirstChoice), version);
-  view.second.unit = UnitOf(shape(), hash.number(Place::kSecondChoice), version);
+  view.bucket.unit = UnitOf(shape(), hash.number(Candidate::kLevel1), version);
+  view.first.unit = UnitOf(shape(), hash.number(Candidate::kFirstChoice), version);
+  view.second.unit = UnitOf(shape(), hash.number(Candidate::kSecondChoice), version);
   const auto bytes = [](std::span<Line> lines) { return std::as_writable_bytes(lines); };
   std::vector<ReadIntoVerb> reads;
   reads.push_back(
@@ -28,8 +28,8 @@ Task<Done> Table::LockView(Op& op, Partition& part, const KeyHash& hash, View& v
   reads.push_back(Read(part.OverflowAt(view.second.unit), bytes(std::span(&view.second.line, 1))));
   // INVARIANT shard/7: while a resize is announced, a new unit that has a version decides. The lock keeps the bucket from
   // being split, but not the lines of level 2.
-  const std::optional<uint64_t> first = NewUnitOf(part, hash.number(Place::kFirstChoice));
-  const std::optional<uint64_t> second = NewUnitOf(part, hash.number(Place::kSecondChoice));
+  const std::optional<uint64_t> first = NewUnitOf(part, hash.number(Candidate::kFirstChoice));
+  const std::optional<uint64_t> second = NewUnitOf(part, hash.number(Candidate::kSecondChoice));
   view.first_new = view.second_new = Line();
   if (first.has_value()) reads.push_back(Read(part.OverflowAt(*first), bytes(std::span(&view.first_new, 1))));
   if (second.has_value())
@@ -54,15 +54,15 @@ void Table::UnlockView(Op& op, Partition& part, const View& view) {
 bool Table::IsUpToDate(const Partition& part, const KeyHash& hash, const View& view,
                        bool with_overflow) const {
   const uint32_t version = part.directory().version;
-  const auto is_unit = [&](Place place, uint64_t unit) {
-    return UnitOf(shape(), hash.number(place), version) == unit || Mutant(kUnitOfOldVersion);
+  const auto is_unit = [&](Candidate candidate, uint64_t unit) {
+    return UnitOf(shape(), hash.number(candidate), version) == unit || Mutant(kUnitOfOldVersion);
   };
   if (VersionOf(std::span(view.bucket.lines).first(shape().lines())) != version) return false;
-  if (!is_unit(Place::kLevel1, view.bucket.unit)) return false;
+  if (!is_unit(Candidate::kLevel1, view.bucket.unit)) return false;
   if (!with_overflow) return true;
   return view.first.version == version && view.second.version == version && view.first_new.version() == 0 &&
-         view.second_new.version() == 0 && is_unit(Place::kFirstChoice, view.first.unit) &&
-         is_unit(Place::kSecondChoice, view.second.unit);
+         view.second_new.version() == 0 && is_unit(Candidate::kFirstChoice, view.first.unit) &&
+         is_unit(Candidate::kSecondChoice, view.second.unit);
 }
 
 // Everything is read again, under the lock.
@@ -79,11 +79,12 @@ Task<Table::Attempt> Table::InsertLocked(Op& op, Partition& part, const KeyHash&
 
 // One lock at a time: nobody who holds one waits for another.
 Task<Done> Table::BringOverflowsUpToDate(Op& op, Partition& part, const KeyHash& hash, const View& view) {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
-    const Line& moved = place == Place::kFirstChoice ? view.first_new : view.second_new;
+  for (const Candidate candidate : {Candidate::kFirstChoice, Candidate::kSecondChoice}) {
+    const Overflow& overflow = candidate == Candidate::kFirstChoice ? view.first : view.second;
+    const Line& moved = candidate == Candidate::kFirstChoice ? view.first_new : view.second_new;
     if (moved.version() != 0) co_await part.Refresh(op);
-    if (overflow.version != part.directory().version) co_await SplitFor(op, part, place, hash.number(place));
+    if (overflow.version != part.directory().version)
+      co_await SplitFor(op, part, candidate, hash.number(candidate));
   }
   co_await HelpBusy(op, part, view);
   co_return Done{};
@@ -111,23 +112,23 @@ Task<Table::Attempt> Table::PlaceUnderLock(Op& op, Partition& part, const KeyHas
                                            Draft& draft) {
   const std::optional<size_t> hole = FindHole(view.bucket, shape());
   if (hole.has_value()) {
-    Slot slot{.place = Place::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
+    Slot slot{.candidate = Candidate::kLevel1, .unit = view.bucket.unit, .version = view.bucket.version};
     slot.at = part.BucketAt(view.bucket.unit) + *hole * sizeof(Entry);
     slot.entry = view.bucket.entry(*hole);
-    const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(Place::kLevel1), view.bucket.version));
+    const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(Candidate::kLevel1), view.bucket.version));
     const bool written = co_await CasSlot(op, slot, entry, &draft);
     co_return written ? Attempt::kDone : Attempt::kRetry;
   }
 
   // The emptier of the two lines, as iceberg hashing has it.
   const bool second = view.has_second && CountEmpty(view.second, shape()) > CountEmpty(view.first, shape());
-  const Place place = second ? Place::kSecondChoice : Place::kFirstChoice;
+  const Candidate candidate = second ? Candidate::kSecondChoice : Candidate::kFirstChoice;
   const Overflow& overflow = second ? view.second : view.first;
   // INVARIANT shard/4: the bit first.
   const bool announces = !view.bucket.overflow();
   if (announces && !Mutant(kOverflowSetLate)) co_await SetOverflow(op, part, view.bucket);
   const Attempt outcome =
-      co_await InsertIntoOverflow(op, part, hash, overflow, place, view.bucket.unit, draft, view.busy);
+      co_await InsertIntoOverflow(op, part, hash, overflow, candidate, view.bucket.unit, draft, view.busy);
   if (announces && Mutant(kOverflowSetLate) && outcome == Attempt::kDone)
     co_await SetOverflow(op, part, view.bucket);
   co_return outcome;
@@ -143,14 +144,14 @@ Task<Done> Table::SetOverflow(Op& op, Partition& part, const Bucket& bucket) {
 
 // `locked` is the unit whose lock is held.
 Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const KeyHash& hash,
-                                               const Overflow& overflow, Place place, uint64_t locked,
+                                               const Overflow& overflow, Candidate candidate, uint64_t locked,
                                                Draft& draft, std::optional<uint64_t>& busy) {
   // Nothing is awaited between this look at the directory and the CAS, if there is nothing to lock. The resize may have gone
   // on since the line was read: then somebody may be splitting it.
   const bool may_be_split = part.directory().announced ||
                             (overflow.version != part.directory().version && !Mutant(kLineOfOldVersion));
   if (!may_be_split || part.LockAt(overflow.unit) == part.LockAt(locked)) {
-    const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, place, draft);
+    const Attempt outcome = co_await FillOverflow(op, part, hash, overflow, candidate, draft);
     co_return outcome;
   }
   // INVARIANT shard/6, without waiting: two who wait for each other's locks would wait for ever.
@@ -165,16 +166,16 @@ Task<Table::Attempt> Table::InsertIntoOverflow(Op& op, Partition& part, const Ke
   co_await op.InOrder(Read(part.OverflowAt(overflow.unit), std::as_writable_bytes(std::span(&line, 1))));
   Result<Attempt> outcome = Attempt::kRetry;
   if (line.version() == overflow.version)
-    outcome = co_await FillOverflow(op, part, hash, overflow, place, draft).Outcome();
+    outcome = co_await FillOverflow(op, part, hash, overflow, candidate, draft).Outcome();
   Unlock(op, part, overflow.unit);
   if (!outcome.ok()) co_return outcome.error();
   co_return *outcome;
 }
 
 Task<Table::Attempt> Table::FillOverflow(Op& op, Partition& part, const KeyHash& hash,
-                                         const Overflow& overflow, Place place, Draft& draft) {
-  const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(place), overflow.version));
-  Slot slot{.place = place, .unit = overflow.unit, .version = overflow.version};
+                                         const Overflow& overflow, Candidate candidate, Draft& draft) {
+  const Entry entry = EntryFor(draft, TagOf(shape(), hash.number(candidate), overflow.version));
+  Slot slot{.candidate = candidate, .unit = overflow.unit, .version = overflow.version};
   std::optional<size_t> empty = FindEmpty(overflow, shape());
   if (empty.has_value()) {
     slot.at = part.OverflowAt(overflow.unit) + *empty * sizeof(Entry);

@@ -72,17 +72,17 @@ void Partition::AskForSync() {
   pool_.RequestSync();
 }
 
-pool::Ride Partition::Board() {
-  pool::Ride ride{.read_at = root_.offset};
+pool::SyncRequest Partition::BeforeSync() {
+  pool::SyncRequest request{.read_at = root_.offset};
   if (unreported_ != 0) {
-    ride.add_at = root_.offset + kRecordsOffset;
-    ride.delta = static_cast<uint64_t>(unreported_);
+    request.add_at = root_.offset + kRecordsOffset;
+    request.delta = static_cast<uint64_t>(unreported_);
     unreported_ = 0;
   }
-  return ride;
+  return request;
 }
 
-void Partition::Arrive(std::span<const std::byte, pool::kLine> line) {
+void Partition::AfterSync(std::span<const std::byte, pool::kLine> line) {
   RootLine read;
   std::memcpy(&read, line.data(), sizeof read);
   Learn(read);
@@ -118,7 +118,7 @@ void Partition::SetSyncFrequency() {
 
 // ---- learning ----------------------------------------------------------------------------------------
 
-Task<Done> Partition::Attend(Op& op) {
+Task<Done> Partition::CatchUp(Op& op) {
   if (missed_ != made_up_for_) {
     const uint64_t missed = missed_;
     co_await Refresh(op);

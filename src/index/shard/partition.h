@@ -24,7 +24,7 @@
 #include "index/shard/layout.h"
 #include "index/shard/options.h"
 #include "pool/client.h"
-#include "pool/members/sync_rider.h"
+#include "pool/members/sync_listener.h"
 
 namespace farside::index::shard {
 
@@ -38,7 +38,7 @@ struct Directory {
   uint32_t Progress() const { return 2 * version + (announced ? 1 : 0); }
 };
 
-class Partition final : public pool::SyncRider, public std::enable_shared_from_this<Partition> {
+class Partition final : public pool::SyncListener, public std::enable_shared_from_this<Partition> {
  public:
   Partition(const Options& options, pool::PoolClient& pool, fabric::FarAddr root);
 
@@ -52,10 +52,10 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
   fabric::FarAddr LockAt(uint64_t unit) const;
 
   // ---- for every operation, once it has its pin
-  // Whether there is something to do before it: Attend.
-  bool NeedsAttention() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
+  // Whether there is something to do before it: CatchUp.
+  bool IsBehind() const { return stale_ || missed_ != made_up_for_ || may_activate_ || wants_resize_; }
   // Reads the directory if it has changed; moves a resize on, if it is this client's turn.
-  Task<Done> Attend(fabric::Op& op);
+  Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
   // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
@@ -82,10 +82,10 @@ class Partition final : public pool::SyncRider, public std::enable_shared_from_t
     overflow_ = overflow ? std::min(overflow_ + 1, kMostOverflow) : std::max(overflow_ - 1, 0);
   }
 
-  // ---- pool::SyncRider
-  pool::Ride Board() override;
-  void Arrive(std::span<const std::byte, pool::kLine> line) override;
-  void Missed() override { ++missed_; }
+  // ---- pool::SyncListener
+  pool::SyncRequest BeforeSync() override;
+  void AfterSync(std::span<const std::byte, pool::kLine> line) override;
+  void MissedSync() override { ++missed_; }
 
  private:
   void AskForSync();

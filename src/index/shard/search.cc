@@ -28,9 +28,9 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   UnreadLines lines;
   bool found = false;
   bool overflow = false;
-  bool decided = !part.NeedsAttention() && !part.directory().announced;
+  bool decided = !part.IsBehind() && !part.directory().announced;
   if (decided) {
-    const uint64_t number = hash.number(Place::kLevel1);
+    const uint64_t number = hash.number(Candidate::kLevel1);
     if (locations_.enabled()) {
       bool there = false;
       const uint64_t epoch = pin->epoch(part.node());
@@ -48,7 +48,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     co_await op.InOrder(Read(bucket_at, std::span(lines.bytes).first(shape().bucket_bytes())));
     const std::span<const Line> read = lines.First(shape().lines());
     // Another operation of this client may have learned of a resize meanwhile: then this is not all that there is to read.
-    decided = Judge(part, number, unit, read) == Verdict::kDecides && !part.directory().announced;
+    decided = Classify(part, number, unit, read) == UnitStatus::kDecides && !part.directory().announced;
     overflow = read[0].overflow();
     if (decided) {
       const uint32_t version = read[0].version();
@@ -70,7 +70,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
         value.assign(view->value);
         found = true;
         if (locations_.enabled()) {
-          Slot at{.place = Place::kLevel1, .unit = unit, .version = version};
+          Slot at{.candidate = Candidate::kLevel1, .unit = unit, .version = version};
           at.at = bucket_at + *slot * sizeof(Entry);
           at.entry = entry;
           Remember(part, hash.hash(), at, pin->epoch(part.node()));
@@ -89,7 +89,7 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
   }
   if (!decided) {
     pin.reset();
-    found = co_await SearchPatiently(op, part, hash, key, value, catalogs);
+    found = co_await SearchWithRetries(op, part, hash, key, value, catalogs);
   }
   op.End(OpKind::kSearch, found ? OpOutcome::kDone : OpOutcome::kRefused);
   co_return found;
@@ -139,7 +139,7 @@ bool Table::IsStillThere(const Location& location, const Line& line) {
 void Table::Remember(const Partition& part, uint64_t hash, const Slot& slot, uint64_t epoch) {
   if (!locations_.enabled() || slot.version != part.directory().version || part.directory().announced) return;
   const uint64_t line = slot.at.offset / pool::kLine * pool::kLine;
-  if (slot.place != Place::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
+  if (slot.candidate != Candidate::kLevel1 && line != part.OverflowAt(slot.unit).offset) return;
   locations_.Remember({.hash = hash,
                        .entry = slot.entry.WithFlag(false),
                        .slot = slot.at.offset,
@@ -150,14 +150,14 @@ void Table::Anticipate(std::string_view key) {
   if (locations_.enabled()) locations_.Prefetch(Hash64(AsBytes(key)));
 }
 
-Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                                  std::string& value, uint64_t catalogs) {
-  const Patience patience = PatienceSince(catalogs, part);
-  if (!patience.MayPinAgain()) co_return Patience::CatalogChanged();
+Task<bool> Table::SearchWithRetries(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                                    std::string& value, uint64_t catalogs) {
+  const RetryPolicy retries = RetryPolicySince(catalogs, part);
+  if (!retries.MayPinAgain()) co_return RetryPolicy::CatalogChanged();
   Result<bool> found = co_await SearchPinned(op, part, hash, key, value).Outcome();
   if (!found.ok()) {
     const auto again = [&] { return SearchPinned(op, part, hash, key, value); };
-    found = co_await Patiently<bool>(op, patience, found.error(), again).Outcome();
+    found = co_await WithRetries<bool>(op, retries, found.error(), again).Outcome();
   }
   if (!found.ok()) co_return found.error();
   co_return *found;
@@ -166,10 +166,10 @@ Task<bool> Table::SearchPatiently(Op& op, Partition& part, const KeyHash& hash, 
 Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                                std::string& value) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  if (part.NeedsAttention()) co_await part.Attend(op);
+  if (part.IsBehind()) co_await part.CatchUp(op);
   View view;
   BlockBuffer buffer;
-  co_await ReadBucket(op, part, hash.number(Place::kLevel1), view.bucket);
+  co_await ReadBucket(op, part, hash.number(Candidate::kLevel1), view.bucket);
   std::optional<Found> found = co_await FindInBucket(op, part, hash, view.bucket, key, buffer);
   if (!found.has_value() && view.bucket.overflow()) {
     co_await ReadOverflows(op, part, hash, view);
@@ -180,8 +180,9 @@ Task<bool> Table::SearchPinned(Op& op, Partition& part, const KeyHash& hash, std
   // writes here. Whether it succeeds does not matter to this one.
   const bool behind =
       view.bucket.version < part.directory().version && !part.directory().announced && !pool_.read_only();
-  if (behind && view.bucket.unit != UnitOf(shape(), hash.number(Place::kLevel1), part.directory().version)) {
-    co_await SplitFor(op, part, Place::kLevel1, hash.number(Place::kLevel1)).Outcome();
+  if (behind &&
+      view.bucket.unit != UnitOf(shape(), hash.number(Candidate::kLevel1), part.directory().version)) {
+    co_await SplitFor(op, part, Candidate::kLevel1, hash.number(Candidate::kLevel1)).Outcome();
   }
   co_return found.has_value();
 }
@@ -212,10 +213,10 @@ Task<std::optional<Table::Found>> Table::FindKey(Op& op, Partition& part, const 
 Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, const KeyHash& hash,
                                                       const Bucket& bucket, std::string_view key,
                                                       BlockBuffer& buffer) {
-  const uint64_t tag = TagOf(shape(), hash.number(Place::kLevel1), bucket.version);
+  const uint64_t tag = TagOf(shape(), hash.number(Candidate::kLevel1), bucket.version);
   for (auto slot = FindTag(bucket, shape(), tag, 0); slot.has_value();
        slot = FindTag(bucket, shape(), tag, *slot + 1)) {
-    Slot at{.place = Place::kLevel1, .unit = bucket.unit, .version = bucket.version};
+    Slot at{.candidate = Candidate::kLevel1, .unit = bucket.unit, .version = bucket.version};
     at.at = part.BucketAt(bucket.unit) + *slot * sizeof(Entry);
     at.entry = bucket.entry(*slot);
     const FarAddr block_at(part.node(), at.entry.offset());
@@ -235,11 +236,11 @@ Task<std::optional<Table::Found>> Table::FindInBucket(Op& op, Partition& part, c
 Task<std::optional<Table::Found>> Table::FindInOverflows(Op& op, Partition& part, const KeyHash& hash,
                                                          const View& view, std::string_view key,
                                                          BlockBuffer& buffer) {
-  for (const Place place : {Place::kFirstChoice, Place::kSecondChoice}) {
-    if (place == Place::kSecondChoice && !view.has_second) continue;
-    const Overflow& overflow = place == Place::kFirstChoice ? view.first : view.second;
-    const uint64_t tag = TagOf(shape(), hash.number(place), overflow.version);
-    Slot at{.place = place, .unit = overflow.unit, .version = overflow.version};
+  for (const Candidate candidate : {Candidate::kFirstChoice, Candidate::kSecondChoice}) {
+    if (candidate == Candidate::kSecondChoice && !view.has_second) continue;
+    const Overflow& overflow = candidate == Candidate::kFirstChoice ? view.first : view.second;
+    const uint64_t tag = TagOf(shape(), hash.number(candidate), overflow.version);
+    Slot at{.candidate = candidate, .unit = overflow.unit, .version = overflow.version};
     for (size_t line = 0; line <= overflow.nodes.size(); ++line) {
       const bool is_node = line > 0;
       const Line& entries = is_node ? overflow.nodes[line - 1].line : overflow.line;

@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/shard/company.h"
 #include "index/shard/mutants.h"
+#include "index/shard/search_batch.h"
 #include "index/shard/shard.h"
 #include "pool/memory/block.h"
 
@@ -26,80 +26,80 @@ using fabric::Read;
 Task<Done> Table::SearchTogether(Op& op, std::span<Search> searches) {
   assert(searches.size() <= kMostTogether);
   const pool::PoolClient::Pin pin = pool_.Begin(searches.size());
-  Seats seats(*this);
-  Company& company = seats.company();
-  Seat(company, searches);
-  AskForBuckets(op, company, pin);
-  co_await fabric::ReadsTrip(op, company.order, company.asked_reads());  // trip 1
-  TakeBuckets(company, searches, pin);
-  co_await fabric::ReadsTrip(op, company.order, company.asked_reads());  // trip 2
-  TakeBlocks(company, searches, pin);
-  op.EndTogether(OpKind::kSearch, company.found, company.absent);
+  BorrowedSearchBatch borrowed(*this);
+  SearchBatch& batch = borrowed.batch();
+  FillBatch(batch, searches);
+  AskForBuckets(op, batch, pin);
+  co_await fabric::ReadsTrip(op, batch.order, batch.asked_reads());  // trip 1
+  TakeBuckets(batch, searches, pin);
+  co_await fabric::ReadsTrip(op, batch.order, batch.asked_reads());  // trip 2
+  TakeBlocks(batch, searches, pin);
+  op.EndTogether(OpKind::kSearch, batch.found, batch.absent);
   co_return Done{};
 }
 
-void Table::Seat(Company& company, std::span<const Search> searches) {
-  company.size = searches.size();
-  company.found = 0;
-  company.absent = 0;
+void Table::FillBatch(SearchBatch& batch, std::span<const Search> searches) {
+  batch.size = searches.size();
+  batch.found = 0;
+  batch.absent = 0;
   bool one_node = true;
   for (size_t i = 0; i < searches.size(); ++i) {
-    Company::Member& member = company.members[i];
+    SearchBatch::Member& member = batch.members[i];
     member.hash = Hash64(AsBytes(searches[i].key));
     member.part = &PartitionOf(member.hash);
     member.part->CountOperation();
-    one_node &= member.part->node() == company.members[0].part->node();
+    one_node &= member.part->node() == batch.members[0].part->node();
     if (locations_.enabled()) locations_.Prefetch(member.hash);
   }
-  company.order = one_node ? Order::kInOrder : Order::kTogether;
+  batch.order = one_node ? Order::kInOrder : Order::kTogether;
 }
 
-void Table::AskForBuckets(Op& op, Company& company, const pool::PoolClient::Pin& pin) {
-  const bool in_order = company.order == Order::kInOrder && op.client().orders_reads();
-  company.asked = 0;
-  for (Company::Member& member : std::span(company.members).first(company.size)) {
+void Table::AskForBuckets(Op& op, SearchBatch& batch, const pool::PoolClient::Pin& pin) {
+  const bool in_order = batch.order == Order::kInOrder && op.client().orders_reads();
+  batch.asked = 0;
+  for (SearchBatch::Member& member : std::span(batch.members).first(batch.size)) {
     const Partition& part = *member.part;
-    member.stage = Company::Stage::kLeft;
-    if (part.NeedsAttention() || part.directory().announced) continue;
+    member.stage = SearchBatch::Stage::kLeft;
+    if (part.IsBehind() || part.directory().announced) continue;
     if (locations_.enabled()) {
       const std::optional<Location> known =
           KnownLocation(part, member.hash, pin.epoch(part.node()), in_order);
       if (known.has_value()) {
-        member.stage = Company::Stage::kLocated;
+        member.stage = SearchBatch::Stage::kLocated;
         member.location = *known;
         const FarAddr line_at(part.node(), known->slot / pool::kLine * pool::kLine);
         const FarAddr block_at(part.node(), known->entry.offset());
-        company.Ask(Read(line_at, std::span(member.bytes).first(pool::kLine)));
-        company.Ask(ForBlock(Read(block_at, member.behind_line(known->entry.bytes()))));
+        batch.Ask(Read(line_at, std::span(member.bytes).first(pool::kLine)));
+        batch.Ask(ForBlock(Read(block_at, member.behind_line(known->entry.bytes()))));
         continue;
       }
     }
-    member.stage = Company::Stage::kBucket;
+    member.stage = SearchBatch::Stage::kBucket;
     member.slot.unit = UnitOf(shape(), member.hash, part.directory().version);
-    company.Ask(Read(part.BucketAt(member.slot.unit), std::span(member.bytes).first(shape().bucket_bytes())));
+    batch.Ask(Read(part.BucketAt(member.slot.unit), std::span(member.bytes).first(shape().bucket_bytes())));
   }
 }
 
-void Table::TakeBuckets(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin) {
-  company.asked = 0;
-  for (size_t i = 0; i < company.size; ++i) {
-    Company::Member& member = company.members[i];
+void Table::TakeBuckets(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin) {
+  batch.asked = 0;
+  for (size_t i = 0; i < batch.size; ++i) {
+    SearchBatch::Member& member = batch.members[i];
     const Partition& part = *member.part;
-    if (member.stage == Company::Stage::kLocated) {
-      member.stage = Company::Stage::kLeft;
+    if (member.stage == SearchBatch::Stage::kLocated) {
+      member.stage = SearchBatch::Stage::kLeft;
       if (!IsStillThere(member.location, *member.lines())) continue;
       const Result<pool::BlockView> view =
           pool::DecodeBlock(member.behind_line(member.location.entry.bytes()));
       if (!view.ok() || view->key != searches[i].key) continue;
       searches[i].value->assign(view->value);
-      searches[i].verdict = Search::Verdict::kFound;
-      ++company.found;
+      searches[i].outcome = Search::Outcome::kFound;
+      ++batch.found;
       member.location.when = Location::When(member.location.version(), pin.epoch(part.node()));
       locations_.Remember(member.location);
-    } else if (member.stage == Company::Stage::kBucket) {
-      member.stage = Company::Stage::kLeft;
+    } else if (member.stage == SearchBatch::Stage::kBucket) {
+      member.stage = SearchBatch::Stage::kLeft;
       const std::span<const Line> lines(member.lines(), shape().lines());
-      if (Judge(part, member.hash, member.slot.unit, lines) != Verdict::kDecides ||
+      if (Classify(part, member.hash, member.slot.unit, lines) != UnitStatus::kDecides ||
           part.directory().announced) {
         continue;
       }
@@ -109,33 +109,33 @@ void Table::TakeBuckets(Company& company, std::span<Search> searches, const pool
       if (!slot.has_value()) {
         // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
         if (lines[0].overflow() && !Mutant(kOverflowNotAskedFor)) continue;
-        searches[i].verdict = Search::Verdict::kAbsent;
-        ++company.absent;
+        searches[i].outcome = Search::Outcome::kAbsent;
+        ++batch.absent;
         continue;
       }
       const Entry entry = entries[*slot];
       if (entry.bytes() == 0) continue;
-      member.stage = Company::Stage::kBlock;
-      member.slot = Slot{.place = Place::kLevel1, .unit = member.slot.unit, .version = version};
+      member.stage = SearchBatch::Stage::kBlock;
+      member.slot = Slot{.candidate = Candidate::kLevel1, .unit = member.slot.unit, .version = version};
       member.slot.at = part.BucketAt(member.slot.unit) + *slot * sizeof(Entry);
       member.slot.entry = entry;
       // The bucket is not needed any more.
-      company.Ask(
+      batch.Ask(
           ForBlock(Read(FarAddr(part.node(), entry.offset()), std::span(member.bytes).first(entry.bytes()))));
     }
   }
 }
 
-void Table::TakeBlocks(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin) {
-  for (size_t i = 0; i < company.size; ++i) {
-    const Company::Member& member = company.members[i];
-    if (member.stage != Company::Stage::kBlock) continue;
+void Table::TakeBlocks(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin) {
+  for (size_t i = 0; i < batch.size; ++i) {
+    const SearchBatch::Member& member = batch.members[i];
+    if (member.stage != SearchBatch::Stage::kBlock) continue;
     const Result<pool::BlockView> view =
         pool::DecodeBlock(std::span(member.bytes).first(member.slot.entry.bytes()));
     if (!view.ok() || (view->key != searches[i].key && !Mutant(kTagIsKey))) continue;
     searches[i].value->assign(view->value);
-    searches[i].verdict = Search::Verdict::kFound;
-    ++company.found;
+    searches[i].outcome = Search::Outcome::kFound;
+    ++batch.found;
     Remember(*member.part, member.hash, member.slot, pin.epoch(member.part->node()));
   }
 }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "index/shard/company.h"
 #include "index/shard/mutants.h"
+#include "index/shard/search_batch.h"
 #include "pool/catalog/placement.h"
 
 namespace farside::index::shard {
@@ -29,20 +29,21 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
   for (const FarAddr& root : roots) {
     partitions_.push_back(std::make_shared<Partition>(options_, pool_, root));
     nodes_.push_back(root.node);
-    pool_.AddRider(root.node, partitions_.back());
+    pool_.AddSyncListener(root.node, partitions_.back());
   }
 }
 
 Table::~Table() {
-  for (const auto& part : partitions_) pool_.RemoveRider(part->node(), part.get());
+  for (const auto& part : partitions_) pool_.RemoveSyncListener(part->node(), part.get());
 }
 
 Partition& Table::PartitionOf(uint64_t hash) {
-  return *partitions_[nodes_.size() == 1 ? 0 : pool::PlaceOf(hash, nodes_)];
+  return *partitions_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)];
 }
 
-Patience Table::PatienceSince(uint64_t catalogs, const Partition& part, std::optional<Nanos> began) const {
-  return Patience(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
+RetryPolicy Table::RetryPolicySince(uint64_t catalogs, const Partition& part,
+                                    std::optional<Nanos> began) const {
+  return RetryPolicy(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
 }
 
 // ---- engine ------------------------------------------------------------------------------------------

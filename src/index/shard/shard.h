@@ -19,7 +19,7 @@
 //            first: lines that have the new version stay as they are, the others follow from the old unit.
 //   shard/9  (location_cache.h)
 //   shard/10 An operation that has to wait gives up its pin, and takes a new one only if no catalog has changed since it
-//            began, as far as it knows (index/kit/patience.h).
+//            began, as far as it knows (index/kit/retry_policy.h).
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@
 #include "index/kit/change.h"
 #include "index/kit/changing_index.h"
 #include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
+#include "index/kit/key_queue.h"
+#include "index/kit/retry_policy.h"
 #include "index/shard/bucket.h"
 #include "index/shard/layout.h"
 #include "index/shard/location_cache.h"
@@ -87,13 +87,13 @@ class Table final : public ChangingIndex<Table> {
   Partition& PartitionOf(uint64_t hash);
   const Shape& shape() const { return options_.shape; }
   // Of an operation that began when the pool's catalogs had changed so often, or has waited since `began` (shard/10).
-  Patience PatienceSince(uint64_t catalogs, const Partition& part,
-                         std::optional<Nanos> began = std::nullopt) const;
+  RetryPolicy RetryPolicySince(uint64_t catalogs, const Partition& part,
+                               std::optional<Nanos> began = std::nullopt) const;
 
   // ---- search (search.cc)
   // Wherever its bucket has come to, in one or several attempts.
-  Task<bool> SearchPatiently(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
-                             std::string& value, uint64_t catalogs);
+  Task<bool> SearchWithRetries(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
+                               std::string& value, uint64_t catalogs);
   Task<bool> SearchPinned(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
                           std::string& value);
   Task<bool> SearchOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, std::string_view key,
@@ -115,12 +115,12 @@ class Table final : public ChangingIndex<Table> {
   static Result<std::optional<std::string_view>> ValueIfKey(const BlockBuffer& buffer, std::string_view key);
 
   // ---- several searches at once (search_together.cc)
-  struct Company;
-  class Seats;
-  void Seat(Company& company, std::span<const Search> searches);
-  void AskForBuckets(fabric::Op& op, Company& company, const pool::PoolClient::Pin& pin);
-  void TakeBuckets(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin);
-  void TakeBlocks(Company& company, std::span<Search> searches, const pool::PoolClient::Pin& pin);
+  struct SearchBatch;
+  class BorrowedSearchBatch;
+  void FillBatch(SearchBatch& batch, std::span<const Search> searches);
+  void AskForBuckets(fabric::Op& op, SearchBatch& batch, const pool::PoolClient::Pin& pin);
+  void TakeBuckets(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
+  void TakeBlocks(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
 
   // ---- reading buckets (locate.cc)
   // READs the bucket of level 1 that decides about a number, wherever its splits have come to.
@@ -129,20 +129,22 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> ReadOverflow(fabric::Op& op, Partition& part, uint64_t number, Overflow& overflow);
   Task<Done> ReadNodes(fabric::Op& op, Partition& part, Overflow& overflow);
   // How a READ of a unit is to be taken, by somebody who looks for a number.
-  enum class Verdict : uint8_t {
+  enum class UnitStatus : uint8_t {
     kDecides,    // what is there is what there is
     kAbove,      // not split yet: the unit it will be split from decides
     kTorn,       // somebody came between its lines
     kNewer,      // than the directory
     kSplitPast,  // split already, and the number went elsewhere
   };
-  Verdict Judge(const Partition& part, uint64_t number, uint64_t unit, std::span<const Line> lines) const;
+  UnitStatus Classify(const Partition& part, uint64_t number, uint64_t unit,
+                      std::span<const Line> lines) const;
   // In careful mode: the first line of the unit that the number will move to; nothing if it stays.
   std::optional<uint64_t> NewUnitOf(const Partition& part, uint64_t number) const;
-  Task<Done> ReadUnit(fabric::Op& op, Partition& part, Place place, uint64_t number, std::span<Line> lines,
-                      uint64_t& unit);
+  Task<Done> ReadUnit(fabric::Op& op, Partition& part, Candidate candidate, uint64_t number,
+                      std::span<Line> lines, uint64_t& unit);
   uint64_t UnitAbove(uint64_t number, uint32_t version) const;
-  Task<uint32_t> NearestAbove(fabric::Op& op, Partition& part, Place place, uint64_t number, uint32_t level);
+  Task<uint32_t> NearestAbove(fabric::Op& op, Partition& part, Candidate candidate, uint64_t number,
+                              uint32_t level);
   // For a change: all levels in one trip. Of the bucket, this is all; whoever needs the others goes on with KnowOverflows.
   Task<Done> ReadView(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
   Task<Done> KnowOverflows(fabric::Op& op, Partition& part, const KeyHash& hash, View& view);
@@ -163,9 +165,9 @@ class Table final : public ChangingIndex<Table> {
 
   // ---- changes (change.cc)
   Task<Changed> Modify(fabric::Op& op, Change change);
-  Task<Attempt> ModifyPatiently(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
-                                Draft& draft, Changed& changed, uint64_t catalogs, std::optional<Nanos> began,
-                                Error error);
+  Task<Attempt> ModifyWithRetries(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
+                                  Draft& draft, Changed& changed, uint64_t catalogs,
+                                  std::optional<Nanos> began, Error error);
   // Some attempts under one pin; kContended if there should be more under another.
   Task<Attempt> ModifyPinned(fabric::Op& op, const Change& change, Partition& part, const KeyHash& hash,
                              Draft& draft, Changed& changed);
@@ -213,12 +215,12 @@ class Table final : public ChangingIndex<Table> {
   Task<Done> BringOverflowsUpToDate(fabric::Op& op, Partition& part, const KeyHash& hash, const View& view);
   // Into level 2 or 3; the lock of the key's unit is held. `busy` is set if that of the line is not to be had.
   Task<Attempt> InsertIntoOverflow(fabric::Op& op, Partition& part, const KeyHash& hash,
-                                   const Overflow& overflow, Place place, uint64_t locked, Draft& draft,
-                                   std::optional<uint64_t>& busy);
+                                   const Overflow& overflow, Candidate candidate, uint64_t locked,
+                                   Draft& draft, std::optional<uint64_t>& busy);
   // Whoever holds a second lock that was not to be had may be dead. No lock may be held.
   Task<Done> HelpBusy(fabric::Op& op, Partition& part, const View& view);
   Task<Attempt> FillOverflow(fabric::Op& op, Partition& part, const KeyHash& hash, const Overflow& overflow,
-                             Place place, Draft& draft);
+                             Candidate candidate, Draft& draft);
   Task<Done> SetOverflow(fabric::Op& op, Partition& part, const Bucket& bucket);
   Task<Attempt> AppendNode(fabric::Op& op, Partition& part, const Overflow& overflow, Entry entry,
                            Draft& draft);
@@ -226,7 +228,7 @@ class Table final : public ChangingIndex<Table> {
   // ---- splitting (split.cc)
   struct Split;
   // Splits what decides about the number, step by step, until it has the version of the directory.
-  Task<Done> SplitFor(fabric::Op& op, Partition& part, Place place, uint64_t number);
+  Task<Done> SplitFor(fabric::Op& op, Partition& part, Candidate candidate, uint64_t number);
   // The same from a bucket that was found to be behind, with a key that is not in the table as the last entry of it.
   // False: somebody else was faster, or there was no room; nothing was inserted.
   Task<bool> SplitWith(fabric::Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
@@ -286,8 +288,8 @@ class Table final : public ChangingIndex<Table> {
   std::vector<std::shared_ptr<Partition>> partitions_;
   std::vector<fabric::NodeId> nodes_;
   LocationCache locations_;
-  KeyTurns turns_;
-  std::vector<std::unique_ptr<Company>> companies_;  // that nobody uses now
+  KeyQueue key_queue_;
+  std::vector<std::unique_ptr<SearchBatch>> idle_batches_;  // that nobody uses now
 };
 
 class ShardEngine final : public Engine {

@@ -87,11 +87,11 @@ struct Table::Split {
   }
 };
 
-Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number) {
+Task<Done> Table::SplitFor(Op& op, Partition& part, Candidate candidate, uint64_t number) {
   for (int step = 0; step < kMostSteps; ++step) {
     uint64_t unit = 0;
     uint32_t version = 0;
-    if (place == Place::kLevel1) {
+    if (candidate == Candidate::kLevel1) {
       Bucket bucket;
       co_await ReadBucket(op, part, number, bucket);
       unit = bucket.unit;
@@ -110,13 +110,13 @@ Task<Done> Table::SplitFor(Op& op, Partition& part, Place place, uint64_t number
 
 Task<bool> Table::SplitWith(Op& op, Partition& part, const KeyHash& hash, const Bucket& bucket,
                             Draft& draft) {
-  const uint64_t number = hash.number(Place::kLevel1);
+  const uint64_t number = hash.number(Candidate::kLevel1);
   if (bucket.version + 1 == part.directory().version) {
     const bool inserted = co_await SplitStep(op, part, bucket.unit, bucket.version, &hash, &draft);
     co_return inserted;
   }
   // Far behind: step by step, and the insert afterwards.
-  co_await SplitFor(op, part, Place::kLevel1, number);
+  co_await SplitFor(op, part, Candidate::kLevel1, number);
   co_return false;
 }
 
@@ -157,7 +157,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   const uint32_t version = part.directory().version - 1;
   Split split;
   split.version = version;
-  split.unit = UnitOf(shape(), hash.number(Place::kLevel1), version);
+  split.unit = UnitOf(shape(), hash.number(Candidate::kLevel1), version);
   split.new_unit = split.unit + shape().units(version);
   split.old_bucket.unit = split.old_overflow.unit = split.unit;
   const std::span<const Line> lines = std::span(split.old_bucket.lines).first(shape().lines());
@@ -176,7 +176,7 @@ Task<std::optional<Table::Attempt>> Table::TryModifyWithSplit(Op& op, const Chan
   if (!behind) {
     Unlock(op, part, split.unit);
     // It was split already. If the key has stayed, this is its bucket, and need not be read again.
-    const bool stayed = UnitOf(shape(), hash.number(Place::kLevel1), version + 1) == split.unit;
+    const bool stayed = UnitOf(shape(), hash.number(Candidate::kLevel1), version + 1) == split.unit;
     const bool current = VersionOf(lines) == version + 1 && part.directory().version == version + 1 &&
                          !part.directory().announced;
     if (current && (stayed || Mutant(kBucketOfParent))) {
@@ -206,11 +206,11 @@ Task<std::optional<Table::Attempt>> Table::ModifyWithSplit(Op& op, const Change&
                                                            Draft& draft, Changed& changed) {
   if (view.bucket.overflow() && !Mutant(kLevel2NotReadBySplit)) {
     if (view.first.version == 0) co_await ReadChoices(op, part, hash, split.version, view);
-    const auto decides = [&](Place place, const Overflow& overflow) {
-      return Judge(part, hash.number(place), overflow.unit, std::span(&overflow.line, 1)) ==
-             Verdict::kDecides;
+    const auto decides = [&](Candidate candidate, const Overflow& overflow) {
+      return Classify(part, hash.number(candidate), overflow.unit, std::span(&overflow.line, 1)) ==
+             UnitStatus::kDecides;
     };
-    if (!decides(Place::kFirstChoice, view.first) || !decides(Place::kSecondChoice, view.second))
+    if (!decides(Candidate::kFirstChoice, view.first) || !decides(Candidate::kSecondChoice, view.second))
       co_return std::nullopt;
     co_await EndOverflows(op, part, hash, view);
   }
@@ -238,7 +238,7 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
   Entry added;
   bool added_moves = false;
   if (draft != nullptr && !absent) {
-    const uint64_t number = hash->number(Place::kLevel1);
+    const uint64_t number = hash->number(Candidate::kLevel1);
     // INVARIANT shard/1. The key was not in the table when the bucket was read. Those who only know the announcement may
     // have inserted since, under the lock: then its tag is in the bucket, or the bucket is full and the key elsewhere.
     const uint64_t tag = TagOf(shape(), number, split.version);
@@ -247,7 +247,7 @@ Task<bool> Table::SplitUnderLock(Op& op, Partition& part, Split& split, const Ke
     if (perhaps_inserted && !Mutant(kBlindFold)) draft = nullptr;
   }
   if (draft != nullptr) {
-    const uint64_t number = hash->number(Place::kLevel1);
+    const uint64_t number = hash->number(Candidate::kLevel1);
     added = EntryFor(*draft, TagOf(shape(), number, split.version + 1));
     added_moves = UnitOf(shape(), number, split.version + 1) == split.new_unit;
   }
@@ -289,7 +289,7 @@ Task<Done> Table::ProveOverflow(Op& op, Partition& part, Split& split) {
   const std::vector<KeyHash> hashes = co_await ReadHashes(op, part, entries);
   const auto any_of_unit = [&](uint64_t unit) {
     return std::any_of(hashes.begin(), hashes.end(), [&](const KeyHash& hash) {
-      return UnitOf(shape(), hash.number(Place::kLevel1), split.version + 1) == unit;
+      return UnitOf(shape(), hash.number(Candidate::kLevel1), split.version + 1) == unit;
     });
   };
   split.old_overflow_bit = any_of_unit(split.unit);
@@ -464,15 +464,15 @@ Task<Done> Table::RefreshTags(Op& op, Partition& part, const Split& split, std::
   const std::vector<KeyHash> hashes = co_await ReadHashes(op, part, entries);
   for (size_t i = 0; i < entries.size(); ++i) {
     const KeyHash& hash = hashes[i];
-    Place place = Place::kLevel1;
+    Candidate candidate = Candidate::kLevel1;
     if (!level1) {
       // By which of its two choices it came here.
-      const uint64_t first = hash.number(Place::kFirstChoice);
+      const uint64_t first = hash.number(Candidate::kFirstChoice);
       const bool by_first = UnitOf(shape(), first, split.version) == split.unit &&
                             TagOf(shape(), first, split.version) == entries[i].tag();
-      place = by_first ? Place::kFirstChoice : Place::kSecondChoice;
+      candidate = by_first ? Candidate::kFirstChoice : Candidate::kSecondChoice;
     }
-    entries[i] = entries[i].WithTag(TagOf(shape(), hash.number(place), split.version + 1));
+    entries[i] = entries[i].WithTag(TagOf(shape(), hash.number(candidate), split.version + 1));
   }
   co_return Done{};
 }

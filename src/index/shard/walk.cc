@@ -32,7 +32,7 @@ constexpr int kMostHelps = 64;
 
 Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) {
   const std::span<Line> lines = std::span(raw.bucket.lines).first(shape().lines());
-  const Patience patience = PatienceSince(pool_.known_catalog_changes(), part);
+  const RetryPolicy retries = RetryPolicySince(pool_.known_catalog_changes(), part);
   int helped_in_vain = 0;
   for (int attempt = 0; helped_in_vain < kMostHelps; ++attempt) {
     co_await op.InOrder(
@@ -54,7 +54,7 @@ Task<Done> Table::ReadRaw(Op& op, Partition& part, uint64_t unit, RawUnit& raw) 
       const bool is_new =
           std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.version() == 0; });
       const Result<Done> helped = co_await Help(op, part, unit, is_new).Outcome();
-      if (!helped.ok() && !patience.Allows(helped.error())) co_return helped.error();
+      if (!helped.ok() && !retries.Allows(helped.error())) co_return helped.error();
       // The caller's pin stays; whoever walks is not in anybody's way.
       if (helped.ok()) {
         ++helped_in_vain;  // unless somebody else was at it
@@ -84,10 +84,11 @@ Task<bool> Table::IsHalfSplit(Op& op, Partition& part, uint64_t unit, uint32_t v
 
 std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool level1) const {
   std::vector<Slot> slots;
-  const auto add = [&](Place place, uint32_t version, FarAddr line_at, const Line& line, size_t count) {
+  const auto add = [&](Candidate candidate, uint32_t version, FarAddr line_at, const Line& line,
+                       size_t count) {
     for (size_t i = 0; i < count; ++i) {
       if (!line.entries[i].has_block()) continue;
-      Slot slot{.place = place, .unit = raw.bucket.unit, .version = version};
+      Slot slot{.candidate = candidate, .unit = raw.bucket.unit, .version = version};
       slot.at = line_at + i * sizeof(Entry);
       slot.entry = line.entries[i];
       slots.push_back(slot);
@@ -97,15 +98,15 @@ std::vector<Slot> Table::SlotsOf(const Partition& part, const RawUnit& raw, bool
     for (size_t i = 0; i < shape().lines(); ++i) {
       const size_t count =
           std::min(kSlotsPerLine, shape().slots - std::min<size_t>(shape().slots, i * kSlotsPerLine));
-      add(Place::kLevel1, raw.bucket.version, part.BucketAt(raw.bucket.unit) + i * sizeof(Line),
+      add(Candidate::kLevel1, raw.bucket.version, part.BucketAt(raw.bucket.unit) + i * sizeof(Line),
           raw.bucket.lines[i], count);
     }
     return slots;
   }
-  add(Place::kFirstChoice, raw.overflow.version, part.OverflowAt(raw.bucket.unit), raw.overflow.line,
+  add(Candidate::kFirstChoice, raw.overflow.version, part.OverflowAt(raw.bucket.unit), raw.overflow.line,
       raw.overflow.slots(shape()));
   for (const Node& node : raw.overflow.nodes)
-    add(Place::kFirstChoice, raw.overflow.version, node.at, node.line, kNodeEntries);
+    add(Candidate::kFirstChoice, raw.overflow.version, node.at, node.line, kNodeEntries);
   return slots;
 }
 
@@ -161,7 +162,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     Partition& part = *partitions_[number];
-    if (part.NeedsAttention()) co_await part.Attend(op);
+    if (part.IsBehind()) co_await part.CatchUp(op);
     if (unit >= shape().units(part.directory().version)) {
       if (!Mutant(kCursorEndsEarly)) co_await part.Refresh(op);
       if (unit < shape().units(part.directory().version)) continue;
@@ -317,7 +318,7 @@ Task<Done> Table::VerifySlot(Op& op, Partition& part, Slot slot) {
   co_return Error(ErrorCode::kCorrupt,
                   fmt::format("the key \"{}\" {}: in level {} of unit {} (version {}); its bucket is unit {} "
                               "(version {}, overflow {})",
-                              Escape(key), what, slot.place == Place::kLevel1 ? 1 : 2, slot.unit,
+                              Escape(key), what, slot.candidate == Candidate::kLevel1 ? 1 : 2, slot.unit,
                               slot.version, view.bucket.unit, view.bucket.version, view.bucket.overflow()));
 }
 

@@ -160,7 +160,7 @@ struct Catalog::Found {
 NodeId HomeOf(std::string_view name, size_t nodes) {
   std::vector<NodeId> all;
   for (size_t i = 0; i < nodes; ++i) all.push_back(static_cast<NodeId>(i));
-  return all[PlaceOf(Hash64(name), all)];
+  return all[PickNode(Hash64(name), all)];
 }
 
 Status CheckTableName(std::string_view name) {

@@ -14,7 +14,7 @@ namespace farside::pool {
 
 // The index into `nodes` of the node with the highest weight for this key. The order of the nodes does not matter
 // to which node wins.
-inline size_t PlaceOf(uint64_t key_hash, std::span<const fabric::NodeId> nodes) {
+inline size_t PickNode(uint64_t key_hash, std::span<const fabric::NodeId> nodes) {
   assert(!nodes.empty());
   size_t best = 0;
   uint64_t best_weight = 0;

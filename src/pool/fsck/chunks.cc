@@ -193,7 +193,7 @@ void NodeCheck::CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<con
     Damage(carving_.BitmapWordAt(chunk, i),
            fmt::format("the bitmap of chunk {} marks blocks that it does not have", chunk), kRestore);
   }
-  const std::vector<bool> reached = PlaceMarks(chunk, word);
+  const std::vector<bool> reached = LocateMarks(chunk, word);
   uint64_t leaked = 0;
   for (uint32_t block = 0; block < shape.blocks; ++block) {
     const bool free = (bitmap[block / 64] >> (block % 64) & 1) != 0;
@@ -219,22 +219,22 @@ void NodeCheck::CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<con
 }
 
 // Which blocks of the chunk are reached.
-std::vector<bool> NodeCheck::PlaceMarks(uint32_t chunk, ChunkWord word) {
+std::vector<bool> NodeCheck::LocateMarks(uint32_t chunk, ChunkWord word) {
   const SizeClasses::Shape& shape = carving_.classes().shape(word.argument());
   std::vector<bool> reached(shape.blocks);
   const Mark* last = nullptr;
   for (const Mark* const& mark : MarksIn(chunk)) {
-    const std::optional<Place> place = carving_.Locate(mark->at, mark->bytes);
-    if (!place.has_value() || place->size_class != word.argument()) {
+    const std::optional<BlockPosition> position = carving_.Locate(mark->at, mark->bytes);
+    if (!position.has_value() || position->size_class != word.argument()) {
       ComplainOfMarks(std::span(&mark, 1), fmt::format("no block of chunk {}, whose blocks have {} bytes",
                                                        chunk, shape.block_bytes));
       continue;
     }
-    if (reached[place->block]) {
+    if (reached[position->block]) {
       NoteReachedAgain(*last, *mark);
       continue;
     }
-    reached[place->block] = true;
+    reached[position->block] = true;
     last = mark;
     ++report_.counts.blocks_reachable;
     if (mark->is_block) blocks_.push_back(mark);
@@ -255,8 +255,8 @@ void NodeCheck::CheckExtent(uint32_t head, ChunkWord word) {
 
   const Mark* reached = nullptr;
   for (const Mark* const& mark : MarksIn(head)) {
-    const std::optional<Place> place = carving_.Locate(mark->at, mark->bytes);
-    if (!place.has_value() || !place->is_extent() || place->block != length) {
+    const std::optional<BlockPosition> position = carving_.Locate(mark->at, mark->bytes);
+    if (!position.has_value() || !position->is_extent() || position->block != length) {
       ComplainOfMarks(std::span(&mark, 1), fmt::format("in an extent of {} chunks", length));
     } else if (reached != nullptr) {
       NoteReachedAgain(*reached, *mark);

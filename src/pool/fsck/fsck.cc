@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "pool/catalog/catalog.h"
 #include "pool/fsck/node_check.h"
-#include "pool/region/place.h"
+#include "pool/region/node_identity.h"
 #include "pool/region/superblock.h"
 
 namespace farside::pool {
@@ -92,10 +92,10 @@ Task<Done> NodeCheck::CheckHead() {
   std::memcpy(&lock_, page.data() + kCatalogLockOffset, sizeof(lock_));
   epoch_ = control.epoch;
   const uint64_t lock_end = kCatalogLockOffset + sizeof(lock_);
-  const uint64_t place_end = kPlaceOffset + sizeof(PlaceWord);
+  const uint64_t identity_end = kIdentityOffset + sizeof(NodeIdentity);
   if (!IsZero(std::as_bytes(std::span(control.zero))) ||
-      !IsZero(std::span(page).subspan(lock_end, kPlaceOffset - lock_end)) ||
-      !IsZero(std::span(page).subspan(place_end))) {
+      !IsZero(std::span(page).subspan(lock_end, kIdentityOffset - lock_end)) ||
+      !IsZero(std::span(page).subspan(identity_end))) {
     Damage(At(kControlOffset), "the first page has bits where none are used", kRestore);
   }
   co_return Done{};

@@ -92,7 +92,7 @@ class NodeCheck {
   Task<Done> CheckChunks();
   void CheckChunk(uint32_t chunk, std::span<const uint64_t> bitmap);
   void CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<const uint64_t> bitmap);
-  std::vector<bool> PlaceMarks(uint32_t chunk, ChunkWord word);
+  std::vector<bool> LocateMarks(uint32_t chunk, ChunkWord word);
   void CheckExtent(uint32_t head, ChunkWord word);
   bool IsPartOfExtent(uint32_t chunk) const;
   void CheckOwner(uint32_t chunk, ChunkWord word);

@@ -52,7 +52,7 @@ uint32_t NextGeneration(uint32_t generation) {
 }  // namespace
 
 Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
-  std::vector<Grave> graves;
+  std::vector<DeadClient> dead_clients;
   std::optional<Nanos> first_look;
   RegistryView view;
   for (int look = 0; look < kMostLooks; ++look) {
@@ -63,8 +63,8 @@ Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
     if (view.others < geometry_.client_slots) continue;  // somebody has just left
     if (!first_look.has_value()) first_look = client_.Now();
     if (view.fenced.empty() && AllHaveBeatenSince(*first_look)) break;
-    const bool buried = co_await BuryForRoom(op, view, graves);
-    if (buried) continue;
+    const bool released = co_await ReleaseDeadSlot(op, view, dead_clients);
+    if (released) continue;
     if (while_waiting) co_await while_waiting(op);
     co_await op.Pause(std::max(options_.lease / kLooksPerLease, Nanos(1)));
   }
@@ -107,30 +107,32 @@ Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
 
 // ---- a registry that is full -------------------------------------------------------------------------
 
-Task<bool> Membership::BuryForRoom(Op& op, RegistryView view, std::vector<Grave>& graves) {
-  co_await Announce(op, view, graves);
-  const bool only_slot = geometry_.client_slots == 1 || Mutant(kBuryTheLast);
+Task<bool> Membership::ReleaseDeadSlot(Op& op, RegistryView view, std::vector<DeadClient>& dead_clients) {
+  co_await Announce(op, view, dead_clients);
+  const bool only_slot = geometry_.client_slots == 1 || Mutant(kReleaseLastDeadSlot);
   const bool another_stays = view.fenced.size() > 1;
-  for (const Grave& grave : graves) {
-    if (grave.stamp >= view.safe_epoch && !Mutant(kBuryUnannounced)) continue;
-    const Estate estate = co_await LookAtEstate(op, grave.dead, /*disown=*/another_stays || only_slot);
-    bool may_bury = only_slot || (!estate.owns && !estate.ownerless);
-    if (!may_bury && another_stays) may_bury = co_await IsAnotherFenced(op, grave.dead);
-    if (!may_bury) continue;
-    co_await Bury(op, grave.dead);
+  for (const DeadClient& dead_client : dead_clients) {
+    if (dead_client.stamp >= view.safe_epoch && !Mutant(kReleaseSlotUnannounced)) continue;
+    const Holdings holdings =
+        co_await ReadHoldings(op, dead_client.dead, /*disown=*/another_stays || only_slot);
+    bool may_release = only_slot || (!holdings.owns && !holdings.ownerless);
+    if (!may_release && another_stays) may_release = co_await IsAnotherFenced(op, dead_client.dead);
+    if (!may_release) continue;
+    co_await ReleaseSlot(op, dead_client.dead);
     co_return true;
   }
   co_return false;
 }
 
 // Whoever fenced them may not have come to raising the counter yet.
-Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<Grave>& graves) {
+Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients) {
   const auto is_fenced = [&](Owner owner) {
     return std::find(view.fenced.begin(), view.fenced.end(), owner) != view.fenced.end();
   };
-  std::erase_if(graves, [&](const Grave& grave) { return !is_fenced(grave.dead); });
+  std::erase_if(dead_clients, [&](const DeadClient& dead_client) { return !is_fenced(dead_client.dead); });
   const auto is_known = [&](Owner owner) {
-    return std::any_of(graves.begin(), graves.end(), [&](const Grave& grave) { return grave.dead == owner; });
+    return std::any_of(dead_clients.begin(), dead_clients.end(),
+                       [&](const DeadClient& dead_client) { return dead_client.dead == owner; });
   };
   std::vector<Owner> fresh;
   std::copy_if(view.fenced.begin(), view.fenced.end(), std::back_inserter(fresh),
@@ -141,28 +143,28 @@ Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<Gr
                           ForMaintenance(fabric::Fenced(Read<Control>(At(kControlOffset)))));
   // Others can publish more than this only when there is more.
   co_await op.InOrder(ForMaintenance(Cas(At(kEpochOffset), control.epoch, control.epoch + 1)));
-  for (const Owner owner : fresh) graves.push_back({.dead = owner, .stamp = control.epoch});
+  for (const Owner owner : fresh) dead_clients.push_back({.dead = owner, .stamp = control.epoch});
   co_return Done{};
 }
 
 // A chunk that somebody adopts meanwhile is not touched: the CAS fails.
-Task<Membership::Estate> Membership::LookAtEstate(Op& op, Owner dead, bool disown) {
-  Estate estate;
+Task<Membership::Holdings> Membership::ReadHoldings(Op& op, Owner dead, bool disown) {
+  Holdings holdings;
   for (uint64_t first = 0; first < geometry_.chunks(); first += kWordsAtOnce) {
     std::vector<ChunkWord> words(std::min(kWordsAtOnce, geometry_.chunks() - first));
     co_await op.InOrder(
         ForMaintenance(Read(At(geometry_.chunk_word(first)), std::as_writable_bytes(std::span(words)))));
     for (size_t i = 0; i < words.size(); ++i) {
       if (!words[i].CanBeOwned()) continue;
-      estate.ownerless |= words[i].owner().nobody();
+      holdings.ownerless |= words[i].owner().nobody();
       if (words[i].owner() != dead) continue;
-      estate.owns = true;
+      holdings.owns = true;
       if (!disown) continue;
       const fabric::FarAddr at = At(geometry_.chunk_word(first + i));
       co_await op.InOrder(ForMaintenance(Cas(at, words[i].word(), words[i].WithOwner(Owner()).word())));
     }
   }
-  co_return estate;
+  co_return holdings;
 }
 
 Task<bool> Membership::IsAnotherFenced(Op& op, Owner than) {

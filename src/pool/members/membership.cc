@@ -14,9 +14,9 @@ namespace farside::pool {
 
 namespace {
 
-constexpr size_t kRidersPerTrip = 8;  // with control, no more answers than one round trip has room for
-// Pulse, epoch and control; of each rider what it adds, and its line.
-constexpr size_t kMostVerbsOfSync = 3 + 2 * kRidersPerTrip;
+constexpr size_t kListenersPerTrip = 8;  // with control, no more answers than one round trip has room for
+// Pulse, epoch and control; of each listener what it adds, and its line.
+constexpr size_t kMostVerbsOfSync = 3 + 2 * kListenersPerTrip;
 // Who is silent for this part of a lease may be dead, and the node may know.
 constexpr int kAsksPerLease = 8;
 
@@ -42,11 +42,11 @@ Task<Done> Membership::Leave(Op& op) {
 }
 
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise,
-                            std::span<const std::shared_ptr<SyncRider>> riders) {
+                            std::span<const std::shared_ptr<SyncListener>> listeners) {
   assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
-  if (!riders.empty()) {
-    co_await SyncWithRiders(op, pulse, raise, riders);
+  if (!listeners.empty()) {
+    co_await SyncWithListeners(op, pulse, raise, listeners);
     co_return Done{};
   }
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
@@ -66,26 +66,27 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
 
 // Only the first few go in the trip that publishes; those of a client with many tables READ a little later, which is
 // as good (pool/4).
-Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise,
-                                      std::span<const std::shared_ptr<SyncRider>> waiting) {
+Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
+                                         std::span<const std::shared_ptr<SyncListener>> waiting) {
   // A copy, because tables may be opened and closed meanwhile, and none may be passed over. It has the memory of the last
   // sync; a second one at the same time gets its own.
-  Riders riders = std::move(boarded_);
-  riders.assign(waiting.begin(), waiting.end());
+  SyncListeners listeners = std::move(last_listeners_);
+  listeners.assign(waiting.begin(), waiting.end());
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   Control control{};
-  for (size_t first = 0; first < riders.size(); first += kRidersPerTrip) {
-    const std::span some = std::span(riders).subspan(first, std::min(kRidersPerTrip, riders.size() - first));
-    std::array<Ride, kRidersPerTrip> rides;
-    std::array<std::array<std::byte, kLine>, kRidersPerTrip> lines;
+  for (size_t first = 0; first < listeners.size(); first += kListenersPerTrip) {
+    const std::span some =
+        std::span(listeners).subspan(first, std::min(kListenersPerTrip, listeners.size() - first));
+    std::array<SyncRequest, kListenersPerTrip> requests;
+    std::array<std::array<std::byte, kLine>, kListenersPerTrip> lines;
     fabric::SmallBatch<kMostVerbsOfSync> trip(op, fabric::Order::kInOrder);
     if (first == 0) {
       trip.Add(ForMaintenance(WriteObject(pulse_at, pulse)));
       if (raise) trip.Add(ForMaintenance(Cas(At(kEpochOffset), control_.epoch, control_.epoch + 1)));
     }
     for (size_t i = 0; i < some.size(); ++i) {
-      rides[i] = some[i]->Board();
-      if (rides[i].add_at != 0) trip.Add(ForMaintenance(Faa(At(rides[i].add_at), rides[i].delta)));
+      requests[i] = some[i]->BeforeSync();
+      if (requests[i].add_at != 0) trip.Add(ForMaintenance(Faa(At(requests[i].add_at), requests[i].delta)));
     }
     const auto read_control = [&] {
       if (first == 0)
@@ -93,15 +94,16 @@ Task<Done> Membership::SyncWithRiders(Op& op, Pulse pulse, bool raise,
             Read(At(kControlOffset), std::as_writable_bytes(std::span<Control, 1>(&control, 1)))));
     };
     if (!Mutant(kRootBeforeEpoch)) read_control();
-    for (size_t i = 0; i < some.size(); ++i) trip.Add(ForMaintenance(Read(At(rides[i].read_at), lines[i])));
+    for (size_t i = 0; i < some.size(); ++i)
+      trip.Add(ForMaintenance(Read(At(requests[i].read_at), lines[i])));
     if (Mutant(kRootBeforeEpoch)) read_control();
     co_await trip;
-    for (size_t i = 0; i < some.size(); ++i) some[i]->Arrive(lines[i]);
+    for (size_t i = 0; i < some.size(); ++i) some[i]->AfterSync(lines[i]);
   }
-  // INVARIANT pool/4: nobody knows the epoch before all riders know what was true at it.
+  // INVARIANT pool/4: nobody knows the epoch before all listeners know what was true at it.
   Learn(control);
-  riders.clear();
-  boarded_ = std::move(riders);
+  listeners.clear();
+  last_listeners_ = std::move(listeners);
   co_return Done{};
 }
 
@@ -258,7 +260,7 @@ Task<Done> Membership::Fence(Op& op, uint32_t slot, ClientWord word) {
   co_return Done{};
 }
 
-Task<Done> Membership::Bury(Op& op, Owner dead) {
+Task<Done> Membership::ReleaseSlot(Op& op, Owner dead) {
   const auto at = At(geometry_.client_slot(dead.slot()));
   const ClientSlot seen = co_await op.InOrder(ForMaintenance(Read<ClientSlot>(at)));
   if (seen.state.generation() != dead.generation() || seen.state.state() != ClientState::kFenced)

@@ -9,7 +9,7 @@
 //           a client suspect, never dead.
 //   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
 //           free, is gone and holds nothing that it could still use.
-//   pool/4  (sync_rider.h)
+//   pool/4  (sync_listener.h)
 //
 // The trip of a sync is [WRITE my pulse, CAS epoch, READ control], in this order: what is published was true
 // before the epoch that is read next.
@@ -26,7 +26,7 @@
 #include "fabric/op.h"
 #include "fabric/service.h"
 #include "farside/task.h"
-#include "pool/members/sync_rider.h"
+#include "pool/members/sync_listener.h"
 #include "pool/region/layout.h"
 
 namespace farside::pool {
@@ -51,7 +51,7 @@ struct RegistryView {
 };
 
 // Shared, because a table may be closed while a sync is under way.
-using Riders = std::vector<std::shared_ptr<SyncRider>>;
+using SyncListeners = std::vector<std::shared_ptr<SyncListener>>;
 
 class Membership {
  public:
@@ -72,10 +72,10 @@ class Membership {
 
   // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
   // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
-  // The riders board before it is posted, and arrive when it has ended. The task copies them when it starts; until
+  // The listeners are called before it is posted, and when it has ended. The task copies them when it starts; until
   // then they must stay as they are.
   Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
-                  std::span<const std::shared_ptr<SyncRider>> riders = {});
+                  std::span<const std::shared_ptr<SyncListener>> listeners = {});
   // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
   Task<RegistryView> LookAround(fabric::Op& op);
 
@@ -84,7 +84,7 @@ class Membership {
   Task<Standing> StandingOf(fabric::Op& op, Owner owner);
 
   // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
-  Task<Done> Bury(fabric::Op& op, Owner dead);
+  Task<Done> ReleaseSlot(fabric::Op& op, Owner dead);
 
   Owner self() const { return self_; }
   fabric::Client& client() const { return client_; }
@@ -108,28 +108,28 @@ class Membership {
 
   // ---- joining (join.cc)
   // A client that is fenced, and an epoch that was read when everybody could know.
-  struct Grave {
+  struct DeadClient {
     Owner dead;
     uint64_t stamp = 0;
   };
-  struct Estate {
+  struct Holdings {
     bool owns = false;       // some chunk or extent names it
     bool ownerless = false;  // some chunk or extent names nobody
   };
   Task<bool> TakeFreeSlot(fabric::Op& op);
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
   // True if it has buried somebody.
-  Task<bool> BuryForRoom(fabric::Op& op, RegistryView view, std::vector<Grave>& graves);
-  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<Grave>& graves);
+  Task<bool> ReleaseDeadSlot(fabric::Op& op, RegistryView view, std::vector<DeadClient>& dead_clients);
+  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients);
   // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
-  Task<Estate> LookAtEstate(fabric::Op& op, Owner dead, bool disown);
+  Task<Holdings> ReadHoldings(fabric::Op& op, Owner dead, bool disown);
   Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);
   bool AllHaveBeatenSince(Nanos since) const;
   Error NoSlot(const RegistryView& view) const;
 
   void Learn(const Control& read);
-  Task<Done> SyncWithRiders(fabric::Op& op, Pulse pulse, bool raise,
-                            std::span<const std::shared_ptr<SyncRider>> waiting);
+  Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
+                               std::span<const std::shared_ptr<SyncListener>> waiting);
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
@@ -154,7 +154,7 @@ class Membership {
   std::map<uint32_t, Watch> watches_;
   // What is kept for its memory, so that a sync now and then costs no heap.
   std::vector<ClientSlot> looked_at_;  // what LookAround has read
-  Riders boarded_;                     // of the last sync; empty
+  SyncListeners last_listeners_;       // of the last sync; empty
 };
 
 }  // namespace farside::pool

@@ -76,10 +76,10 @@ Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
   co_return taken;
 }
 
-bool Allocator::MayBury(Owner dead) const {
+bool Allocator::MayReleaseSlot(Owner dead) const {
   if (Mutant(kSkipAdoption)) return true;
   return std::any_of(adoptions_.begin(), adoptions_.end(), [&](const Adoption& one) {
-    return one.dead == dead && (one.done || Mutant(kBuryTooEarly));
+    return one.dead == dead && (one.done || Mutant(kReleaseSlotTooEarly));
   });
 }
 
@@ -185,7 +185,7 @@ Task<Done> Allocator::LeaveAll(Op& op) {
   std::vector<Chunk*> own = OwnChunks();
   co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
-  co_await ReclaimOwnerless(op, Place::kExtentClass);
+  co_await ReclaimOwnerless(op, BlockPosition::kExtentClass);
   std::vector<uint32_t> rest;
   for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
   for (uint32_t index : rest) {

@@ -1,5 +1,5 @@
 // Blocks of own chunks, and where more of them come from. Extents are in extent.cc, what happens to retired
-// blocks in settle.cc, taking over and leaving in adopt.cc, the sweep in sweep.cc.
+// blocks in reclaim.cc, taking over and leaving in adopt.cc, the sweep in sweep.cc.
 #include "pool/memory/allocator.h"
 
 #include <fmt/format.h>
@@ -65,7 +65,7 @@ std::optional<FarAddr> Allocator::Take(uint32_t size_class) {
   ClassState& state = states_[size_class];
   Chunk* chunk = state.shelf.Fullest();
   if (chunk == nullptr) return std::nullopt;
-  state.used_at = settles_;
+  state.used_at = reclaims_;
   return carving_.BlockAt(chunk->index, size_class, state.shelf.Take(*chunk));
 }
 
@@ -134,43 +134,44 @@ void Allocator::NoteFirstOwned() {
 }
 
 void Allocator::FreeUnpublished(FarAddr block, uint64_t bytes) {
-  const std::optional<Place> place = carving_.Locate(block, bytes);
-  if (place.has_value() && place->is_extent()) {
-    // To be freed by the next Settle, with trips.
-    NotSuspect(*place);
-    retired_.Push({.place = *place, .never_seen = true, .birth = std::numeric_limits<uint64_t>::max()});
+  const std::optional<BlockPosition> position = carving_.Locate(block, bytes);
+  if (position.has_value() && position->is_extent()) {
+    // To be freed by the next Reclaim, with trips.
+    NotSuspect(*position);
+    retired_.Push({.position = *position, .never_seen = true, .birth = std::numeric_limits<uint64_t>::max()});
     return;
   }
-  Chunk* chunk = place.has_value() ? FindChunk(place->chunk) : nullptr;
-  if (chunk == nullptr || chunk->size_class != place->size_class) {
+  Chunk* chunk = position.has_value() ? FindChunk(position->chunk) : nullptr;
+  if (chunk == nullptr || chunk->size_class != position->size_class) {
     ++stats_.nonsense;
     return;
   }
-  FreeBlock(*chunk, place->block);
+  FreeBlock(*chunk, position->block);
 }
 
 void Allocator::Retire(FarAddr block, uint64_t bytes, uint64_t birth) {
-  const std::optional<Place> place = carving_.Locate(block, bytes);
-  if (!place.has_value()) {
+  const std::optional<BlockPosition> position = carving_.Locate(block, bytes);
+  if (!position.has_value()) {
     // A pointer that no correct client wrote; what it should have named is lost until a sweep.
     ++stats_.nonsense;
     return;
   }
-  NotSuspect(*place);
-  Retired item{.place = *place, .birth = birth};
+  NotSuspect(*position);
+  Retired item{.position = *position, .birth = birth};
   if (Mutant(kStampTooEarly)) item.stamp = membership_.known_epoch();
   retired_.Push(item);
 }
 
 // For what is reachable, and what this client is going to give back itself: not leaked.
-void Allocator::NotSuspect(const Place& place) {
-  if (place.is_extent()) {
-    const auto extent = extents_.find(place.chunk);
+void Allocator::NotSuspect(const BlockPosition& position) {
+  if (position.is_extent()) {
+    const auto extent = extents_.find(position.chunk);
     if (extent != extents_.end()) extent->second.suspect = false;
     return;
   }
-  Chunk* chunk = FindChunk(place.chunk);
-  if (chunk != nullptr && chunk->swept && place.block < chunk->blocks) chunk->suspects.Erase(place.block);
+  Chunk* chunk = FindChunk(position.chunk);
+  if (chunk != nullptr && chunk->swept && position.block < chunk->blocks)
+    chunk->suspects.Erase(position.block);
 }
 
 uint64_t Allocator::OldestUnsettled() const {
@@ -224,7 +225,9 @@ Error Allocator::OutOfMemory(uint64_t bytes) const {
       bytes, table_.free_seen(), carving_.chunks(), classes().chunk_bytes());
   if (!retired_.empty())
     message += fmt::format(", and {} freed blocks wait for readers to move on", retired_.size());
-  return Error(ErrorCode::kOutOfMemory, message + "; delete something, or add a node");
+  return Error(ErrorCode::kOutOfMemory, message +
+                                            "; delete records or drop a table, or export the tables and "
+                                            "import them into a pool of more memory");
 }
 
 Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes) {
@@ -268,7 +271,7 @@ Task<bool> Allocator::Refill(Op& op, uint32_t size_class) {
 }
 
 // Some of the chunks of a class. If they yield nothing, the next refills do not try. To clear a bitmap of many
-// words takes more trips than to claim a chunk; that is left to the next Settle, for which no operation
+// words takes more trips than to claim a chunk; that is left to the next Reclaim, for which no operation
 // waits.
 Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
   ClassState& state = states_[size_class];

@@ -75,7 +75,7 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // Asked for when memory is full; without it, a full node is full until the next Settle.
+  // Asked for when memory is full; without it, a full node is full until the next Reclaim.
   void set_ask_for_grace(AskForGrace ask) { ask_for_grace_ = std::move(ask); }
 
   // ---- allocating
@@ -101,7 +101,7 @@ class Allocator {
   void Stamp(uint64_t retired_before, uint64_t epoch) { retired_.Stamp(retired_before, epoch); }
   // Gives back what was stamped with less than `safe_epoch` (RegistryView), harvests, and releases empty
   // chunks.
-  Task<Done> Settle(fabric::Op& op, uint64_t safe_epoch);
+  Task<Done> Reclaim(fabric::Op& op, uint64_t safe_epoch);
   // The smallest birth of what is not given back yet; the largest number if all is. The pulse's `settled`
   // is at most this.
   uint64_t OldestUnsettled() const;
@@ -115,11 +115,11 @@ class Allocator {
   // ---- repairing after a death
   // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
   // took. The rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only
-  // then Bury.
+  // then ReleaseSlot.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
   // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
   // it.
-  bool MayBury(Owner dead) const;
+  bool MayReleaseSlot(Owner dead) const;
   // True if a dead client may have leaked blocks of chunks that this one owns, or is not buried because
   // nobody has swept: run a Sweep (sweep.h).
   bool SweepDue() const;
@@ -140,11 +140,11 @@ class Allocator {
 
     Shelf shelf;
     bool refilling = false;      // by some coroutine
-    uint64_t used_at = 0;        // settles_ when a block was last taken
+    uint64_t used_at = 0;        // reclaims_ when a block was last taken
     size_t next_harvest = 0;     // those before this position on the shelf are still to come
     uint32_t harvest_pause = 0;  // refills to skip, because harvests found little
     uint32_t harvest_misses = 0;
-    bool harvest_wanted = false;  // by a refill, from the next Settle
+    bool harvest_wanted = false;  // by a refill, from the next Reclaim
   };
   struct Extent {
     uint32_t chunks = 0;
@@ -173,7 +173,7 @@ class Allocator {
   // operation has claimed it since, or its word is damaged. The search does not offer it again soon.
   bool SkipIfOwned(uint32_t index);
   void FreeBlock(Chunk& chunk, uint32_t block);
-  void NotSuspect(const Place& place);
+  void NotSuspect(const BlockPosition& position);
   void NoteFirstOwned();
 
   // ---- getting more (allocator.cc)
@@ -198,7 +198,7 @@ class Allocator {
   // False if its owner changed too often meanwhile; try again later.
   Task<bool> FreeExtent(fabric::Op& op, uint32_t head, uint32_t chunks);
 
-  // ---- giving back and harvesting (settle.cc)
+  // ---- giving back and harvesting (reclaim.cc)
   struct GiveBackBit {
     uint64_t at = 0;  // offset of the word of the bitmap
     uint64_t bit = 0;
@@ -254,7 +254,7 @@ class Allocator {
   bool settling_ = false;
   bool sweeping_ = false;
   bool lost_ = false;  // what is known here is not all; see InDoubt
-  uint64_t settles_ = 0;
+  uint64_t reclaims_ = 0;
   uint32_t next_harvest_class_ = 0;
   std::optional<Nanos> no_room_since_;  // the last search for room found none
 

@@ -12,7 +12,7 @@
 namespace farside::pool {
 
 // Where a block lies.
-struct Place {
+struct BlockPosition {
   static constexpr uint32_t kExtentClass = ~uint32_t{0};
 
   uint32_t chunk = 0;       // the first one of an extent
@@ -56,27 +56,27 @@ class Carving {
   }
 
   // The place of a block of `bytes`, or nothing if no block of that size can have this address.
-  std::optional<Place> Locate(fabric::FarAddr block, uint64_t bytes) const {
+  std::optional<BlockPosition> Locate(fabric::FarAddr block, uint64_t bytes) const {
     const std::optional<uint32_t> chunk = ChunkOf(block);
     if (!chunk.has_value()) return std::nullopt;
     const uint64_t inside = block.offset - ChunkAt(*chunk).offset;
-    Place place;
-    place.chunk = *chunk;
+    BlockPosition position;
+    position.chunk = *chunk;
     if (bytes > classes_.largest()) {
       const uint64_t count = classes_.ChunksOf(bytes);
       if (inside != 0 || count > chunks_ - *chunk) return std::nullopt;
-      place.size_class = Place::kExtentClass;
-      place.block = static_cast<uint32_t>(count);
-      return place;
+      position.size_class = BlockPosition::kExtentClass;
+      position.block = static_cast<uint32_t>(count);
+      return position;
     }
-    place.size_class = classes_.ClassOf(bytes);
-    const SizeClasses::Shape& shape = classes_.shape(place.size_class);
+    position.size_class = classes_.ClassOf(bytes);
+    const SizeClasses::Shape& shape = classes_.shape(position.size_class);
     if (inside < shape.first_block || (inside - shape.first_block) % shape.block_bytes != 0)
       return std::nullopt;
     const uint64_t number = (inside - shape.first_block) / shape.block_bytes;
     if (number >= shape.blocks) return std::nullopt;
-    place.block = static_cast<uint32_t>(number);
-    return place;
+    position.block = static_cast<uint32_t>(number);
+    return position;
   }
 
   // Whether a correct client can have written this word for this chunk.

@@ -58,7 +58,7 @@ Sweep::Sweep(Allocator& allocator)
   for (auto& [head, extent] : allocator_.extents_) extent.suspect = true;
   const RetiredQueue& retired = allocator_.retired_;
   for (uint64_t number = retired.first(); number < retired.end(); ++number) {
-    if (!retired[number].done) allocator_.NotSuspect(retired[number].place);
+    if (!retired[number].done) allocator_.NotSuspect(retired[number].position);
   }
 }
 
@@ -75,14 +75,14 @@ void Sweep::Mark(FarAddr block, uint64_t bytes) {
   const std::optional<uint32_t> index = allocator_.carving_.ChunkOf(block);
   if (!index.has_value()) return;
   Chunk* chunk = allocator_.FindChunk(*index);
-  const std::optional<Place> place = allocator_.carving_.Locate(block, bytes);
+  const std::optional<BlockPosition> position = allocator_.carving_.Locate(block, bytes);
   if (chunk == nullptr) {
-    if (place.has_value() && place->is_extent()) allocator_.NotSuspect(*place);
+    if (position.has_value() && position->is_extent()) allocator_.NotSuspect(*position);
     return;
   }
   if (!chunk->swept) return;
-  if (place.has_value() && place->size_class == chunk->size_class) {
-    chunk->suspects.Erase(place->block);
+  if (position.has_value() && position->size_class == chunk->size_class) {
+    chunk->suspects.Erase(position->block);
     return;
   }
   // A pointer into the chunk that names none of its blocks: something is damaged, so better leak than free.

@@ -11,7 +11,7 @@ std::string Describe(fabric::FarAddr at, const Geometry& geometry) {
   if (offset == kCatalogChangesOffset) return "catalog changes";
   if (offset == kDeathsOffset) return "deaths";
   if (offset == kCatalogLockOffset) return "catalog lock";
-  if (offset == kPlaceOffset) return "place";
+  if (offset == kIdentityOffset) return "place";
   if (offset < geometry.registry()) return "superblock page";
   if (offset < geometry.client_slot(geometry.client_slots)) {
     const uint64_t inside = (offset - geometry.registry()) % kLine;

@@ -60,8 +60,8 @@ inline constexpr uint64_t kCatalogChangesOffset = kControlOffset + offsetof(Cont
 inline constexpr uint64_t kDeathsOffset = kControlOffset + offsetof(Control, deaths);
 // The lock of the catalog, a LockWord on a line of its own.
 inline constexpr uint64_t kCatalogLockOffset = 128;
-// Which node of which pool this is, a PlaceWord (place.h) on a line of its own.
-inline constexpr uint64_t kPlaceOffset = 192;
+// Which node of which pool this is, a NodeIdentity (place.h) on a line of its own.
+inline constexpr uint64_t kIdentityOffset = 192;
 
 // ---- clients -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@
 #include "fabric/embedded/embedded.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/region/place.h"
+#include "pool/region/node_identity.h"
 #include "pool/region/remote.h"
 #include "pool/region/superblock.h"
 #include "pool/region/url.h"
@@ -63,23 +63,23 @@ Result<std::unique_ptr<OpenedPool>> OpenLocal(const PoolUrl& url, const OpenOpti
 
 struct Looked {
   Superblock superblock;
-  PlaceWord place;
+  NodeIdentity identity;
 };
 
 Task<Looked> LookAt(fabric::Client& client, fabric::NodeId node) {
   fabric::Op op(client, fabric::OpKind::kMaintenance);
   Looked looked{};
   looked.superblock = co_await ReadSuperblock(op, node);
-  const uint64_t place = co_await op.InOrder(
-      fabric::ForMaintenance(fabric::Read<uint64_t>(fabric::FarAddr(node, kPlaceOffset))));
-  looked.place = PlaceWord(place);
+  const uint64_t identity = co_await op.InOrder(
+      fabric::ForMaintenance(fabric::Read<uint64_t>(fabric::FarAddr(node, kIdentityOffset))));
+  looked.identity = NodeIdentity(identity);
   op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
   co_return looked;
 }
 
 Task<Done> Claim(fabric::Client& client, std::vector<FoundNode> nodes) {
   fabric::Op op(client, fabric::OpKind::kMaintenance);
-  co_await ClaimPlaces(op, std::move(nodes));
+  co_await ClaimIdentities(op, std::move(nodes));
   op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
   co_return Done{};
 }
@@ -110,9 +110,9 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
     pool->region_ids.push_back(looked->superblock.region_id);
     found.back().reached = true;
     found.back().id = looked->superblock.region_id;
-    found.back().place = looked->place;
+    found.back().identity = looked->identity;
   }
-  if (Status fits = CheckPlaces(found); !fits.ok()) return fits.error();
+  if (Status fits = CheckIdentities(found); !fits.ok()) return fits.error();
   // Who only looks decides nothing: an operator may look at each node before they become one pool.
   const bool all_reached = pool->missing.empty();
   if (all_reached && !options.read_only && !(*client)->read_only()) {

@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
-#include "pool/region/place.h"
+#include "pool/region/node_identity.h"
 
 namespace farside::pool {
 namespace {
@@ -109,15 +109,15 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, bool read_only, bool served) {
   if (!region.ok()) return region.error();
   const Result<Superblock> superblock = CheckFile(url, region->bytes());
   if (!superblock.ok()) return superblock.error();
-  const PlaceWord place(LoadU64(region->bytes().data() + kPlaceOffset));
-  if (place.nodes() > 1 && !served) {
+  const NodeIdentity identity(LoadU64(region->bytes().data() + kIdentityOffset));
+  if (identity.nodes() > 1 && !served) {
     return Refuse(
         fmt::format("{} is node {} of a pool of {} nodes; serve all of them with 'farside serve --file', and "
                     "open the pool by their URL",
-                    Escape(url.path), place.number(), place.nodes()));
+                    Escape(url.path), identity.number(), identity.nodes()));
   }
   const Geometry geometry = GeometryOf(*superblock);
-  if (place.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
+  if (identity.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
   return PoolRegion{std::move(*region), geometry, superblock->region_id, /*made=*/false};
 }
 

@@ -107,7 +107,7 @@ TEST(ExhaustiveCounter, ThreeClientsIncrementTwiceByCas_AllInterleavingsAreLinea
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong, and that there were many of them
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
   EXPECT_GT(found.states, 10'000u);
   EXPECT_GT(found.states, found.runs);
 }
@@ -118,7 +118,7 @@ TEST(ExhaustiveCounter, TwoClientsIncrementByReadAndWrite_LostUpdateIsFoundWithA
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect the shortest way to a lost update, step by step
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   EXPECT_THAT(found.trace, ElementsAre("client 1 begins Increment(n, 1)",  //
                                        "client 1 READ 0x0 gives 0x0",      //
                                        "client 2 begins Increment(n, 1)",  //
@@ -135,12 +135,12 @@ TEST(ExhaustiveCounter, LostUpdate_IsFoundAgainByItsSchedule) {
   const Scenario scenario = Counter({Incrementing(IncrementByWrite, 2), Incrementing(IncrementByWrite, 2),
                                      Incrementing(IncrementByCas, 1)});
   const Exploration found = Explore(scenario);
-  ASSERT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  ASSERT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   // When its schedule is replayed, and the exploration repeated
   const Exploration replayed = Replay(scenario, found.schedule);
   const Exploration repeated = Explore(scenario);
   // Expect the same bytes
-  EXPECT_EQ(replayed.finding, found.finding);
+  EXPECT_EQ(replayed.conclusion, found.conclusion);
   EXPECT_EQ(replayed.what, found.what);
   EXPECT_EQ(replayed.trace, found.trace);
   EXPECT_EQ(replayed.chart, found.chart);
@@ -150,7 +150,7 @@ TEST(ExhaustiveCounter, LostUpdate_IsFoundAgainByItsSchedule) {
 TEST(ExhaustiveCounter, ScheduleOfAnotherScenario_IsRefused) {
   const Scenario scenario = Counter({Incrementing(IncrementByCas, 1)});
   const Exploration replayed = Replay(scenario, {0, 7});
-  EXPECT_EQ(replayed.finding, Finding::kUnfit);
+  EXPECT_EQ(replayed.conclusion, Conclusion::kUnfit);
   EXPECT_THAT(replayed.what, HasSubstr("does not fit"));
 }
 
@@ -161,7 +161,7 @@ TEST(ExhaustiveCounter, MoreStatesThanAllowed_IsReportedAsALimit) {
   // When it is explored
   const Exploration found = Explore(scenario);
   // Expect no claim that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kLimit) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kLimit) << found.ToString();
   EXPECT_EQ(found.states, 100u);
 }
 
@@ -173,7 +173,7 @@ TEST(ExhaustiveCounter, LostCompletionIsReported_MayHaveHappenedOrNot) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveCounter, LostCompletionIsRetriedBlindly_CountsTwice) {
@@ -184,7 +184,7 @@ TEST(ExhaustiveCounter, LostCompletionIsRetriedBlindly_CountsTwice) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that one increment counts twice
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   EXPECT_THAT(found.trace, ElementsAre("client 1 begins Increment(n, 1)",                 //
                                        "client 1 loses the completion of its next trip",  //
                                        "client 1 (late) FAA 0x0 adds 0x1 to 0x0",         //
@@ -211,11 +211,11 @@ TEST(ExhaustiveCounter, WriteToAWordThatOthersCas_IsSwallowed) {
   // When devices may store back the word of an atomic late
   const Exploration lossy = Explore(scenario);
   // Expect that the WRITE is lost; and on kinder devices, that it is not
-  EXPECT_EQ(lossy.finding, Finding::kNotLinearizable) << lossy.ToString();
+  EXPECT_EQ(lossy.conclusion, Conclusion::kNotLinearizable) << lossy.ToString();
   EXPECT_THAT(lossy.ToString(), HasSubstr("but is lost"));
   scenario.freedoms.lossy_writes = false;
   const Exploration kind = Explore(scenario);
-  EXPECT_EQ(kind.finding, Finding::kNothing) << kind.ToString();
+  EXPECT_EQ(kind.conclusion, Conclusion::kNothing) << kind.ToString();
 }
 
 TEST(ExhaustiveCounter, BrokenInvariant_IsFound) {
@@ -228,7 +228,7 @@ TEST(ExhaustiveCounter, BrokenInvariant_IsFound) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that it is reported where it happens
-  EXPECT_EQ(found.finding, Finding::kInvariantBroken);
+  EXPECT_EQ(found.conclusion, Conclusion::kInvariantBroken);
   EXPECT_EQ(found.what, "the counter is 3");
   EXPECT_EQ(found.schedule.size(), 3u);
 }
@@ -250,7 +250,7 @@ TEST(ExhaustiveCounter, ProgramThatRemembersEarlierRuns_IsRefused) {
   // When it is explored
   const Exploration found = Explore(scenario);
   // Expect that no conclusion is drawn from it
-  EXPECT_EQ(found.finding, Finding::kUnfit);
+  EXPECT_EQ(found.conclusion, Conclusion::kUnfit);
   EXPECT_THAT(found.what, HasSubstr("does not repeat itself"));
 }
 
@@ -273,11 +273,11 @@ TEST(ExhaustiveCounter, ClientSpinsUntilAnotherGoesOn_IsCutAndReportedAsALimit) 
   // When all interleavings are explored
   const Exploration cut = Explore(Counter({waiting(false), Incrementing(IncrementByFaa, 1)}));
   // Expect that the search admits to be incomplete
-  EXPECT_EQ(cut.finding, Finding::kLimit);
+  EXPECT_EQ(cut.conclusion, Conclusion::kLimit);
   EXPECT_GT(cut.cut, 0u);
   // And that it is complete if the client says that it does not count its attempts
   const Exploration complete = Explore(Counter({waiting(true), Incrementing(IncrementByFaa, 1)}));
-  EXPECT_EQ(complete.finding, Finding::kNothing) << complete.ToString();
+  EXPECT_EQ(complete.conclusion, Conclusion::kNothing) << complete.ToString();
 }
 
 TEST(ExhaustiveCounter, ProgramThatRemembersWhatItPromisedToForget_IsRefused) {
@@ -295,7 +295,7 @@ TEST(ExhaustiveCounter, ProgramThatRemembersWhatItPromisedToForget_IsRefused) {
   const Exploration found =
       Explore(Counter({{.program = Programs::BreakPromise}, {.program = Programs::BreakPromise}}));
   // Expect that no conclusion is drawn from it
-  EXPECT_EQ(found.finding, Finding::kUnfit);
+  EXPECT_EQ(found.conclusion, Conclusion::kUnfit);
   EXPECT_THAT(found.what, HasSubstr("has not forgotten"));
 }
 
@@ -331,8 +331,8 @@ TEST(ExhaustiveCounter, LostWriteIsRepeated_ArrivesLateUnlessTheOldConnectionIsF
   const Exploration late = Explore(storing(false));
   const Exploration fenced = Explore(storing(true));
   // Expect that the first WRITE may arrive last, but not after the fence
-  EXPECT_EQ(late.finding, Finding::kNotLinearizable) << late.ToString();
-  EXPECT_EQ(fenced.finding, Finding::kNothing) << fenced.ToString();
+  EXPECT_EQ(late.conclusion, Conclusion::kNotLinearizable) << late.ToString();
+  EXPECT_EQ(fenced.conclusion, Conclusion::kNothing) << fenced.ToString();
 }
 
 TEST(ExhaustiveCounter, CallToTheNode_TakesEffectInOneStep) {
@@ -360,7 +360,7 @@ TEST(ExhaustiveCounter, CallToTheNode_TakesEffectInOneStep) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 }  // namespace

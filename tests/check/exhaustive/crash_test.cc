@@ -99,7 +99,7 @@ TEST(ExhaustiveCrash, OwnerOfALockDiesAndNobodyTakesOver_OthersAreStuck) {
   // When the owner may die at any verb
   const Exploration found = Explore(scenario);
   // Expect that a client gives up although it is alone
-  EXPECT_EQ(found.finding, Finding::kStuck) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kStuck) << found.ToString();
   EXPECT_THAT(found.what, HasSubstr("client 3 gave up: kContended"));
   EXPECT_THAT(found.trace, Contains(HasSubstr("dies")));
 }
@@ -108,7 +108,7 @@ TEST(ExhaustiveCrash, NobodyDiesAndNobodyTakesOver_IsClean) {
   Scenario scenario = CounterUnderLock(Takeover::kNever);
   scenario.max_deaths = 0;
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveCrash, LockIsTakenOverAfterFencing_IsClean) {
@@ -118,7 +118,7 @@ TEST(ExhaustiveCrash, LockIsTakenOverAfterFencing_IsClean) {
   // When owners may die at any verb, and what they posted may arrive late
   const Exploration found = Explore(scenario);
   // Expect that nothing is lost and nobody is stuck
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveCrash, LockIsTakenOverWithoutFencing_LateWriteIsFound) {
@@ -127,11 +127,11 @@ TEST(ExhaustiveCrash, LockIsTakenOverWithoutFencing_LateWriteIsFound) {
   // When owners may die
   const Exploration dying = Explore(scenario);
   // Expect that a late WRITE undoes an increment
-  EXPECT_EQ(dying.finding, Finding::kNotLinearizable) << dying.ToString();
+  EXPECT_EQ(dying.conclusion, Conclusion::kNotLinearizable) << dying.ToString();
   // And even if owners are only slow
   scenario.max_deaths = 0;
   const Exploration slow = Explore(scenario);
-  EXPECT_EQ(slow.finding, Finding::kNotLinearizable) << slow.ToString();
+  EXPECT_EQ(slow.conclusion, Conclusion::kNotLinearizable) << slow.ToString();
 }
 
 TEST(ExhaustiveCrash, WriteOfADeadClient_ArrivesLate) {
@@ -147,7 +147,7 @@ TEST(ExhaustiveCrash, WriteOfADeadClient_ArrivesLate) {
   // When the second one runs after the first has ended or died
   const Exploration found = Explore(scenario);
   // Expect that a WRITE of the dead arrives between increments
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   EXPECT_THAT(found.trace, Contains("client 1 dies"));
   EXPECT_THAT(found.trace, Contains("client 1 (late) WRITE 0x8 stores 0x1"));
 }
@@ -158,7 +158,7 @@ TEST(ExhaustiveCrash, FencedClientThatIsAlive_LearnsThatItsWriteMayHaveHappened)
   scenario.max_deaths = 0;
   // Expect that a fence in the middle of a trip leaves an increment that may have happened
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 }  // namespace

@@ -287,7 +287,7 @@ TEST(ExhaustiveMonitor, RandomPrograms_AreJudgedAsByTheEnumerationOfAllPaths) {
     const std::optional<bool> linearizable = AllPaths(scenario).AreLinearizable();
     if (!linearizable) continue;
     const Exploration found = Explore(scenario);
-    ASSERT_EQ(found.finding, *linearizable ? Finding::kNothing : Finding::kNotLinearizable)
+    ASSERT_EQ(found.conclusion, *linearizable ? Conclusion::kNothing : Conclusion::kNotLinearizable)
         << "seed " << seed << '\n'
         << found.ToString();
     ++(*linearizable ? accepted : rejected);
@@ -416,10 +416,10 @@ TEST(ExhaustiveMonitor, RandomPrograms_SeeTheSameWithAndWithoutReduction) {
     Exploration plain;
     Exploration reduced;
     const Seen all = Explored(seed, false, plain);
-    if (plain.finding == Finding::kLimit) continue;
+    if (plain.conclusion == Conclusion::kLimit) continue;
     const Seen rest = Explored(seed, true, reduced);
-    ASSERT_EQ(plain.finding, Finding::kNothing) << plain.ToString();
-    ASSERT_EQ(reduced.finding, Finding::kNothing) << reduced.ToString();
+    ASSERT_EQ(plain.conclusion, Conclusion::kNothing) << plain.ToString();
+    ASSERT_EQ(reduced.conclusion, Conclusion::kNothing) << reduced.ToString();
     ASSERT_EQ(all.in_the_end.size(), rest.in_the_end.size()) << "seed " << seed;
     ASSERT_EQ(all.until_an_error.size(), rest.until_an_error.size()) << "seed " << seed;
     ASSERT_TRUE(all == rest) << "seed " << seed;

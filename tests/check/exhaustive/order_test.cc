@@ -119,7 +119,7 @@ TEST(ExhaustiveOrder, RecordOfTwoLinesWithoutVersion_TornReadIsFound) {
   // When its lines are read and written in any order
   const Exploration found = Explore(scenario);
   // Expect a value that nobody stored
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   EXPECT_THAT(found.ToString(), HasSubstr("of 0x40+72"));
 }
 
@@ -130,7 +130,7 @@ TEST(ExhaustiveOrder, RecordOfTwoLinesThatAreWhole_IsLinearizable) {
   scenario.freedoms.tear_writes = false;
   // Expect that nothing is wrong
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, RecordOfTwoLinesWithVersion_IsLinearizable) {
@@ -139,7 +139,7 @@ TEST(ExhaustiveOrder, RecordOfTwoLinesWithVersion_IsLinearizable) {
   // When its lines are read and written in any order
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, RecordWithVersionAndUnorderedReads_TornReadIsFound) {
@@ -148,7 +148,7 @@ TEST(ExhaustiveOrder, RecordWithVersionAndUnorderedReads_TornReadIsFound) {
   scenario.freedoms.ordered_reads = false;
   // Expect a value that nobody stored
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 // ---- the window in which the lines of one READ are sampled ----------------------------------------------
@@ -179,14 +179,14 @@ TEST(ExhaustiveOrder, ReadInsideOnePage_SeesStepsOfOnlyOneTrip) {
   // Given a writer that updates two lines in two trips, and a READ of both lines inside one page
   // Expect that the two trips do not both fall into the window of the READ
   const Exploration found = Explore(TwoTripsAndARead(kRecordOffset));
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, ReadAcrossPages_SeesStepsOfSeveralTrips) {
   // Given the same across two pages, where nothing is promised
   // Expect that the second update is seen without the first
   const Exploration found = Explore(TwoTripsAndARead(kPageBytes - kLineBytes));
-  EXPECT_EQ(found.finding, Finding::kStuck) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kStuck) << found.ToString();
   EXPECT_THAT(found.what, HasSubstr("right without left"));
 }
 
@@ -254,27 +254,27 @@ TEST(ExhaustiveOrder, UnlockByCasBehindCommitByCas_OvertakesIt) {
   // Given a protocol that commits by CAS and unlocks by CAS in one trip in order
   const Exploration found = Explore(CounterUnderLock(Commit::kCasThenCas));
   // Expect that the unlock overtakes the commit, and an update is lost
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, FencedUnlockBehindCommitByCas_IsLinearizable) {
   const Exploration found = Explore(CounterUnderLock(Commit::kCasThenFencedCas));
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, UnlockByCasBehindCommitByWrite_IsLinearizable) {
   const Exploration found = Explore(CounterUnderLock(Commit::kWriteThenCas));
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, UnlockTogetherWithCommitByWrite_OvertakesIt) {
   const Exploration found = Explore(CounterUnderLock(Commit::kWriteWithCas));
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, UnlockThatNobodyWaitsFor_IsLinearizable) {
   const Exploration found = Explore(CounterUnderLock(Commit::kDetachedUnlock));
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, CommitThatNobodyWaitsFor_IsFound) {
@@ -292,7 +292,7 @@ TEST(ExhaustiveOrder, CommitThatNobodyWaitsFor_IsFound) {
   scenario.freedoms = {};
   // Expect that it misses what was acknowledged
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveOrder, AnswerFromACacheWithoutATrip_MayBeStale) {
@@ -310,7 +310,7 @@ TEST(ExhaustiveOrder, AnswerFromACacheWithoutATrip_MayBeStale) {
   scenario.participants[1].program = Programs::GetCached;
   // Expect that a Put may end before that Get begins
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 }  // namespace

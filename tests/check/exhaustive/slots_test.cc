@@ -226,22 +226,22 @@ TEST(ExhaustiveSlots, ProtocolAsPublished_DeletedValueComesBack) {
   // Given the protocol as published
   const Exploration found = Explore(RacingForTheHole(kAsPublished));
   // Expect that a value comes back after it was deleted
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, RepairedProtocol_IsLinearizable) {
   const Exploration found = Explore(RacingForTheHole(kRepaired));
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, PutThatDoesNotTouchEarlierCopies_IsFound) {
   const Exploration found = Explore(RacingForTheHole({.touches_earlier_copies = false}));
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, DeleteThatRemovesOneCopyOnly_IsFound) {
   const Exploration found = Explore(RacingForTheHole({.looks_for_more_copies = false}));
-  EXPECT_EQ(found.finding, Finding::kNotLinearizable) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, TwoDeletes_RepairedProtocolIsLinearizable) {
@@ -249,7 +249,7 @@ TEST(ExhaustiveSlots, TwoDeletes_RepairedProtocolIsLinearizable) {
   Scenario scenario = RacingForTheHole(kRepaired);
   scenario.participants.push_back({.program = Deleting(kRepaired, 1)});
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, WritersMayDieAnywhere_RepairedProtocolIsLinearizable) {
@@ -258,7 +258,7 @@ TEST(ExhaustiveSlots, WritersMayDieAnywhere_RepairedProtocolIsLinearizable) {
   for (size_t writer = 0; writer < 3; ++writer) scenario.participants[writer].may_die = true;
   scenario.max_deaths = 3;
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveSlots, SlotsInDifferentLines_RepairedProtocolIsLinearizable) {
@@ -268,7 +268,7 @@ TEST(ExhaustiveSlots, SlotsInDifferentLines_RepairedProtocolIsLinearizable) {
   Scenario scenario = RacingForTheHole(torn);
   scenario.freedoms.tear_reads = true;
   const Exploration found = Explore(scenario);
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 }  // namespace

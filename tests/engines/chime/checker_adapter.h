@@ -1,4 +1,4 @@
-// The chime table in disguise, for the checker: with keys=inline although its keys and values have any size, or with a scan
+// The chime table behind an adapter for the checker: with keys=inline although its keys and values have any size, or with a scan
 // where it asks for a key. What a scan says of each key must have been true at some moment, exactly as what a Get says.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace farside::index::chime {
 
 enum class Asks : uint8_t { kGet, kScanAll, kScanSome, kLast };
 
-struct Disguise {
+struct CheckerAdapter {
   Asks asks = Asks::kGet;
   bool inline_keys = false;
   bool twins =
@@ -45,27 +45,27 @@ class Values {
   std::vector<std::string> texts_;
 };
 
-class DisguisedTable final : public Index {
+class AdaptedTable final : public Index {
  public:
-  DisguisedTable(std::unique_ptr<Index> table, const Disguise& disguise, Values& values)
-      : table_(std::move(table)), disguise_(disguise), values_(values) {}
+  AdaptedTable(std::unique_ptr<Index> table, const CheckerAdapter& adapter, Values& values)
+      : table_(std::move(table)), adapter_(adapter), values_(values) {}
 
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override {
     const std::string inside = KeyOf(key);
     std::string found_value;
     bool found = false;
-    if (disguise_.asks == Asks::kGet) {
+    if (adapter_.asks == Asks::kGet) {
       found = co_await table_->Get(op, inside, found_value);
-    } else if (disguise_.asks == Asks::kLast) {
+    } else if (adapter_.asks == Asks::kLast) {
       const KeyRange range = KeyRange::Between(inside, inside + '\0');
       Record record;
       found = co_await table_->Last(op, range, record);
       found_value = record.value;
     } else {
-      const KeyRange range = disguise_.asks == Asks::kScanAll ? KeyRange::All() : KeyRange::From(inside);
+      const KeyRange range = adapter_.asks == Asks::kScanAll ? KeyRange::All() : KeyRange::From(inside);
       std::vector<Record> page;
       bool more = true;
-      more = co_await table_->Scan(op, range, disguise_.asks == Asks::kScanAll ? 100 : 1, page);
+      more = co_await table_->Scan(op, range, adapter_.asks == Asks::kScanAll ? 100 : 1, page);
       std::string before;
       for (const Record& record : page) {
         if (!before.empty() && record.key <= before)
@@ -77,7 +77,7 @@ class DisguisedTable final : public Index {
       }
       if (more && page.empty()) co_return Error(ErrorCode::kCorrupt, "a scan has more and returns nothing");
     }
-    if (found) value = disguise_.inline_keys ? values_.Long(found_value) : found_value;
+    if (found) value = adapter_.inline_keys ? values_.Long(found_value) : found_value;
     co_return found;
   }
   Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) override {
@@ -126,27 +126,27 @@ class DisguisedTable final : public Index {
  private:
   std::string KeyOf(std::string_view key) const {
     std::string inside(key);
-    if (disguise_.twins) {
+    if (adapter_.twins) {
       inside.front() = static_cast<char>(inside.front() ^ (inside.back() & 1) << 7);
       inside.back() = static_cast<char>(inside.back() & ~1);
     }
-    if (disguise_.inline_keys) inside.resize(8, '_');
+    if (adapter_.inline_keys) inside.resize(8, '_');
     return inside;
   }
   std::string ValueOf(std::string_view value) {
-    return disguise_.inline_keys ? values_.Short(value) : std::string(value);
+    return adapter_.inline_keys ? values_.Short(value) : std::string(value);
   }
 
   const std::unique_ptr<Index> table_;
-  const Disguise disguise_;
+  const CheckerAdapter adapter_;
   Values& values_;
 };
 
-class DisguisedEngine final : public Engine {
+class AdaptedEngine final : public Engine {
  public:
-  explicit DisguisedEngine(Disguise disguise) : disguise_(std::move(disguise)) {
-    if (disguise_.inline_keys) disguise_.options["keys"] = "inline";
-    engine_ = *MakeChimeEngine(disguise_.options);
+  explicit AdaptedEngine(CheckerAdapter adapter) : adapter_(std::move(adapter)) {
+    if (adapter_.inline_keys) adapter_.options["keys"] = "inline";
+    engine_ = *MakeChimeEngine(adapter_.options);
   }
   std::string_view name() const override { return engine_->name(); }
   uint32_t layout_version() const override { return engine_->layout_version(); }
@@ -157,33 +157,33 @@ class DisguisedEngine final : public Engine {
     return engine_->Create(op, pool, std::move(nodes));
   }
   std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) override {
-    return std::make_unique<DisguisedTable>(engine_->Open(pool, std::move(roots)), disguise_, values_);
+    return std::make_unique<AdaptedTable>(engine_->Open(pool, std::move(roots)), adapter_, values_);
   }
   std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override {
     return engine_->Describe(at, roots);
   }
 
  private:
-  Disguise disguise_;
+  CheckerAdapter adapter_;
   std::shared_ptr<Engine> engine_;
   Values values_;
 };
 
 // Every way to ask, with the options under which few keys pass through everything.
-inline std::vector<std::shared_ptr<Engine>> AllDisguises() {
+inline std::vector<std::shared_ptr<Engine>> AllCheckerAdapters() {
   std::vector<std::shared_ptr<Engine>> engines;
   for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options()) {
-    if (options.contains("keys")) continue;  // another's in no disguise
+    if (options.contains("keys")) continue;  // the adapters choose it
     for (const bool inline_keys : {true, false}) {
       for (const Asks asks : {Asks::kGet, Asks::kScanAll, Asks::kScanSome, Asks::kLast}) {
         if (asks == Asks::kGet && !inline_keys) continue;  // what `farside check` does
-        engines.push_back(std::make_shared<DisguisedEngine>(
-            Disguise{.asks = asks, .inline_keys = inline_keys, .options = options}));
+        engines.push_back(std::make_shared<AdaptedEngine>(
+            CheckerAdapter{.asks = asks, .inline_keys = inline_keys, .options = options}));
       }
     }
     for (const Asks asks : {Asks::kGet, Asks::kScanAll}) {
-      engines.push_back(std::make_shared<DisguisedEngine>(
-          Disguise{.asks = asks, .inline_keys = true, .twins = true, .options = options}));
+      engines.push_back(std::make_shared<AdaptedEngine>(
+          CheckerAdapter{.asks = asks, .inline_keys = true, .twins = true, .options = options}));
     }
   }
   return engines;

@@ -63,7 +63,7 @@ TEST(ChimeCrash, EveryVerbOfEveryShortScript_SurvivorsGoOn) {
   // Given scripts of two or three clients, and tables that pass through everything
   // When each of their verbs in turn is the place of each kind of fault
   // Expect every history to be linearizable, and every table to be whole at the end
-  std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
+  std::vector<std::shared_ptr<Engine>> engines = AllCheckerAdapters();
   for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options())
     engines.push_back(*MakeChimeEngine(options));
   std::vector<Engine*> subjects;

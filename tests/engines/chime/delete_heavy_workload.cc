@@ -12,20 +12,21 @@ namespace farside::index::chime {
 namespace {
 
 // Keys that differ in their last bytes: so pivots and fences are longer than 8 bytes, unless keys have 8.
-check::Workload EbbWorkload(uint64_t seed, const Ebb& ebb, const Engine& engine) {
+check::Workload MakeDeleteHeavyWorkload(uint64_t seed, const DeleteHeavyOptions& options,
+                                        const Engine& engine) {
   using check::Kind;
   Random random(seed ^ 0xebb);
   check::Workload workload;
   const std::optional<size_t> size = engine.fixed_size();
   const bool long_keys = !size.has_value() && random.Chance(1, 2);
-  for (int k = 0; k < ebb.keys; ++k)
+  for (int k = 0; k < options.keys; ++k)
     workload.keys.push_back(check::Fitted(fmt::format("{}k{}", long_keys ? "strawberry " : "", k), size));
   constexpr Kind kMix[] = {Kind::kPut,    Kind::kPut,    Kind::kPut,    Kind::kDelete,
                            Kind::kDelete, Kind::kDelete, Kind::kDelete, Kind::kGet,
                            Kind::kGet,    Kind::kScan,   Kind::kLast,   Kind::kInsert};
-  for (int client = 0; client < ebb.clients; ++client) {
+  for (int client = 0; client < options.clients; ++client) {
     check::Script script;
-    for (int i = 0; i < ebb.operations; ++i) {
+    for (int i = 0; i < options.operations; ++i) {
       check::ScriptedCall call;
       call.kind = kMix[random.Below(std::size(kMix))];
       call.key = workload.keys[random.Below(workload.keys.size())];
@@ -42,7 +43,7 @@ check::Workload EbbWorkload(uint64_t seed, const Ebb& ebb, const Engine& engine)
   return workload;
 }
 
-std::vector<std::shared_ptr<Engine>> EbbEngines() {
+std::vector<std::shared_ptr<Engine>> DeleteHeavyEngines() {
   std::vector<std::shared_ptr<Engine>> engines;
   for (const char* keys : {"inline", "bytes"}) {
     for (const OptionMap& shape : {OptionMap{{"span", "1"}, {"fanout", "8"}},
@@ -59,27 +60,31 @@ std::vector<std::shared_ptr<Engine>> EbbEngines() {
 
 }  // namespace
 
-std::string PlayEbb(uint64_t first_seed, uint64_t seeds, bool faults, const Ebb& ebb) {
-  const std::vector<std::shared_ptr<Engine>> engines = EbbEngines();
+std::string RunDeleteHeavyWorkload(uint64_t first_seed, uint64_t seeds, bool faults,
+                                   const DeleteHeavyOptions& options) {
+  const std::vector<std::shared_ptr<Engine>> engines = DeleteHeavyEngines();
   for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     Engine& engine = *engines[seed % engines.size()];
     fabric::sim::SimOptions sim;
     sim.seed = seed;
     sim.chaos = fabric::sim::Chaos::ForSeed(seed, faults);
-    const check::RunReport report = check::Run(engine, EbbWorkload(seed, ebb, engine), std::move(sim));
+    const check::RunReport report =
+        check::Run(engine, MakeDeleteHeavyWorkload(seed, options, engine), std::move(sim));
     if (!report.ok() && !report.undecided())
-      return fmt::format("ebb of seed {}{}: {}", seed, faults ? " with faults" : "", report.problem);
+      return fmt::format("delete-heavy run of seed {}{}: {}", seed, faults ? " with faults" : "",
+                         report.problem);
   }
   return "";
 }
 
 std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& places) {
-  const std::vector<std::shared_ptr<Engine>> engines = EbbEngines();
+  const std::vector<std::shared_ptr<Engine>> engines = DeleteHeavyEngines();
   for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     Engine& engine = *engines[seed % engines.size()];
     // Two keys come, and one that is not the first goes; another client looks on, and puts it back.
     const std::optional<size_t> size = engine.fixed_size();
-    const check::Workload random = EbbWorkload(seed, {.clients = 2, .operations = 3, .keys = 3}, engine);
+    const check::Workload random =
+        MakeDeleteHeavyWorkload(seed, {.clients = 2, .operations = 3, .keys = 3}, engine);
     check::Workload workload = random;
     check::Script& first = workload.scripts[0];
     const std::string value = check::Fitted("early", size);
@@ -99,7 +104,8 @@ std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& pl
         more |= report.script_verbs > verb;
         places += report.fault_fired ? 1 : 0;
         if (!report.ok() && !report.undecided())
-          return fmt::format("ebb of seed {}, {} at verb {}: {}", seed, Name(kind), verb, report.problem);
+          return fmt::format("delete-heavy run of seed {}, {} at verb {}: {}", seed, Name(kind), verb,
+                             report.problem);
       }
     }
   }

@@ -10,14 +10,15 @@
 
 namespace farside::index::chime {
 
-struct Ebb {
+struct DeleteHeavyOptions {
   int clients = 3;
   int operations = 12;  // of each
   int keys = 5;
 };
 
 // Says what was wrong first, and where; nothing if all is well.
-std::string PlayEbb(uint64_t first_seed, uint64_t seeds, bool faults, const Ebb& ebb = {});
+std::string RunDeleteHeavyWorkload(uint64_t first_seed, uint64_t seeds, bool faults,
+                                   const DeleteHeavyOptions& options = {});
 
 // One fault at every verb of short scripts, in every way. Counts the places.
 std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& places);

@@ -50,7 +50,7 @@ TEST(ExhaustiveChime, WriterMayDie_ReaderAndSuccessorAreNotMisled) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong, and that the successor is not stuck behind the dead
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
   RecordProperty("states", std::to_string(found.states));
 }
 
@@ -66,7 +66,7 @@ TEST(ExhaustiveChime, TwoWritersAndTornReads_AreLinearizable) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
   RecordProperty("states", std::to_string(found.states));
 }
 

@@ -1,4 +1,4 @@
-// Scenes in which a client remembers where it found keys, and others have changed that since. Each returns what went wrong, or
+// Scenarios in which a client remembers where it found keys, and others have changed that since. Each returns what went wrong, or
 // nothing; they are played with and without planted bugs.
 #pragma once
 

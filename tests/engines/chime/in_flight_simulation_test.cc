@@ -1,5 +1,5 @@
 // Clients with many operations in flight at once: changes of one key take turns and carry each other, changes of one leaf
-// take turns (index/kit/key_turns.h).
+// take turns (index/kit/key_queue.h).
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -31,10 +31,10 @@ TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
   }
 }
 
-TEST(ChimeInFlight, PutsOfOneKey_AreCarriedByOneChange) {
+TEST(ChimeInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
   // all others. The value of the last is there, and only the first was an insert.
-  EXPECT_EQ((in_flight::PutsAreCarriedByOneChange<World, Member>()), "");
+  EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
 
 TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {
@@ -56,7 +56,7 @@ TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {
   EXPECT_EQ(world.problem, "");
 }
 
-TEST(ChimeInFlight, WhoCarriesOthersIsGivenUp_TheyDoNotWaitForEver) {
+TEST(ChimeInFlight, CoalescingChangeIsAbandoned_OthersDoNotWaitForEver) {
   // Given ten puts of a key in flight, of which the second carries the others. When the second is destroyed on its way.
   // Expect that the others end, and do not know what came of them.
   World world;

@@ -48,7 +48,7 @@ struct Alphabet {
     const uint32_t others = co_await member.Others();
     co_return others;
   }
-  void BuryTheDead(const std::vector<Member*>& survivors) {
+  void ReleaseDeadSlots(const std::vector<Member*>& survivors) {
     std::vector<std::optional<Task<uint32_t>>> tasks(survivors.size());
     int rounds = 0;
     bool buried = false;
@@ -106,88 +106,88 @@ struct Alphabet {
 }  // namespace
 
 std::string KeyGoesAndComesBack(bool inline_keys, bool reused) {
-  Alphabet scene(inline_keys);
-  const auto writer = scene.Enter();
-  const auto reader = scene.Enter();
-  scene.Fill(*writer);
+  Alphabet scenario(inline_keys);
+  const auto writer = scenario.Enter();
+  const auto reader = scenario.Enter();
+  scenario.Fill(*writer);
   const std::map<char, std::string> before = {{'a', "original"}, {'b', "original"}, {'c', "original"},
                                               {'d', "original"}, {'e', "original"}, {'f', "original"}};
-  std::string problem = scene.Check(*reader, before);
-  const uint64_t leaves = scene.Leaves(*writer);
-  for (const char letter : {'c', 'd'}) writer->Now(writer->Delete(scene.Key(letter)));
-  if (scene.Leaves(*writer) + 2 != leaves) return "no leaf has gone";
+  std::string problem = scenario.Check(*reader, before);
+  const uint64_t leaves = scenario.Leaves(*writer);
+  for (const char letter : {'c', 'd'}) writer->Now(writer->Delete(scenario.Key(letter)));
+  if (scenario.Leaves(*writer) + 2 != leaves) return "no leaf has gone";
   std::map<char, std::string> after = before;
   after['c'] = after['d'] = "absent";
   if (reused) {
-    scene.LetGo({writer.get(), reader.get()});
-    scene.Reuse(*writer);
+    scenario.LetGo({writer.get(), reader.get()});
+    scenario.Reuse(*writer);
   } else if (problem.empty()) {
-    problem = scene.Check(*reader, after);
+    problem = scenario.Check(*reader, after);
   }
   // Some others, so that whoever is led to the wrong leaf finds no room or none of its own.
-  writer->Now(writer->Put(scene.Key('d'), "returned"));
-  writer->Now(writer->Put(scene.Key('c'), "returned"));
+  writer->Now(writer->Put(scenario.Key('d'), "returned"));
+  writer->Now(writer->Put(scenario.Key('c'), "returned"));
   after['c'] = after['d'] = "returned";
-  if (problem.empty()) problem = scene.Check(*reader, after);
-  if (problem.empty()) problem = scene.Check(*writer, after);
+  if (problem.empty()) problem = scenario.Check(*reader, after);
+  if (problem.empty()) problem = scenario.Check(*writer, after);
   reader->Now(reader->Verify());
-  return problem.empty() ? scene.world.problem : problem;
+  return problem.empty() ? scenario.world.problem : problem;
 }
 
 std::string KnownPlacesAreForgotten(bool inline_keys) {
-  Alphabet scene(inline_keys);
-  const auto writer = scene.Enter();
-  const auto reader = scene.Enter();
-  scene.Fill(*writer);
+  Alphabet scenario(inline_keys);
+  const auto writer = scenario.Enter();
+  const auto reader = scenario.Enter();
+  scenario.Fill(*writer);
   const auto known = [&] { return DetailOf(reader->Now(reader->Stats()), "hotspots"); };
-  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) reader->Now(reader->Get(scene.Key(letter)));
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) reader->Now(reader->Get(scenario.Key(letter)));
   if (known() != 6) return fmt::format("it knows {} places and not 6", known());
-  writer->Now(writer->Delete(scene.Key('c')));
-  scene.LetGo({writer.get(), reader.get()});
-  reader->Now(reader->Get(scene.Key('a')));
+  writer->Now(writer->Delete(scenario.Key('c')));
+  scenario.LetGo({writer.get(), reader.get()});
+  reader->Now(reader->Get(scenario.Key('a')));
   if (known() != 1) return fmt::format("it knows {} places and not 1", known());
-  return scene.world.problem;
+  return scenario.world.problem;
 }
 
 std::string ALeafIsSplitAndGoes(bool inline_keys, size_t nodes) {
   return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
-    Alphabet scene(inline_keys, {.nodes = nodes});
-    const auto reader = scene.Enter();
-    const auto owner = scene.Enter();
-    for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scene.Key(letter), "original"));
-    for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scene.Key(letter)));
-    owner->Now(owner->Put(scene.Key('d'), "original"));
-    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
-    const std::string got = reader->Now(reader->Get(scene.Key('d')));
-    return got != "original" ? "d is " + got : scene.world.problem;
+    Alphabet scenario(inline_keys, {.nodes = nodes});
+    const auto reader = scenario.Enter();
+    const auto owner = scenario.Enter();
+    for (const char letter : {'a', 'c', 'e', 'g'}) owner->Now(owner->Put(scenario.Key(letter), "original"));
+    for (const char letter : {'a', 'c', 'e', 'g'}) reader->Now(reader->Get(scenario.Key(letter)));
+    owner->Now(owner->Put(scenario.Key('d'), "original"));
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scenario.Key('c')));
+    const std::string got = reader->Now(reader->Get(scenario.Key('d')));
+    return got != "original" ? "d is " + got : scenario.world.problem;
   });
 }
 
 std::string TwoLeavesGo(bool inline_keys) {
   return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
-    Alphabet scene(inline_keys);
-    const auto second = scene.Enter();
-    const auto late = scene.Enter();
-    const auto owner = scene.Enter();
-    scene.Fill(*owner);
-    for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scene.Key(letter)));
-    scene.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
-    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    Alphabet scenario(inline_keys);
+    const auto second = scenario.Enter();
+    const auto late = scenario.Enter();
+    const auto owner = scenario.Enter();
+    scenario.Fill(*owner);
+    for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'}) late->Now(late->Get(scenario.Key(letter)));
+    scenario.LetGo({second.get(), late.get(), owner.get()});  // so that none of them has to sync soon
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scenario.Key('c')));
     for (const char letter : {'f', 'e', 'd'}) {
-      second->Now(second->Delete(scene.Key(letter)));
+      second->Now(second->Delete(scenario.Key(letter)));
       second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
     }
-    late->Now(late->Put(scene.Key('c'), "late one"));
-    const std::string got = second->Now(second->Get(scene.Key('c')));
-    return got != "late one" ? "c is " + got : scene.world.problem;
+    late->Now(late->Put(scenario.Key('c'), "late one"));
+    const std::string got = second->Now(second->Get(scenario.Key('c')));
+    return got != "late one" ? "c is " + got : scenario.world.problem;
   });
 }
 
 std::string CursorStandsAtALeafThatGoes(bool inline_keys) {
-  Alphabet scene(inline_keys);
-  const auto writer = scene.Enter();
-  const auto reader = scene.Enter();
-  scene.Fill(*writer);
+  Alphabet scenario(inline_keys);
+  const auto writer = scenario.Enter();
+  const auto reader = scenario.Enter();
+  scenario.Fill(*writer);
   Cursor cursor;
   std::vector<Record> seen;
   const auto next = [&]() -> Task<bool> {
@@ -196,93 +196,93 @@ std::string CursorStandsAtALeafThatGoes(bool inline_keys) {
     co_return more;
   };
   while (seen.size() < 2) reader->Now(next());
-  writer->Now(writer->Delete(scene.Key('c')));
-  scene.LetGo({writer.get(), reader.get()});
-  scene.Reuse(*writer);
+  writer->Now(writer->Delete(scenario.Key('c')));
+  scenario.LetGo({writer.get(), reader.get()});
+  scenario.Reuse(*writer);
   int pages = 0;
   while (reader->Now(next())) {
     if (++pages > 1000) return "there is no end to it";
   }
   for (const char letter : {'a', 'b', 'd', 'e', 'f'}) {
-    const auto is_it = [&](const Record& record) { return record.key == scene.Key(letter); };
+    const auto is_it = [&](const Record& record) { return record.key == scenario.Key(letter); };
     if (std::none_of(seen.begin(), seen.end(), is_it)) return fmt::format("{} was never returned", letter);
   }
-  return scene.world.problem;
+  return scenario.world.problem;
 }
 
 std::string DeleterDies(bool inline_keys, size_t nodes) {
   return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
-    Alphabet scene(inline_keys, {.nodes = nodes});
-    const auto reader = scene.Enter();
-    auto silent = scene.Enter();  // remembers, and looks at nothing until the end
-    auto survivor = scene.Enter();
-    auto owner = scene.Enter();
-    scene.Fill(*owner);
+    Alphabet scenario(inline_keys, {.nodes = nodes});
+    const auto reader = scenario.Enter();
+    auto silent = scenario.Enter();  // remembers, and looks at nothing until the end
+    auto survivor = scenario.Enter();
+    auto owner = scenario.Enter();
+    scenario.Fill(*owner);
     std::map<char, std::string> expected = {{'a', "original"}, {'b', "original"}, {'c', "original"},
                                             {'d', "original"}, {'e', "original"}, {'f', "original"}};
-    std::string problem = scene.Check(*reader, expected);
-    if (problem.empty()) problem = scene.Check(*silent, expected);
+    std::string problem = scenario.Check(*reader, expected);
+    if (problem.empty()) problem = scenario.Check(*silent, expected);
     const std::vector<Member*> survivors = {reader.get(), silent.get(), survivor.get()};
-    scene.LetGo(survivors);
-    more = owner->RunAndDieAt(verb, kind, owner->Delete(scene.Key('c')));
+    scenario.LetGo(survivors);
+    more = owner->RunAndDieAt(verb, kind, owner->Delete(scenario.Key('c')));
 
     // Whoever comes first finds it, or does not; from then on that is how it is.
-    expected['c'] = reader->Now(reader->Get(scene.Key('c')));
+    expected['c'] = reader->Now(reader->Get(scenario.Key('c')));
     if (expected['c'] != "original" && expected['c'] != "absent") return "c is " + expected['c'];
-    if (problem.empty()) problem = scene.Check(*reader, expected);
+    if (problem.empty()) problem = scenario.Check(*reader, expected);
     if (verb % 2 == 0) {
-      survivor->Now(survivor->Put(scene.Key('c'), "amid all"));
+      survivor->Now(survivor->Put(scenario.Key('c'), "amid all"));
       expected['c'] = "amid all";
-      if (problem.empty()) problem = scene.Check(*reader, expected);
+      if (problem.empty()) problem = scenario.Check(*reader, expected);
     }
     // What it has left is swept, and used again.
     if (owner->crashed()) {
       owner.reset();
-      scene.BuryTheDead(survivors);
+      scenario.ReleaseDeadSlots(survivors);
     }
-    scene.LetGo(survivors);
-    scene.Reuse(*survivor);
-    scene.Reuse(*reader, 'y');  // whoever has swept it
-    survivor->Now(survivor->Put(scene.Key('c'), "returned"));
+    scenario.LetGo(survivors);
+    scenario.Reuse(*survivor);
+    scenario.Reuse(*reader, 'y');  // whoever has swept it
+    survivor->Now(survivor->Put(scenario.Key('c'), "returned"));
     expected['c'] = "returned";
     // The key itself first: on the way to others it may learn what has happened.
-    const std::string got = silent->Now(silent->Get(scene.Key('c')));
+    const std::string got = silent->Now(silent->Get(scenario.Key('c')));
     if (got != "returned" && problem.empty()) problem = "c is " + got + " and not returned";
-    if (problem.empty()) problem = scene.Check(*silent, expected);
-    if (problem.empty()) problem = scene.Check(*reader, expected);
+    if (problem.empty()) problem = scenario.Check(*silent, expected);
+    if (problem.empty()) problem = scenario.Check(*reader, expected);
     // They are gone without a word, and the last one finds what they have left.
     owner.reset();
     survivor.reset();
     silent.reset();
     reader->Audit();
-    return problem.empty() ? scene.world.problem : problem;
+    return problem.empty() ? scenario.world.problem : problem;
   });
 }
 
 std::string TwoOperationsLearnOfAMerge(uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    Alphabet scene(true, {.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
-    const auto writer = scene.Enter();
-    scene.Fill(*writer);
-    const auto reader = scene.Enter();  // which knows nothing
-    Task<bool> deletes = writer->Delete(scene.Key('c'));
+    Alphabet scenario(true, {.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
+    const auto writer = scenario.Enter();
+    scenario.Fill(*writer);
+    const auto reader = scenario.Enter();  // which knows nothing
+    Task<bool> deletes = writer->Delete(scenario.Key('c'));
     deletes.Start();
-    for (uint64_t step = 0; step < seed % 16; ++step) scene.world.fabric.Step();
+    for (uint64_t step = 0; step < seed % 16; ++step) scenario.world.fabric.Step();
     std::vector<Task<std::string>> gets;
-    for (const char letter : {'d', 'e', 'b', 'f'}) gets.push_back(reader->Get(scene.Key(letter)));
+    for (const char letter : {'d', 'e', 'b', 'f'}) gets.push_back(reader->Get(scenario.Key(letter)));
     for (Task<std::string>& get : gets) get.Start();
     const auto over = [](const auto& get) { return get.done(); };
-    scene.world.Drive([&] { return deletes.done() && std::all_of(gets.begin(), gets.end(), over); });
+    scenario.world.Drive([&] { return deletes.done() && std::all_of(gets.begin(), gets.end(), over); });
     for (Task<std::string>& get : gets) {
       const Result<std::string> got = get.TakeResult();
       if (!got.ok() || *got != "original") return fmt::format("seed {}: a key is lost", seed);
     }
-    scene.LetGo({writer.get(), reader.get()});
-    scene.Reuse(*writer);
-    writer->Now(writer->Put(scene.Key('c'), "returned"));
-    const std::string got = reader->Now(reader->Get(scene.Key('c')));
+    scenario.LetGo({writer.get(), reader.get()});
+    scenario.Reuse(*writer);
+    writer->Now(writer->Put(scenario.Key('c'), "returned"));
+    const std::string got = reader->Now(reader->Get(scenario.Key('c')));
     if (got != "returned") return fmt::format("seed {}: c is {}", seed, got);
-    if (!scene.world.problem.empty()) return fmt::format("seed {}: {}", seed, scene.world.problem);
+    if (!scenario.world.problem.empty()) return fmt::format("seed {}: {}", seed, scenario.world.problem);
   }
   return "";
 }
@@ -338,21 +338,21 @@ std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
 }
 
 std::string SomebodyWaitsForALock() {
-  Alphabet scene(false);
-  const auto other = scene.Enter();
-  const auto waiter = scene.Enter();
-  const auto owner = scene.Enter();
-  scene.Fill(*owner);
-  scene.LetGo({other.get(), waiter.get(), owner.get()});
-  const uint64_t first = scene.world.fabric.verbs_posted();
-  scene.world.beats = false;
-  scene.world.fabric.set_fault({first, FaultKind::kSleepAfter});
-  Task<PutOutcome> slept = owner->Put(scene.Key('c'), "of owner");
+  Alphabet scenario(false);
+  const auto other = scenario.Enter();
+  const auto waiter = scenario.Enter();
+  const auto owner = scenario.Enter();
+  scenario.Fill(*owner);
+  scenario.LetGo({other.get(), waiter.get(), owner.get()});
+  const uint64_t first = scenario.world.fabric.verbs_posted();
+  scenario.world.beats = false;
+  scenario.world.fabric.set_fault({first, FaultKind::kSleepAfter});
+  Task<PutOutcome> slept = owner->Put(scenario.Key('c'), "of owner");
   slept.Start();
-  scene.world.Drive([&] { return slept.done() || scene.world.fabric.fault_fired(); });
+  scenario.world.Drive([&] { return slept.done() || scenario.world.fabric.fault_fired(); });
   if (slept.done()) return "the owner did not fall asleep";
-  scene.world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
-  Task<PutOutcome> put = waiter->Put(scene.Key('c'), "of waiter");
+  scenario.world.fabric.set_fault({~uint64_t{0}, FaultKind::kCrashBefore});
+  Task<PutOutcome> put = waiter->Put(scenario.Key('c'), "of waiter");
   put.Start();
   // The owner is asleep, and its epoch with it; what the waiter has published is its own.
   const fabric::NodeId node{0};
@@ -365,21 +365,21 @@ std::string SomebodyWaitsForALock() {
     moved = waiter->pool().published_epoch(node) > before;
   }
   if (!moved) return "who waits for a lock keeps its pin";
-  scene.world.Drive([&] { return put.done(); });
+  scenario.world.Drive([&] { return put.done(); });
   const Result<PutOutcome> end = put.TakeResult();
   if (!end.ok()) return end.error().ToString();
-  if (other->Now(other->Get(scene.Key('c'))) != "of waiter") return "it is lost";
-  return scene.world.problem;
+  if (other->Now(other->Get(scenario.Key('c'))) != "of waiter") return "it is lost";
+  return scenario.world.problem;
 }
 
 std::string TableIsDroppedUnderAWaiter() {
-  Alphabet scene(true);
-  World& world = scene.world;
-  const auto owner = scene.Enter();
-  const auto waiter = scene.Enter();
-  const auto dropper = scene.Enter();
-  scene.Fill(*owner);
-  scene.LetGo({owner.get(), waiter.get(), dropper.get()});
+  Alphabet scenario(true);
+  World& world = scenario.world;
+  const auto owner = scenario.Enter();
+  const auto waiter = scenario.Enter();
+  const auto dropper = scenario.Enter();
+  scenario.Fill(*owner);
+  scenario.LetGo({owner.get(), waiter.get(), dropper.get()});
   // All leaves are locked by the owner, who lives.
   const fabric::FarAddr root_block = owner->roots().front();
   const std::span<std::byte> memory = world.fabric.memory(root_block.node);
@@ -389,7 +389,7 @@ std::string TableIsDroppedUnderAWaiter() {
       StoreU64(BytesOf(memory, leaf), lock);
   };
   set_locks(pool::LockWord::HeldBy(owner->pool().member(root_block.node).self()).word());
-  Task<PutOutcome> put = waiter->Put(scene.Key('c'), "too late");
+  Task<PutOutcome> put = waiter->Put(scenario.Key('c'), "too late");
   put.Start();
   Task<Done> drop = dropper->Drop();
   drop.Start();

@@ -1,4 +1,4 @@
-// Scenes for the chime table in which leaves become empty and go. Each returns what went wrong, or nothing; they are played
+// Scenarios for the chime table in which leaves become empty and go. Each returns what went wrong, or nothing; they are played
 // with and without planted bugs.
 #pragma once
 

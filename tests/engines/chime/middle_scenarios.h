@@ -1,4 +1,4 @@
-// Scenes at the middle of the keys: with keys=inline, no leaf and no parent of leaves has keys on both sides of it (chime/11).
+// Scenarios at the middle of the keys: with keys=inline, no leaf and no parent of leaves has keys on both sides of it (chime/11).
 // Each returns what went wrong, or nothing; they are played with and without planted bugs.
 #pragma once
 

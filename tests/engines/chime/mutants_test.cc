@@ -19,7 +19,7 @@ namespace farside::index::chime {
 namespace {
 
 std::string Search(uint64_t seeds) {
-  std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
+  std::vector<std::shared_ptr<Engine>> engines = AllCheckerAdapters();
   for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options())
     engines.push_back(*MakeChimeEngine(options));
   std::vector<Engine*> subjects;
@@ -37,7 +37,7 @@ std::string Search(uint64_t seeds) {
 }
 
 // The quick ones first.
-std::vector<Hunt> Hunts(uint64_t fewer = 1) {
+std::vector<Detector> Detectors(uint64_t fewer = 1) {
   return {
       {"update of an absent key", UpdateOfAnAbsentKey},
       {"no key is reserved", KeysOfZerosAndOnes},
@@ -72,7 +72,7 @@ std::vector<Hunt> Hunts(uint64_t fewer = 1) {
       {"owner dies in a split", [] { return InserterDies(/*inline_keys=*/true, 0); }},
       {"owner dies in a merge", [] { return DeleterDies(/*inline_keys=*/true); }},
       {"two operations learn of a merge", [=] { return TwoOperationsLearnOfAMerge(400 / fewer); }},
-      {"ebb", [=] { return PlayEbb(1, 400 / fewer, /*faults=*/false); }},
+      {"options", [=] { return RunDeleteHeavyWorkload(1, 400 / fewer, /*faults=*/false); }},
       {"scripts", [=] { return Search(400 / fewer); }},
   };
 }
@@ -81,9 +81,9 @@ class ChimeMutant : public testing::TestWithParam<MutantName> {};
 
 TEST_P(ChimeMutant, IsCaught) {
   // Given the chime table with one planted bug.
-  // When the scenes and searches run, one after the other.
+  // When the scenarios and searches run, one after the other.
   // Expect that one of them catches it.
-  ExpectCaught(GetParam(), Hunts());
+  ExpectCaught(GetParam(), Detectors());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), NameOfBug);
@@ -100,8 +100,8 @@ TEST(ChimeMutants, BothHalvesUnderOneParent_AreMistakenForEachOther) {
 }
 
 TEST(ChimeMutants, WithoutABug_NothingIsCaught) {
-  // Given the same hunts, and no bug. Expect that none of them catches anything.
-  for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
+  // Given the same detectors, and no bug. Expect that none of them catches anything.
+  for (const Detector& detector : Detectors(kFewer)) EXPECT_EQ(detector.run(), "") << detector.name;
 }
 
 }  // namespace

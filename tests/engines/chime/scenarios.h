@@ -1,4 +1,4 @@
-// Scenes for the chime table. Each returns what went wrong, or nothing; they are played with and without planted bugs.
+// Scenarios for the chime table. Each returns what went wrong, or nothing; they are played with and without planted bugs.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 namespace farside::index::chime {
 namespace {
 
-TEST(ChimeScenes, EntriesMoveWhileTheyAreLookedFor_AllAreFound) {
+TEST(ChimeScenarios, EntriesMoveWhileTheyAreLookedFor_AllAreFound) {
   // Given a leaf in which a key finds room only if others move
   // When one client inserts it and another looks for all of those, over many seeds
   // Expect that none of them is ever absent
@@ -18,14 +18,14 @@ TEST(ChimeScenes, EntriesMoveWhileTheyAreLookedFor_AllAreFound) {
   EXPECT_EQ(ReadersMeetAMove(200 / kFewer, 2, /*by_scan=*/false), "");
 }
 
-TEST(ChimeScenes, LeafIsSplitWhileKeysAreLookedFor_AllAreFound) {
+TEST(ChimeScenarios, LeafIsSplitWhileKeysAreLookedFor_AllAreFound) {
   // Given a full leaf
   // When one client splits it and another looks for its keys, over many seeds
   // Expect that none of them is ever absent
   EXPECT_EQ(ReadersMeetAMove(200 / kFewer, 0, /*by_scan=*/false), "");
 }
 
-TEST(ChimeScenes, EntriesMoveAndLeafIsSplitDuringAScan_EachKeyComesOnce) {
+TEST(ChimeScenarios, EntriesMoveAndLeafIsSplitDuringAScan_EachKeyComesOnce) {
   // Given the same
   // When another client scans meanwhile
   // Expect every key, and none of them twice
@@ -33,26 +33,26 @@ TEST(ChimeScenes, EntriesMoveAndLeafIsSplitDuringAScan_EachKeyComesOnce) {
   EXPECT_EQ(ReadersMeetAMove(200 / kFewer, 0, /*by_scan=*/true), "");
 }
 
-TEST(ChimeScenes, ScanWithNodesOfBefore_MissesNothing) {
+TEST(ChimeScenarios, ScanWithNodesOfBefore_MissesNothing) {
   // Given a client that remembers inner nodes, and another that splits many leaves
   // When the first one scans
   // Expect every key, in order
   EXPECT_EQ(ScanWithOldNodes(), "");
 }
 
-TEST(ChimeScenes, NobodyToldTheParent_WhoeverComesAlongDoes) {
+TEST(ChimeScenarios, NobodyToldTheParent_WhoeverComesAlongDoes) {
   // Given a client that died when it had split a leaf, and not yet told the parent
   // When another looks for a key that has moved
   // Expect that a third one is led there at once
   EXPECT_EQ(NobodyTellsTheParent(), "");
 }
 
-TEST(ChimeScenes, KeysWithOnePrefixAndOneTag_AreDifferentKeys) { EXPECT_EQ(TwoKeysWithOneTag(), ""); }
-TEST(ChimeScenes, NoKeyAndNoValueIsReserved) { EXPECT_EQ(KeysOfZerosAndOnes(), ""); }
-TEST(ChimeScenes, UpdateOfAnAbsentKey_LeavesNoLock) { EXPECT_EQ(UpdateOfAnAbsentKey(), ""); }
-TEST(ChimeScenes, WhatAClientRemembers_StaysWithinItsBound) { EXPECT_EQ(CacheWithABound(), ""); }
+TEST(ChimeScenarios, KeysWithOnePrefixAndOneTag_AreDifferentKeys) { EXPECT_EQ(TwoKeysWithOneTag(), ""); }
+TEST(ChimeScenarios, NoKeyAndNoValueIsReserved) { EXPECT_EQ(KeysOfZerosAndOnes(), ""); }
+TEST(ChimeScenarios, UpdateOfAnAbsentKey_LeavesNoLock) { EXPECT_EQ(UpdateOfAnAbsentKey(), ""); }
+TEST(ChimeScenarios, WhatAClientRemembers_StaysWithinItsBound) { EXPECT_EQ(CacheWithABound(), ""); }
 
-TEST(ChimeScenes, ALeafGoes_PlacesOfKeysAreForgotten) {
+TEST(ChimeScenarios, ALeafGoes_PlacesOfKeysAreForgotten) {
   // Given a client that remembers where it found six keys.
   // When one of them goes with its leaf, and the client has moved on.
   // Expect that it remembers only what it has found since.
@@ -60,7 +60,7 @@ TEST(ChimeScenes, ALeafGoes_PlacesOfKeysAreForgotten) {
   EXPECT_EQ(KnownPlacesAreForgotten(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenes, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
+TEST(ChimeScenarios, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
   // Given a client that remembers the leaf of a key
   // When another deletes the key, so that the leaf goes, and puts it back
   // Expect that the first one finds it, by searches and scans
@@ -68,7 +68,7 @@ TEST(ChimeScenes, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
   EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/false, /*reused=*/false), "");
 }
 
-TEST(ChimeScenes, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
+TEST(ChimeScenarios, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
   // Given a client that remembers a leaf as it was before it was split
   // When the leaf has become empty, and whoever merges it dies on the way, anywhere
   // Expect that the client finds what was split away
@@ -78,7 +78,7 @@ TEST(ChimeScenes, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
   }
 }
 
-TEST(ChimeScenes, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
+TEST(ChimeScenarios, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
   // Given a client that remembers a leaf
   // When it goes, whoever merges it dies on the way, anywhere, and the leaf behind it goes too
   // Expect that the client can put the key back
@@ -86,7 +86,7 @@ TEST(ChimeScenes, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
   EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenes, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
+TEST(ChimeScenarios, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
   // Given the same
   // When the leaf has become the leaf of other keys before the key comes back
   // Expect the same
@@ -94,7 +94,7 @@ TEST(ChimeScenes, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
   EXPECT_EQ(KeyGoesAndComesBack(/*inline_keys=*/false, /*reused=*/true), "");
 }
 
-TEST(ChimeScenes, CursorStandsAtALeafThatGoes_NoKeyIsLeftOut) {
+TEST(ChimeScenarios, CursorStandsAtALeafThatGoes_NoKeyIsLeftOut) {
   // Given a cursor in the middle of a table
   // When the leaf that it stands at goes, and is used again
   // Expect every key that was there throughout
@@ -102,14 +102,14 @@ TEST(ChimeScenes, CursorStandsAtALeafThatGoes_NoKeyIsLeftOut) {
   EXPECT_EQ(CursorStandsAtALeafThatGoes(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenes, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
+TEST(ChimeScenarios, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
   // Given a client with several operations in flight, which knows nothing of the tree
   // When a leaf goes while they read their way to the leaves, over many seeds
   // Expect that none of them leaves something behind that leads others to the leaf
   EXPECT_EQ(TwoOperationsLearnOfAMerge(400 / kFewer), "");
 }
 
-TEST(ChimeScenes, ManyKeysComeAndGo_NothingIsLeftOfThem) {
+TEST(ChimeScenarios, ManyKeysComeAndGo_NothingIsLeftOfThem) {
   // Given an empty table and three clients, and keys of all zeros and all ones among others
   // When they insert many keys and delete all of them, again and again, each time others
   // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of them
@@ -119,33 +119,33 @@ TEST(ChimeScenes, ManyKeysComeAndGo_NothingIsLeftOfThem) {
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 2), "");
 }
 
-TEST(ChimeScenes, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
+TEST(ChimeScenarios, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
   // Given a client that waits for the lock of one that has fallen asleep
   // When a third one waits for all to move on
   // Expect that the second one does, before it has the lock
   EXPECT_EQ(SomebodyWaitsForALock(), "");
 }
 
-TEST(ChimeScenes, TableIsDroppedUnderAWaiter_ItGivesUp) {
+TEST(ChimeScenarios, TableIsDroppedUnderAWaiter_ItGivesUp) {
   // Given a client that waits for a lock
   // When another drops the table
   // Expect that the first one touches it no more
   EXPECT_EQ(TableIsDroppedUnderAWaiter(), "");
 }
 
-TEST(ChimeScenes, KeysGoAsOftenAsTheyCome_HistoriesAreLinearizable) {
+TEST(ChimeScenarios, KeysGoAsOftenAsTheyCome_HistoriesAreLinearizable) {
   // Given scripts under which leaves come and go, in both key modes, with long separators too
   // When several clients run them, over many seeds, with and without faults by chance
   // Expect every history to be linearizable, and every byte to be free or reachable at the end
-  EXPECT_EQ(PlayEbb(1, 1600 / kFewer, /*faults=*/false), "");
-  EXPECT_EQ(PlayEbb(1, 1600 / kFewer, /*faults=*/true), "");
+  EXPECT_EQ(RunDeleteHeavyWorkload(1, 1600 / kFewer, /*faults=*/false), "");
+  EXPECT_EQ(RunDeleteHeavyWorkload(1, 1600 / kFewer, /*faults=*/true), "");
 }
 
-TEST(ChimeScenes, ScansAndInlineKeys_AreLinearizableKeyByKey) {
+TEST(ChimeScenarios, ScansAndInlineKeys_AreLinearizableKeyByKey) {
   // Given the table with keys=inline, of one half and of both, and keys=bytes, asked for keys by Get, by scans, and by Last
   // When clients change and read a few keys, over many seeds, with and without faults by chance
   // Expect every history to be linearizable, and every table to be whole at the end
-  const std::vector<std::shared_ptr<Engine>> engines = AllDisguises();
+  const std::vector<std::shared_ptr<Engine>> engines = AllCheckerAdapters();
   std::vector<Engine*> subjects;
   for (const auto& engine : engines) subjects.push_back(engine.get());
   check::CampaignOptions options;

@@ -1,4 +1,4 @@
-// Clients that have one chime table open in a simulated pool; and keys for scenes.
+// Clients that have one chime table open in a simulated pool; and keys for scenarios.
 #pragma once
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ inline std::byte* BytesOf(std::span<std::byte> memory, NodePtr node) {
 std::vector<NodePtr> NodesOf(std::span<std::byte> memory, const Shape& shape, uint64_t root_block,
                              uint32_t level);
 
-// ---- keys for scenes -----------------------------------------------------------------------------------
+// ---- keys for scenarios -----------------------------------------------------------------------------------
 
 // Keys of 8 bytes that fit into one leaf, and one more for which others have to move, or for which the leaf is split.
 struct Crowd {

@@ -60,10 +60,10 @@ std::string OrderedLabel(const testing::TestParamInfo<OrderedUnderTest>& info) {
 
 OrderedClient::OrderedClient(std::unique_ptr<fabric::Client> client, const EngineUnderTest& engine)
     : client_(std::move(client)) {
-  Must(fabric::Run(*client_, Settle(engine)));
+  Must(fabric::Run(*client_, JoinWithTable(engine)));
 }
 
-Task<Done> OrderedClient::Settle(const EngineUnderTest& engine) {
+Task<Done> OrderedClient::JoinWithTable(const EngineUnderTest& engine) {
   Op op(*client_, OpKind::kMaintenance);
   const auto find = [make = engine.make](std::string_view, const index::OptionMap& options) {
     return make(options);

@@ -55,7 +55,7 @@ class OrderedClient {
   index::Index& index() { return *table_->index; }
 
  private:
-  Task<Done> Settle(const EngineUnderTest& engine);
+  Task<Done> JoinWithTable(const EngineUnderTest& engine);
 
   std::unique_ptr<fabric::Client> client_;
   std::unique_ptr<store::Session> session_;

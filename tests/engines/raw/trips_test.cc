@@ -29,10 +29,10 @@ class RawTrips : public testing::Test {
   RawTrips() : world_({.region_bytes = {512 * 1024}, .chaos = fabric::sim::Chaos::Calm()}) {
     EXPECT_TRUE(pool::FormatVolatile(world_.memory(fabric::NodeId{0}), {.chunk_bytes = 4096}, {1, 2}).ok());
     client_ = std::move(*world_.Connect());
-    EXPECT_TRUE(fabric::Run(*client_, Settle()).ok());
+    EXPECT_TRUE(fabric::Run(*client_, JoinWithTable()).ok());
   }
 
-  Task<Done> Settle() {
+  Task<Done> JoinWithTable() {
     Op op(*client_, OpKind::kMaintenance);
     const auto find = [](std::string_view, const OptionMap& options) { return MakeRawEngine(options); };
     session_ = co_await store::Session::Join(op, *client_, find, {});

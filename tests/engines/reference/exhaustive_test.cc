@@ -42,7 +42,7 @@ TEST(ExhaustiveReference, JoinAndWriteAndDie_ReaderAndSuccessorAreNotMisled) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong, and that the successor is not stuck behind the dead
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveReference, WritersMayDieAndLoseCompletions_AllInterleavingsAreLinearizable) {
@@ -61,7 +61,7 @@ TEST(ExhaustiveReference, WritersMayDieAndLoseCompletions_AllInterleavingsAreLin
   // When all interleavings are explored, also those in which locks are taken over from clients that are alive
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong, and nobody is stuck behind the dead
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveReference, EveryKindOfOperation_AllInterleavingsAreLinearizable) {
@@ -76,7 +76,7 @@ TEST(ExhaustiveReference, EveryKindOfOperation_AllInterleavingsAreLinearizable) 
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 TEST(ExhaustiveReference, LinesAreTorn_ReaderSeesWholeImagesOnly) {
@@ -90,7 +90,7 @@ TEST(ExhaustiveReference, LinesAreTorn_ReaderSeesWholeImagesOnly) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 // Failed when the owner that is taken over and its successor sealed their images with the same version: a torn READ
@@ -109,7 +109,7 @@ TEST(ExhaustiveReference, OwnerIsTakenOverWithItsImageWritten_SuccessorsImageIsN
   // When the reader samples the image before the successor has written its own, and the head afterwards
   const Exploration found = Explore(scenario);
   // Expect that it does not take the old image for the one that counts
-  EXPECT_EQ(found.finding, Finding::kNothing) << found.ToString();
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ std::string OwnerDiesInASplit(const SplitOptions& options) {
             },
             nth);
       };
-      Ledger ledger;
-      for (int i = 0; i < options.keys; ++i) ledger.Put(stage, writer, key_of(i % 2 == 0, i / 2), "old");
+      ExpectedValues expected;
+      for (int i = 0; i < options.keys; ++i) expected.Put(stage, writer, key_of(i % 2 == 0, i / 2), "old");
       stage.GrowTo(options.version + options.behind - 1);
       stage.Announce({&owner, &writer, &late});
       stage.Activate();
@@ -42,17 +42,17 @@ std::string OwnerDiesInASplit(const SplitOptions& options) {
 
       const std::string stays = key_of(false, 0);
       more = owner.RunAndDieAt(verb, kind, owner.Put(stays, "dying"));
-      ledger.MayHold(stays, "dying");
+      expected.MayHold(stays, "dying");
       stage.Kill(owner);
       // A key that moves can be written as soon as the new unit is; whoever has heard of less must see it.
-      ledger.Put(stage, writer, key_of(true, 0), "new");
-      ledger.Check(stage, late, key_of(true, 0));
-      ledger.CheckAll(stage, late);
-      ledger.CheckAll(stage, writer);
-      ledger.CheckList(stage, late);
-      ledger.Put(stage, late, stays, "last");
-      ledger.CheckAll(stage, writer);
-      ledger.CheckList(stage, writer);
+      expected.Put(stage, writer, key_of(true, 0), "new");
+      expected.Check(stage, late, key_of(true, 0));
+      expected.CheckAll(stage, late);
+      expected.CheckAll(stage, writer);
+      expected.CheckList(stage, late);
+      expected.Put(stage, late, stays, "last");
+      expected.CheckAll(stage, writer);
+      expected.CheckList(stage, writer);
       const std::string problem = stage.End();
       if (!problem.empty()) return fmt::format("{} verb {} of the put: {}", Name(kind), verb, problem);
       if (verb > 200) return "there is no end to it";
@@ -75,8 +75,8 @@ std::string TwoMeetInASplit(OptionMap shape, uint64_t seeds) {
     const auto key_of = [](bool moves, int nth) {
       return KeyFor([=](const KeyHash& hash) { return ((hash.hash() & 1) != 0) == moves; }, nth);
     };
-    Ledger ledger;
-    for (int i = 0; i < 3; ++i) ledger.Put(stage, owner, key_of(i % 2 == 1, i), "old");
+    ExpectedValues expected;
+    for (int i = 0; i < 3; ++i) expected.Put(stage, owner, key_of(i % 2 == 1, i), "old");
     stage.Announce({&owner, &late, &reader});
     stage.Activate();
     stage.Learn(owner);
@@ -95,16 +95,16 @@ std::string TwoMeetInASplit(OptionMap shape, uint64_t seeds) {
     stage.world.Drive([&] { return over(put, owner) && over(late_put, late) && over(get, reader); });
     stage.world.Disarm();
     const auto note = [&](auto& task, const Member& member, const std::string& key, const char* value) {
-      ledger.MayHold(key, value);
+      expected.MayHold(key, value);
       if (member.crashed()) return;
       if (!task->done()) return stage.world.Complain("the put of " + key + " never ends");
       const Result<PutOutcome> done = task->TakeResult();
       if (!done.ok()) return stage.world.Complain("put of " + key + ": " + done.error().ToString());
-      ledger.Holds(key, value);
+      expected.Holds(key, value);
     };
     note(put, owner, of_owner, "of owner");
     note(late_put, late, of_late, "of late");
-    if (of_owner == of_late) ledger.HoldsOneOf(of_owner, "of owner", "of late");
+    if (of_owner == of_late) expected.HoldsOneOf(of_owner, "of owner", "of late");
     if (!reader.crashed() && get->done()) {
       const Result<std::string> found = get->TakeResult();
       if (!found.ok() || *found != "old") stage.world.Complain("the reader missed a key: " + read);
@@ -113,8 +113,8 @@ std::string TwoMeetInASplit(OptionMap shape, uint64_t seeds) {
     late_put.reset();
     get.reset();
     Member& survivor = stage.Enter();
-    ledger.CheckAll(stage, survivor);
-    ledger.CheckList(stage, survivor);
+    expected.CheckAll(stage, survivor);
+    expected.CheckList(stage, survivor);
     for (Member* member : {&owner, &late, &reader}) {
       if (member->crashed()) stage.Kill(*member);
     }
@@ -131,14 +131,15 @@ std::string DeadOwnerOfASecondLock() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit, std::optional<uint64_t> choice) {
     return [=](const KeyHash& hash) {
-      const auto at = [&](Place place) { return hash.number(place) & 1; };
-      return at(Place::kLevel1) == unit && (!choice.has_value() || (at(Place::kFirstChoice) == *choice &&
-                                                                    at(Place::kSecondChoice) == *choice));
+      const auto at = [&](Candidate candidate) { return hash.number(candidate) & 1; };
+      return at(Candidate::kLevel1) == unit &&
+             (!choice.has_value() ||
+              (at(Candidate::kFirstChoice) == *choice && at(Candidate::kSecondChoice) == *choice));
     };
   };
-  Ledger ledger;
-  ledger.Put(stage, writer, KeyFor(in(0, std::nullopt)), "old");
-  ledger.Put(stage, writer, KeyFor(in(1, std::nullopt)), "old");
+  ExpectedValues expected;
+  expected.Put(stage, writer, KeyFor(in(0, std::nullopt)), "old");
+  expected.Put(stage, writer, KeyFor(in(1, std::nullopt)), "old");
   stage.Announce({&owner, &writer});
   const std::string held = KeyFor(in(1, std::nullopt));
   // The READ of the view with the block; the CAS of the lock.
@@ -149,12 +150,12 @@ std::string DeadOwnerOfASecondLock() {
   if (stage.Word(lock_at) == 0) return "the owner never had the lock";
   stage.world.fabric.Crash(owner.client().id());
   put.reset();
-  ledger.MayHold(held, "dying");
+  expected.MayHold(held, "dying");
   stage.Kill(owner);
 
   const std::string overflows = KeyFor(in(0, 1), 1);
-  ledger.Put(stage, writer, overflows, "new");
-  ledger.CheckAll(stage, writer);
+  expected.Put(stage, writer, overflows, "new");
+  expected.CheckAll(stage, writer);
   return stage.End();
 }
 
@@ -164,8 +165,8 @@ std::string GrowerDies(Resizing what) {
     for (uint64_t verb = 0; more; ++verb) {
       Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
       Member& writer = stage.Enter();
-      Ledger ledger;
-      for (const char* key : {"a", "b", "c", "d", "e"}) ledger.Put(stage, writer, key, "old");
+      ExpectedValues expected;
+      for (const char* key : {"a", "b", "c", "d", "e"}) expected.Put(stage, writer, key, "old");
       stage.GrowTo(2);
       Member& dying = stage.Enter("0.000001");
       if (what == Resizing::kActivates) {
@@ -176,12 +177,12 @@ std::string GrowerDies(Resizing what) {
       more = dying.RunAndDieAt(verb, kind, LookThrice(dying));
       if (!more && stage.world.state().Progress() <= before.Progress()) return "it did not resize anything";
       stage.Kill(dying);
-      ledger.CheckAll(stage, writer);
-      ledger.Put(stage, writer, "b", "new");
+      expected.CheckAll(stage, writer);
+      expected.Put(stage, writer, "b", "new");
       stage.GrowTo(4);
-      ledger.Put(stage, writer, "f", "new");
-      ledger.CheckAll(stage, writer);
-      ledger.CheckList(stage, writer);
+      expected.Put(stage, writer, "f", "new");
+      expected.CheckAll(stage, writer);
+      expected.CheckList(stage, writer);
       const std::string problem = stage.End();
       if (!problem.empty()) return fmt::format("{} verb {} of the resize: {}", Name(kind), verb, problem);
     }
@@ -197,11 +198,11 @@ std::string CarefulWriterDies(CarefulChange change) {
       Stage stage({{"slots", "8"}, {"overflow_slots", "2"}});
       Member& dying = stage.Enter();
       Member& writer = stage.Enter();
-      Ledger ledger;
+      ExpectedValues expected;
       const auto key = [](int i) { return fmt::format("k{}", i); };
       const int keys = keys_before[static_cast<size_t>(change)] - 1;  // and the seed
-      for (int i = 0; i < keys; ++i) ledger.Put(stage, writer, key(i), "old");
-      if (change == CarefulChange::kFillHole) ledger.Delete(stage, writer, key(1));
+      for (int i = 0; i < keys; ++i) expected.Put(stage, writer, key(i), "old");
+      if (change == CarefulChange::kFillHole) expected.Delete(stage, writer, key(1));
       stage.Announce({&dying, &writer});
 
       const bool is_old = change == CarefulChange::kUpdate || change == CarefulChange::kDelete ||
@@ -210,19 +211,19 @@ std::string CarefulWriterDies(CarefulChange change) {
       const std::string changed = key(is_old ? keys - 1 : 20);
       more = deletes ? dying.RunAndDieAt(verb, kind, dying.Delete(changed))
                      : dying.RunAndDieAt(verb, kind, dying.Put(changed, "dying"));
-      ledger.MayHold(changed, deletes ? "absent" : "dying");
+      expected.MayHold(changed, deletes ? "absent" : "dying");
       stage.Kill(dying);
-      ledger.CheckAll(stage, writer);
-      ledger.Put(stage, writer, key(0), "new");
-      ledger.Put(stage, writer, key(21), "new");
-      ledger.CheckAll(stage, writer);
-      ledger.Put(stage, writer, changed, "new");
+      expected.CheckAll(stage, writer);
+      expected.Put(stage, writer, key(0), "new");
+      expected.Put(stage, writer, key(21), "new");
+      expected.CheckAll(stage, writer);
+      expected.Put(stage, writer, changed, "new");
       stage.Activate();
       stage.LearnAll();
-      ledger.Delete(stage, writer, key(2));
-      ledger.Put(stage, writer, key(22), "newest");
-      ledger.CheckAll(stage, writer);
-      ledger.CheckList(stage, writer);
+      expected.Delete(stage, writer, key(2));
+      expected.Put(stage, writer, key(22), "newest");
+      expected.CheckAll(stage, writer);
+      expected.CheckList(stage, writer);
       const std::string problem = stage.End();
       if (!problem.empty()) return fmt::format("{} verb {} of the change: {}", Name(kind), verb, problem);
     }
@@ -238,16 +239,16 @@ std::string WriterSweepsWhileItWaits() {
     Member& owner = stage.Enter();
     Member& writer = stage.Enter();
     const auto key = [](int i) { return fmt::format("k{}", i); };
-    Ledger ledger;
-    ledger.Put(stage, idle, key(0), "old");
-    for (int i = 1; i < 4; ++i) ledger.Put(stage, writer, key(i), "old");
+    ExpectedValues expected;
+    expected.Put(stage, idle, key(0), "old");
+    for (int i = 1; i < 4; ++i) expected.Put(stage, writer, key(i), "old");
     stage.Kill(idle);
     for (int round = 0; round < 5; ++round) {
       writer.Now(writer.Maintain());
       writer.Now(writer.Pause(std::chrono::milliseconds(1)));
     }
     more = owner.RunAndDieAt(verb, FaultKind::kCrashAfter, owner.Put(key(5), "dying"));
-    ledger.MayHold(key(5), "dying");
+    expected.MayHold(key(5), "dying");
     stage.Kill(owner);
     // A sweep waits for the others to move on.
     Task<PutOutcome> put = writer.Put(key(10), "new");
@@ -256,9 +257,9 @@ std::string WriterSweepsWhileItWaits() {
     if (!put.done()) return "the writer waits for ever";
     const Result<PutOutcome> outcome = put.TakeResult();
     if (!outcome.ok()) return outcome.error().ToString();
-    ledger.Holds(key(10), "new");
-    for (int i = 20; i < 24; ++i) ledger.Put(stage, writer, key(i), "newer");
-    ledger.CheckAll(stage, writer);
+    expected.Holds(key(10), "new");
+    for (int i = 20; i < 24; ++i) expected.Put(stage, writer, key(i), "newer");
+    expected.CheckAll(stage, writer);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("verb {} of the put: {}", verb, problem);
   }

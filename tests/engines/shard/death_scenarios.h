@@ -1,4 +1,4 @@
-// Scenes for the shard table in which somebody dies, at an exact verb. Each returns what went wrong, or nothing; they are
+// Scenarios for the shard table in which somebody dies, at an exact verb. Each returns what went wrong, or nothing; they are
 // played with and without planted bugs.
 #pragma once
 

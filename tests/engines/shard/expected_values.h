@@ -1,4 +1,4 @@
-// What the keys of a scene are known to hold.
+// What the keys of a scenario are known to hold.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace farside::index::shard {
 
 // One whose writer died holds one of two values.
-class Ledger {
+class ExpectedValues {
  public:
   void Put(Stage& stage, Member& member, const std::string& key, const std::string& value) {
     const Result<PutOutcome> put = member.Try(member.Put(key, value));

@@ -153,8 +153,8 @@ inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, con
 // What one of the explorations has found; nothing if nothing is wrong. Somebody who waits for a lock that is never released,
 // because the fabric never gets round to it, waits for ever: such paths are cut.
 inline std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
-  if (found.finding == check::Finding::kNothing) return "";
-  const bool only_waits = found.finding == check::Finding::kLimit && found.states < scenario.max_states;
+  if (found.conclusion == check::Conclusion::kNothing) return "";
+  const bool only_waits = found.conclusion == check::Conclusion::kLimit && found.states < scenario.max_states;
   return only_waits ? "" : found.ToString();
 }
 

@@ -13,10 +13,10 @@ TEST(ShardInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
   EXPECT_EQ(ManyInFlightOften(kSanitized ? 100 : 1000), "");
 }
 
-TEST(ShardInFlight, PutsOfOneKey_AreCarriedByOneChange) {
+TEST(ShardInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
   // all others. The value of the last is there, and only the first was an insert.
-  EXPECT_EQ((in_flight::PutsAreCarriedByOneChange<World, Member>()), "");
+  EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
 
 }  // namespace

@@ -69,9 +69,9 @@ TEST(ShardKeyHash, NumbersOfAKeyAreIndependent) {
   uint64_t same = 0;
   for (int i = 0; i < 10'000; ++i) {
     const KeyHash hash(random.Next());
-    EXPECT_NE(hash.number(Place::kLevel1), hash.number(Place::kFirstChoice));
-    EXPECT_NE(hash.number(Place::kFirstChoice), hash.number(Place::kSecondChoice));
-    same += ((hash.number(Place::kFirstChoice) ^ hash.number(Place::kSecondChoice)) & 1) == 0 ? 1 : 0;
+    EXPECT_NE(hash.number(Candidate::kLevel1), hash.number(Candidate::kFirstChoice));
+    EXPECT_NE(hash.number(Candidate::kFirstChoice), hash.number(Candidate::kSecondChoice));
+    same += ((hash.number(Candidate::kFirstChoice) ^ hash.number(Candidate::kSecondChoice)) & 1) == 0 ? 1 : 0;
   }
   EXPECT_GT(same, 4'700u);
   EXPECT_LT(same, 5'300u);

@@ -49,8 +49,8 @@ std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const 
   return "run " + report.first_violation->run.ToString() + ": " + again.problem;
 }
 
-// The quick ones first. Whatever a scene needs many words for, the searches may find by chance.
-std::vector<Hunt> Hunts(uint64_t fewer = 1) {
+// The quick ones first. Whatever a scenario needs many words for, the searches may find by chance.
+std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const std::vector<OptionMap> stress = (*MakeShardEngine({}))->stress_options();
   const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
   const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
@@ -127,18 +127,18 @@ class ShardMutant : public testing::TestWithParam<MutantName> {};
 
 TEST_P(ShardMutant, IsCaught) {
   // Given the shard table with one planted bug.
-  // When the searches and scenes run, one after the other.
+  // When the searches and scenarios run, one after the other.
   // Expect that one of them catches it.
-  ExpectCaught(GetParam(), Hunts());
+  ExpectCaught(GetParam(), Detectors());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
 
 TEST(ShardMutants, WithoutOneNothingIsCaught) {
   // Given the same build with no bug switched on.
-  // When the searches and scenes that catch the mutants run.
+  // When the searches and scenarios that catch the mutants run.
   // Expect that they catch nothing.
-  for (const Hunt& hunt : Hunts(kFewer)) EXPECT_EQ(hunt.run(), "") << hunt.name;
+  for (const Detector& detector : Detectors(kFewer)) EXPECT_EQ(detector.run(), "") << detector.name;
 }
 
 TEST(ShardMutants, HaveDistinctNames) {

@@ -16,12 +16,12 @@ std::string KeyIsInsertedBeforeItsUnitIsSplit(uint64_t seeds) {
     Member& late = stage.Enter();
     Member& knower = stage.Enter();
     stage.GrowTo(2);
-    Ledger ledger;
-    for (uint64_t unit = 0; unit < 2; ++unit) ledger.Put(stage, late, KeyFor(of_unit(unit)), "old");
+    ExpectedValues expected;
+    for (uint64_t unit = 0; unit < 2; ++unit) expected.Put(stage, late, KeyFor(of_unit(unit)), "old");
     stage.Announce({&late, &knower});
     stage.Activate();
     stage.Learn(knower);
-    for (int i = 0; i < kUntilItLooksFirst; ++i) ledger.Put(stage, knower, KeyFor(of_unit(1)), "new");
+    for (int i = 0; i < kUntilItLooksFirst; ++i) expected.Put(stage, knower, KeyFor(of_unit(1)), "new");
 
     const std::string key = KeyFor(of_unit(0), 1);
     Task<bool> one = late.Insert(key, "of late");
@@ -35,9 +35,9 @@ std::string KeyIsInsertedBeforeItsUnitIsSplit(uint64_t seeds) {
     if (!first.ok() || !second.ok()) return "somebody gave up";
     if (*first == *second)
       return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
-    ledger.Holds(key, *first ? "of late" : "of knower");
-    ledger.CheckAll(stage, late);
-    ledger.CheckList(stage, knower);
+    expected.Holds(key, *first ? "of late" : "of knower");
+    expected.CheckAll(stage, late);
+    expected.CheckList(stage, knower);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }
@@ -48,13 +48,13 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
   constexpr uint64_t kSteps = 24;  // of one, before the next begins
   const uint64_t lines_unit = HashOf(Stage::kSeed).hash() & 1;
   const auto fits = [=](const KeyHash& hash) {
-    return (hash.number(Place::kLevel1) & 1) != lines_unit &&
-           (hash.number(Place::kFirstChoice) & 1) == lines_unit &&
-           (hash.number(Place::kSecondChoice) & 1) == lines_unit;
+    return (hash.number(Candidate::kLevel1) & 1) != lines_unit &&
+           (hash.number(Candidate::kFirstChoice) & 1) == lines_unit &&
+           (hash.number(Candidate::kSecondChoice) & 1) == lines_unit;
   };
   // Two keys with one tag: who inserts the second has to read the block of the first, which takes time.
   const std::string fills = KeyFor(fits);
-  const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Place::kLevel1), 2); };
+  const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Candidate::kLevel1), 2); };
   const std::string key =
       KeyFor([&](const KeyHash& hash) { return fits(hash) && tag(hash) == tag(HashOf(fills)); }, 1);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -64,8 +64,8 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
     Member& late = stage.Enter();
     Member& splitter = stage.Enter();
     stage.GrowTo(2);
-    Ledger ledger;
-    ledger.Put(stage, late, fills, "old");
+    ExpectedValues expected;
+    expected.Put(stage, late, fills, "old");
     stage.Announce({&late, &splitter});
     stage.Activate();
     stage.Learn(splitter);
@@ -81,9 +81,9 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
     stage.world.Drive([&] { return insert.done() && learn.done() && split.done(); });
     if (!insert.TakeResult().ok() || !learn.TakeResult().ok() || !split.TakeResult().ok())
       return fmt::format("seed {}: somebody gave up", seed);
-    ledger.Holds(key, "in level 2");
-    ledger.CheckAll(stage, late);
-    ledger.CheckList(stage, splitter);
+    expected.Holds(key, "in level 2");
+    expected.CheckAll(stage, late);
+    expected.CheckList(stage, splitter);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }

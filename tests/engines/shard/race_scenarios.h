@@ -1,4 +1,4 @@
-// Two clients of a shard table who meet at one moment of a resize, over many seeds. As in scenarios.h, each scene returns
+// Two clients of a shard table who meet at one moment of a resize, over many seeds. As in scenarios.h, each scenario returns
 // what went wrong, or nothing, and is played with and without planted bugs.
 #pragma once
 

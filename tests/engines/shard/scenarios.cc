@@ -12,21 +12,21 @@ namespace farside::index::shard {
 std::string TwoKeysWithOneTag() {
   Stage stage({{"slots", "2"}, {"overflow_slots", "2"}});
   Member& member = stage.Enter();
-  const auto same = [](Place place) {
+  const auto same = [](Candidate candidate) {
     return [=](const KeyHash& hash) {
-      return TagOf({}, hash.number(place), 1) == TagOf({}, HashOf("k0").number(place), 1);
+      return TagOf({}, hash.number(candidate), 1) == TagOf({}, HashOf("k0").number(candidate), 1);
     };
   };
-  Ledger ledger;
-  ledger.Put(stage, member, "k0", "zero");
-  ledger.Put(stage, member, KeyFor(same(Place::kLevel1), 1), "one");
-  ledger.CheckAll(stage, member);
-  ledger.Delete(stage, member, "k0");
-  ledger.CheckAll(stage, member);
-  ledger.Put(stage, member, "k1", "fills");
-  ledger.Put(stage, member, "k0", "to level 2");
-  ledger.Put(stage, member, KeyFor(same(Place::kFirstChoice), 1), "beside it");
-  ledger.CheckAll(stage, member);
+  ExpectedValues expected;
+  expected.Put(stage, member, "k0", "zero");
+  expected.Put(stage, member, KeyFor(same(Candidate::kLevel1), 1), "one");
+  expected.CheckAll(stage, member);
+  expected.Delete(stage, member, "k0");
+  expected.CheckAll(stage, member);
+  expected.Put(stage, member, "k1", "fills");
+  expected.Put(stage, member, "k0", "to level 2");
+  expected.Put(stage, member, KeyFor(same(Candidate::kFirstChoice), 1), "beside it");
+  expected.CheckAll(stage, member);
   return stage.End();
 }
 
@@ -37,12 +37,13 @@ std::string EachNeedsTheLockOfTheOther() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit) {
     return [=](const KeyHash& hash) {
-      return (hash.number(Place::kLevel1) & 1) == unit && (hash.number(Place::kFirstChoice) & 1) != unit &&
-             (hash.number(Place::kSecondChoice) & 1) != unit;
+      return (hash.number(Candidate::kLevel1) & 1) == unit &&
+             (hash.number(Candidate::kFirstChoice) & 1) != unit &&
+             (hash.number(Candidate::kSecondChoice) & 1) != unit;
     };
   };
-  Ledger ledger;
-  for (uint64_t unit = 0; unit < 2; ++unit) ledger.Put(stage, one, KeyFor(in(unit)), "old");
+  ExpectedValues expected;
+  for (uint64_t unit = 0; unit < 2; ++unit) expected.Put(stage, one, KeyFor(in(unit)), "old");
   stage.Announce({&one, &other});
   std::optional<Task<PutOutcome>> put(one.Put(KeyFor(in(0), 1), "new"));
   std::optional<Task<PutOutcome>> other_put(other.Put(KeyFor(in(1), 1), "new"));
@@ -55,9 +56,9 @@ std::string EachNeedsTheLockOfTheOther() {
     if (!end.ok()) return end.error().ToString();
     task->reset();
   }
-  for (uint64_t unit = 0; unit < 2; ++unit) ledger.Holds(KeyFor(in(unit), 1), "new");
-  ledger.CheckAll(stage, one);
-  ledger.CheckList(stage, other);
+  for (uint64_t unit = 0; unit < 2; ++unit) expected.Holds(KeyFor(in(unit), 1), "new");
+  expected.CheckAll(stage, one);
+  expected.CheckList(stage, other);
   return stage.End();
 }
 
@@ -244,18 +245,19 @@ std::string LateReaderMeetsSeveralVersions() {
   const auto key_of = [](uint64_t low_bits) {
     return KeyFor([=](const KeyHash& hash) { return (hash.hash() & 3) == low_bits; });
   };
-  Ledger ledger;
-  for (uint64_t low_bits = 0; low_bits < 4; ++low_bits) ledger.Put(stage, splitter, key_of(low_bits), "old");
+  ExpectedValues expected;
+  for (uint64_t low_bits = 0; low_bits < 4; ++low_bits)
+    expected.Put(stage, splitter, key_of(low_bits), "old");
   stage.Announce({&late, &splitter});
   if (stage.world.state().steps() < 2) return "the resize goes one version only";
   stage.Activate();
   stage.Learn(splitter);
-  ledger.Put(stage, splitter, key_of(0), "splits");
+  expected.Put(stage, splitter, key_of(0), "splits");
   if (stage.VersionOf(0) != stage.world.state().version()) return "the unit is not split";
-  ledger.Check(stage, late, key_of(2));
-  ledger.CheckAll(stage, late);
-  ledger.CheckAll(stage, splitter);
-  ledger.CheckList(stage, late);
+  expected.Check(stage, late, key_of(2));
+  expected.CheckAll(stage, late);
+  expected.CheckAll(stage, splitter);
+  expected.CheckList(stage, late);
   return stage.End();
 }
 
@@ -296,8 +298,8 @@ std::string ReadersMeetAnAnnouncement(uint64_t seeds) {
 std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
   const std::string stays = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 0; });
   const std::string moves = KeyFor([](const KeyHash& hash) {
-    return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
-           (hash.number(Place::kSecondChoice) & 1) == 0;
+    return (hash.hash() & 1) == 1 && (hash.number(Candidate::kFirstChoice) & 1) == 0 &&
+           (hash.number(Candidate::kSecondChoice) & 1) == 0;
   });
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, false)};
@@ -306,8 +308,8 @@ std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
     Member& late = stage.Enter();
     Member& splitter = stage.Enter();
     Member& knower = stage.Enter();
-    Ledger ledger;
-    ledger.Put(stage, splitter, stays, "old");
+    ExpectedValues expected;
+    expected.Put(stage, splitter, stays, "old");
     stage.Announce({&late, &splitter, &knower});
     stage.Activate();
     stage.Learn(splitter);
@@ -325,10 +327,10 @@ std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
     if (!first.ok() || !second.ok() || !split.ok()) return "somebody gave up";
     if (*first == *second)
       return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
-    ledger.Holds(stays, "new");
-    ledger.Holds(moves, *first ? "of late" : "of knower");
-    ledger.CheckAll(stage, late);
-    ledger.CheckList(stage, knower);
+    expected.Holds(stays, "new");
+    expected.Holds(moves, *first ? "of late" : "of knower");
+    expected.CheckAll(stage, late);
+    expected.CheckList(stage, knower);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }

@@ -1,4 +1,4 @@
-// Scenes for the shard table in which nobody dies: what a few clients do to each other, step by step, where chance would
+// Scenarios for the shard table in which nobody dies: what a few clients do to each other, step by step, where chance would
 // need too long.
 //
 // Each returns what went wrong, or nothing. They are played with and without planted bugs.

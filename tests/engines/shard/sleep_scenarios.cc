@@ -12,10 +12,10 @@ std::string SplitterFallsAsleep(const KeysOfAUnit& keys, Meanwhile meanwhile) {
     Stage stage(keys.shape);
     Member& splitter = stage.Enter();
     Member& late = stage.Enter();
-    Ledger ledger;
+    ExpectedValues expected;
     // Those that stay are the last ones, so the split moves them to the front.
-    for (int i = 0; i < keys.moving; ++i) ledger.Put(stage, splitter, KeyThat(true, i), "old");
-    for (int i = 0; i < keys.staying; ++i) ledger.Put(stage, splitter, KeyThat(false, i), "old");
+    for (int i = 0; i < keys.moving; ++i) expected.Put(stage, splitter, KeyThat(true, i), "old");
+    for (int i = 0; i < keys.staying; ++i) expected.Put(stage, splitter, KeyThat(false, i), "old");
     stage.Announce({&splitter, &late});
     stage.Activate();
     stage.Learn(splitter);
@@ -32,16 +32,16 @@ std::string SplitterFallsAsleep(const KeysOfAUnit& keys, Meanwhile meanwhile) {
     std::string changed = KeyThat(true, 0);
     if (meanwhile == Meanwhile::kInsertsWhatStays) changed = KeyThat(false, keys.staying + 1);
     if (meanwhile == Meanwhile::kChangesWhatStays) changed = KeyThat(false, keys.staying - 1);
-    ledger.Put(stage, newcomer, changed, "new");
-    ledger.Check(stage, late, changed);
+    expected.Put(stage, newcomer, changed, "new");
+    expected.Check(stage, late, changed);
     stage.world.Drive([&] { return put->done(); });
     const Result<PutOutcome> end = put->TakeResult();
     put.reset();
     if (!end.ok()) stage.world.Complain("the split fails: " + end.error().ToString());
-    ledger.Holds(splits, "of splitter");
-    ledger.CheckAll(stage, late);
-    ledger.CheckAll(stage, newcomer);
-    ledger.CheckList(stage, newcomer);
+    expected.Holds(splits, "of splitter");
+    expected.CheckAll(stage, late);
+    expected.CheckAll(stage, newcomer);
+    expected.CheckList(stage, newcomer);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("asleep before verb {} of the split: {}", verb, problem);
     if (verb > 200) return "there is no end to it";
@@ -53,16 +53,16 @@ std::string InserterFallsAsleep(Behind behind) {
   const bool full = behind == Behind::kIsFullThenSplit;
   const std::string stays = KeyThat(false, 0);
   const std::string moves = KeyFor([](const KeyHash& hash) {
-    return (hash.hash() & 1) == 1 && (hash.number(Place::kFirstChoice) & 1) == 0 &&
-           (hash.number(Place::kSecondChoice) & 1) == 0;
+    return (hash.hash() & 1) == 1 && (hash.number(Candidate::kFirstChoice) & 1) == 0 &&
+           (hash.number(Candidate::kSecondChoice) & 1) == 0;
   });
   bool more = true;
   for (int steps = 0; more; ++steps) {
     Stage stage({{"slots", full ? "2" : "8"}, {"overflow_slots", "2"}});
     Member& late = stage.Enter();
     Member& splitter = stage.Enter();
-    Ledger ledger;
-    ledger.Put(stage, splitter, stays, "old");
+    ExpectedValues expected;
+    expected.Put(stage, splitter, stays, "old");
     stage.Announce({&late, &splitter});
     stage.Activate();
     stage.Learn(splitter);
@@ -75,16 +75,16 @@ std::string InserterFallsAsleep(Behind behind) {
     more = !insert->done();
     stage.world.fabric.Sleep(knower.client().id(), std::chrono::milliseconds(4));
     const bool inserted = late.Now(late.Insert(moves, "of late"));
-    if (full) ledger.Put(stage, splitter, stays, "new");
+    if (full) expected.Put(stage, splitter, stays, "new");
     stage.world.Drive([&] { return insert->done(); });
     const Result<bool> other = insert->TakeResult();
     insert.reset();
     if (!other.ok()) stage.world.Complain(other.error().ToString());
     if (other.ok() && *other == inserted)
       stage.world.Complain(fmt::format("{} inserted the key", inserted ? "both" : "nobody"));
-    ledger.Holds(moves, inserted ? "of late" : "of knower");
-    ledger.CheckAll(stage, late);
-    ledger.CheckList(stage, knower);
+    expected.Holds(moves, inserted ? "of late" : "of knower");
+    expected.CheckAll(stage, late);
+    expected.CheckList(stage, knower);
     const std::string problem = stage.End();
     if (!problem.empty()) return fmt::format("asleep after {} steps of the insert: {}", steps, problem);
     if (steps > 1000) return "there is no end to it";
@@ -103,17 +103,18 @@ std::string WaiterHoldsNoLock() {
   stage.GrowTo(2);
   const auto in = [](uint64_t unit, std::optional<uint64_t> choice) {
     return [=](const KeyHash& hash) {
-      const auto at = [&](Place place) { return hash.number(place) & 1; };
-      return at(Place::kLevel1) == unit && (!choice.has_value() || (at(Place::kFirstChoice) == *choice &&
-                                                                    at(Place::kSecondChoice) == *choice));
+      const auto at = [&](Candidate candidate) { return hash.number(candidate) & 1; };
+      return at(Candidate::kLevel1) == unit &&
+             (!choice.has_value() ||
+              (at(Candidate::kFirstChoice) == *choice && at(Candidate::kSecondChoice) == *choice));
     };
   };
   const std::string of_sleeper = KeyFor(in(1, std::nullopt));
   const std::string of_waiter = KeyFor(in(0, 1), 1);
   const std::string of_writer = KeyFor(in(0, std::nullopt));
-  Ledger ledger;
-  ledger.Put(stage, writer, of_sleeper, "old");
-  ledger.Put(stage, writer, of_writer, "old");
+  ExpectedValues expected;
+  expected.Put(stage, writer, of_sleeper, "old");
+  expected.Put(stage, writer, of_writer, "old");
   stage.Announce({&sleeper, &waiter, &writer});
 
   std::optional<Task<PutOutcome>> first(sleeper.Put(of_sleeper, "of sleeper"));
@@ -136,11 +137,11 @@ std::string WaiterHoldsNoLock() {
     if (!end.ok()) stage.world.Complain(end.error().ToString());
     put->reset();
   }
-  ledger.Holds(of_sleeper, "of sleeper");
-  ledger.Holds(of_waiter, "of waiter");
-  ledger.Holds(of_writer, "of writer");
-  ledger.CheckAll(stage, writer);
-  ledger.CheckList(stage, waiter);
+  expected.Holds(of_sleeper, "of sleeper");
+  expected.Holds(of_waiter, "of waiter");
+  expected.Holds(of_writer, "of writer");
+  expected.CheckAll(stage, writer);
+  expected.CheckList(stage, waiter);
   return stage.End();
 }
 

@@ -1,4 +1,4 @@
-// Scenes for the shard table in which somebody stops for a while, and the others go on meanwhile: at every verb or step in
+// Scenarios for the shard table in which somebody stops for a while, and the others go on meanwhile: at every verb or step in
 // turn, so that they do not depend on how many there are. Each returns what went wrong, or nothing; they are played with
 // and without planted bugs.
 #pragma once

@@ -82,7 +82,7 @@ TEST(FreedomToBreak, ALostTripLeavesAnyPart) {
     if (!error.has_value()) continue;
     ASSERT_EQ(*error, ErrorCode::kOutcomeUnknown);
     const std::string heard = Effects(run);
-    run.Settle();
+    run.Drain();
     const std::string end = Effects(run);
     ASSERT_TRUE(InOrder(heard) && InOrder(end)) << heard << " " << end;
     litmus.Saw(end);
@@ -130,7 +130,7 @@ TEST(FreedomToBreak, WhatADeadClientPostedLandsLateUntilItIsFenced) {
     const bool fences = seed % 2 == 0;
     ASSERT_TRUE(!fences || run.Do(Fence(survivor, victim.id())).ok());
     const std::string fenced = Effects(run);
-    run.Settle();
+    run.Drain();
     const std::string end = Effects(run);
     ASSERT_TRUE(!fences || end == fenced) << fenced << ", and after the fence " << end;
     ASSERT_TRUE(InOrder(end)) << end;
@@ -176,7 +176,7 @@ TEST(FreedomToBreak, ASleeperLandsLateAndHearsLate) {
     if (landed != 0 && landed < 10 && heard != 0 && heard < 10) litmus.Saw("not asleep");
     ASSERT_TRUE(run.Do(Fence(other, sleeper.id())).ok());
     const std::string fenced = Effects(run);
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(Effects(run), fenced);
     ASSERT_TRUE(task.done());
     if (fenced == "......") {
@@ -211,7 +211,7 @@ TEST(FreedomToBreak, ARestartCutsATripAnywhere) {
     const std::string after = Effects(run);
     ASSERT_EQ(run.Word(Line(7)), keep_memory ? 42u : 0u);
     ASSERT_TRUE(keep_memory || after == "......");
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(Effects(run), after) << "landed after the restart";
     ASSERT_TRUE(task.done());
     ASSERT_TRUE(InOrder(after));
@@ -246,7 +246,7 @@ TEST(FreedomToBreak, ARestartCutsAHandlerAnywhere) {
     }
     for (uint64_t steps = seed % 6; steps > 0; --steps) run.world.Step();
     run.world.RestartNode(NodeId{0}, /*keep_memory=*/true);
-    run.Settle();
+    run.Drain();
     litmus.Saw(std::to_string(run.Word(Line(0))) + std::to_string(run.Word(Line(1))) +
                std::to_string(run.Word(Line(2))));
   }

@@ -55,7 +55,7 @@ TEST(FreedomOfLines, LinesOfAReadAreSampledSeparately) {
     run.Start(ReadTwoLines(run.Connect(), lines));
     run.Start(WriteWord(run.Connect(), Line(0), 1));
     run.Start(WriteWord(run.Connect(), Line(1), 1));
-    run.Settle();
+    run.Drain();
     litmus.Saw(Word(lines[0]) + Word(lines[8]));
   }
   for (const std::string both : {"00", "10", "01", "11"}) EXPECT_SEEN(litmus, both);
@@ -69,7 +69,7 @@ TEST(FreedomOfLines, AReadMayFindHalfOfAWrite) {
     TwoLines lines{};
     run.Start(ReadTwoLines(run.Connect(), lines));
     run.Start(WriteTwoLines(run.Connect(), /*unreachable=*/false));
-    run.Settle();
+    run.Drain();
     for (size_t word = 0; word < 16; ++word) ASSERT_EQ(lines[word], lines[word / 8 * 8]) << "a line was torn";
     litmus.Saw(Word(lines[0]) + Word(lines[8]));
   }
@@ -95,7 +95,7 @@ TEST(FreedomOfLines, LinesOfAWriteAppearSeparately) {
       std::array<uint64_t, 2> found{};
       run.Start(WriteTwoLines(run.Connect(), false));
       run.Start(ReadOneAfterTheOther(run.Connect(), Line(forward ? 0 : 1), Line(forward ? 1 : 0), found));
-      run.Settle();
+      run.Drain();
       litmus.Saw(Word(found[0]) + Word(found[1]));
     }
     EXPECT_SEEN(litmus, "10");
@@ -116,7 +116,7 @@ TEST(FreedomOfLines, WordsOfAnUnreachableWriteAppearSeparately) {
       std::array<uint64_t, 2> found{};
       run.Start(WriteTwoLines(run.Connect(), unreachable));
       run.Start(ReadOneAfterTheOther(run.Connect(), At(8), At(0), found));
-      run.Settle();
+      run.Drain();
       litmus.Saw(Word(found[0]) + Word(found[1]));
     }
     EXPECT_SEEN(litmus, "11");
@@ -171,7 +171,7 @@ Litmus ReadAgainstUpdates(FarAddr from, uint64_t bytes, bool same_client) {
     run.Start(LockedUpdates(writer, from, last));
     run.Start(LockedUpdates(same_client ? writer : run.Connect(), from, last));
     run.Start(ReadRange(same_client ? writer : reader, from, bytes, litmus));
-    run.Settle();
+    run.Drain();
   }
   return litmus;
 }
@@ -233,7 +233,7 @@ TEST(FreedomOfLines, AHandlerIsNotAtomic) {
     run.Start(AddOnce(run.Connect()));
     run.Start(ReadOneAfterTheOther(run.Connect(), At(64), At(8), far));
     run.Start(ReadOneAfterTheOther(run.Connect(), At(8), At(64), near));
-    run.Settle();
+    run.Drain();
     sums.Saw(Word(run.Word(At(0))));
     looks.Saw("later first " + Word(far[0]) + Word(far[1]));
     looks.Saw("earlier first " + Word(near[0]) + Word(near[1]));

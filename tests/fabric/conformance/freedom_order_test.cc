@@ -102,7 +102,7 @@ Litmus RunPair(Kind first, Kind second, Setting setting) {
     Found seen;
     run.Start(TwoVerbs(run.Connect(), setting.order, first, second, setting.fenced, own));
     run.Start(Watch(run.Connect(), first, second, seen));
-    run.Settle();
+    run.Drain();
     litmus.Saw(Overtaken(first, second, own, seen) ? "overtaken" : "not overtaken");
   }
   return litmus;
@@ -195,7 +195,7 @@ TEST(FreedomOfOrder, TripsInFlightHaveNoOrder) {
     run.Start(WriteOne(client, kX));
     run.Start(WriteOne(client, kY));
     run.Start(WatchBoth(run.Connect(), seen));
-    run.Settle();
+    run.Drain();
     litmus.Saw(std::to_string(seen.first) + std::to_string(seen.second));
   }
   for (const std::string both : {"00", "10", "01", "11"}) EXPECT_SEEN(litmus, both);
@@ -230,7 +230,7 @@ TEST(FreedomOfOrder, AWriteUnderAnAtomicMayBeLost) {
       uint64_t read = 0;
       run.Start(CasOnce(run.Connect(), expect));
       run.Start(WriteNextTo(run.Connect(), read));
-      run.Settle();
+      run.Drain();
       EXPECT_EQ(run.Word(kX + 8), 1u);
       const uint64_t end = run.Word(kX);
       EXPECT_TRUE(end == 1 || end == (succeeds ? 7u : 0u));

@@ -27,21 +27,21 @@ constexpr uint64_t kRegionBytes = 8192;
 FarAddr At(uint64_t offset) { return FarAddr(NodeId{0}, offset); }
 
 // What processes share.
-struct Scene {
+struct Scenario {
   StripeTable stripes;
   Staging victim;
   Staging other;
   alignas(kLineBytes) std::array<std::byte, kRegionBytes> region;
 };
 struct Unmap {
-  void operator()(Scene* scene) const { ::munmap(scene, sizeof(Scene)); }
+  void operator()(Scenario* scenario) const { ::munmap(scenario, sizeof(Scenario)); }
 };
-using SharedScene = std::unique_ptr<Scene, Unmap>;
+using SharedScenario = std::unique_ptr<Scenario, Unmap>;
 
-SharedScene NewScene() {
+SharedScenario NewScenario() {
   void* const memory =
-      ::mmap(nullptr, sizeof(Scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return SharedScene(static_cast<Scene*>(memory));
+      ::mmap(nullptr, sizeof(Scenario), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return SharedScenario(static_cast<Scenario*>(memory));
 }
 
 class Patient final : public Watch {
@@ -50,16 +50,16 @@ class Patient final : public Watch {
 };
 
 Patient patient;
-LineMemory MemoryOfVictim(Scene& scene) {
-  return LineMemory(scene.region, scene.stripes, kVictim, scene.victim, patient);
+LineMemory MemoryOfVictim(Scenario& scenario) {
+  return LineMemory(scenario.region, scenario.stripes, kVictim, scenario.victim, patient);
 }
-LineMemory MemoryOfOther(Scene& scene) {
-  return LineMemory(scene.region, scene.stripes, kOther, scene.other, patient);
+LineMemory MemoryOfOther(Scenario& scenario) {
+  return LineMemory(scenario.region, scenario.stripes, kOther, scenario.other, patient);
 }
-LineMemory MemoryOfNode(Scene& scene) { return LineMemory(scene.region, scene.stripes); }
+LineMemory MemoryOfNode(Scenario& scenario) { return LineMemory(scenario.region, scenario.stripes); }
 
-bool AllFree(const Scene& scene) {
-  return std::all_of(scene.stripes.sequences.begin(), scene.stripes.sequences.end(),
+bool AllFree(const Scenario& scenario) {
+  return std::all_of(scenario.stripes.sequences.begin(), scenario.stripes.sequences.end(),
                      [](const Sequence& sequence) { return IsFree(sequence.load()); });
 }
 
@@ -85,15 +85,15 @@ struct Seen {
 };
 
 // The shared memory as it is now, which is what would be left if the victim were killed here.
-SharedScene CopyOf(const Scene& scene) {
-  SharedScene copy = NewScene();
-  std::memcpy(static_cast<void*>(copy.get()), &scene, sizeof scene);
+SharedScenario CopyOf(const Scenario& scenario) {
+  SharedScenario copy = NewScenario();
+  std::memcpy(static_cast<void*>(copy.get()), &scenario, sizeof scenario);
   return copy;
 }
 
 // Whether what a death would leave is the same as at an earlier instruction: then it was looked at already.
-bool IsSame(const Scene& scene, const SharedScene& last) {
-  return last != nullptr && std::memcmp(&scene, last.get(), sizeof scene) == 0;
+bool IsSame(const Scenario& scenario, const SharedScenario& last) {
+  return last != nullptr && std::memcmp(&scenario, last.get(), sizeof scenario) == 0;
 }
 
 Region Filled() {
@@ -104,8 +104,8 @@ Region Filled() {
 
 // What `verb` makes of `before`.
 Region After(Verb verb, const Region& before) {
-  const SharedScene scene = NewScene();
-  LineMemory memory = MemoryOfNode(*scene);
+  const SharedScenario scenario = NewScenario();
+  LineMemory memory = MemoryOfNode(*scenario);
   memory.WriteUnreachable(0, before);
   memory.Execute(verb);
   return ReadAll(memory);
@@ -129,22 +129,22 @@ uint64_t ChangedLines(const Region& found, const Region& before, const Region& a
 Seen Sweep(const Verb& verb) {
   const Region before = Filled();
   const Region after = After(verb, before);
-  const SharedScene scene = NewScene();
-  MemoryOfNode(*scene).WriteUnreachable(0, before);
-  for (Sequence& sequence : scene->stripes.sequences)
+  const SharedScenario scenario = NewScenario();
+  MemoryOfNode(*scenario).WriteUnreachable(0, before);
+  for (Sequence& sequence : scenario->stripes.sequences)
     sequence = 3 * kOneChange;  // none is as a fresh staging
   SteppedProcess victim([&] {
     Verb mine = verb;
-    LineMemory memory = MemoryOfVictim(*scene);
+    LineMemory memory = MemoryOfVictim(*scenario);
     memory.Execute(mine);
   });
 
   Seen seen;
-  SharedScene last;
+  SharedScenario last;
   do {
-    if (IsSame(*scene, last)) continue;
-    last = CopyOf(*scene);
-    const SharedScene left = CopyOf(*scene);
+    if (IsSame(*scenario, last)) continue;
+    last = CopyOf(*scenario);
+    const SharedScenario left = CopyOf(*scenario);
     LineMemory node = MemoryOfNode(*left);
     const bool held = node.Holds(kVictim);
     EXPECT_EQ(node.Recover(kVictim, left->victim) != 0, held);
@@ -206,25 +206,26 @@ TEST_F(LineMemoryDeath, InAnAtomic_LeavesTheWordOldOrNew) {
 TEST_F(LineMemoryDeath, InAReadThatHoldsItsLines_FreesThem) {
   constexpr uint64_t kLines = 4;
   constexpr uint64_t kWaits = 20;  // instructions for which it waits
-  const auto read_window = [](Scene& scene) {
-    LineMemory memory = MemoryOfVictim(scene);
+  const auto read_window = [](Scenario& scenario) {
+    LineMemory memory = MemoryOfVictim(scenario);
     std::array<std::byte, kLines * kLineBytes> window;
     memory.Read(0, window);
   };
-  const SharedScene scene = NewScene();
-  Sequence& last = scene->stripes.sequences[kLines - 1];
+  const SharedScenario scenario = NewScenario();
+  Sequence& last = scenario->stripes.sequences[kLines - 1];
   last = kTheNode;
-  SteppedProcess victim([&] { read_window(*scene); });
-  while ((scene->stripes.sequences[kLines - 2].load() & kHolderMask) != kVictim) ASSERT_TRUE(victim.Step());
+  SteppedProcess victim([&] { read_window(*scenario); });
+  while ((scenario->stripes.sequences[kLines - 2].load() & kHolderMask) != kVictim)
+    ASSERT_TRUE(victim.Step());
 
   std::array<uint64_t, kLines + 1> seen{};
-  SharedScene before;
+  SharedScenario before;
   uint64_t instructions = 0;
   do {
     if (++instructions == kWaits) last = kOneChange;
-    if (IsSame(*scene, before)) continue;
-    before = CopyOf(*scene);
-    const SharedScene left = CopyOf(*scene);
+    if (IsSame(*scenario, before)) continue;
+    before = CopyOf(*scenario);
+    const SharedScenario left = CopyOf(*scenario);
     LineMemory node = MemoryOfNode(*left);
     if (left->stripes.sequences[kLines - 1] == kTheNode) left->stripes.sequences[kLines - 1] = kOneChange;
     ++seen[node.Recover(kVictim, left->victim)];
@@ -237,16 +238,16 @@ TEST_F(LineMemoryDeath, InAReadThatHoldsItsLines_FreesThem) {
 // Given a client that was killed while it held a line, and others that read and change that line meanwhile. Expect that
 // they wait until it is recovered, and then find it whole.
 TEST_F(LineMemoryDeath, OthersWaitUntilItIsRecovered) {
-  const SharedScene scene = NewScene();
+  const SharedScenario scenario = NewScenario();
   const std::vector<std::byte> payload = Payload(64);
   SteppedProcess victim([&] {
-    LineMemory memory = MemoryOfVictim(*scene);
+    LineMemory memory = MemoryOfVictim(*scenario);
     memory.Write(128, payload);
   });
-  const auto word_is_stored = [&] { return scene->region[128] != std::byte{0}; };
+  const auto word_is_stored = [&] { return scenario->region[128] != std::byte{0}; };
   while (!word_is_stored()) ASSERT_TRUE(victim.Step());
   victim.Kill();
-  LineMemory node = MemoryOfNode(*scene);
+  LineMemory node = MemoryOfNode(*scenario);
   ASSERT_TRUE(node.Holds(kVictim));
 
   std::atomic<int> started = 0;
@@ -262,16 +263,16 @@ TEST_F(LineMemoryDeath, OthersWaitUntilItIsRecovered) {
   });
   others.emplace_back([&] {
     ++started;
-    LineMemory memory = MemoryOfOther(*scene);
+    LineMemory memory = MemoryOfOther(*scenario);
     EXPECT_NE(memory.Atomic(Faa(At(184), 1).verb), 0u);
     ++ended;
   });
   while (started < 2) std::this_thread::yield();
   for (int i = 0; i < 50; ++i) std::this_thread::yield();
   EXPECT_EQ(ended, 0);
-  EXPECT_EQ(node.Recover(kVictim, scene->victim), 1u);
+  EXPECT_EQ(node.Recover(kVictim, scenario->victim), 1u);
   others.clear();
-  EXPECT_TRUE(AllFree(*scene));
+  EXPECT_TRUE(AllFree(*scenario));
 }
 
 // ---- single steps of the recovery
@@ -279,61 +280,61 @@ TEST_F(LineMemoryDeath, OthersWaitUntilItIsRecovered) {
 // Given a client that has staged a line and died before it took the sequence, and a successor with its number that dies
 // in an atomic, at the same value of the same sequence. Expect that the dead one's bytes are not stored.
 TEST(LineMemoryRecovery, StagingOfAPredecessor_IsNotStored) {
-  const auto scene = std::make_unique<Scene>();
-  LineMemory node = MemoryOfNode(*scene);
-  scene->victim.sequence = 0;
-  scene->victim.offset = 64;
-  scene->victim.size = 16;
-  scene->victim.bytes[0] = ~uint64_t{0};
-  EXPECT_EQ(node.Recover(kVictim, scene->victim), 0u);
+  const auto scenario = std::make_unique<Scenario>();
+  LineMemory node = MemoryOfNode(*scenario);
+  scenario->victim.sequence = 0;
+  scenario->victim.offset = 64;
+  scenario->victim.size = 16;
+  scenario->victim.bytes[0] = ~uint64_t{0};
+  EXPECT_EQ(node.Recover(kVictim, scenario->victim), 0u);
 
-  scene->stripes.sequences[1] = kVictim;  // taken at 0, as the staging says
-  EXPECT_EQ(node.Recover(kVictim, scene->victim), 1u);
+  scenario->stripes.sequences[1] = kVictim;  // taken at 0, as the staging says
+  EXPECT_EQ(node.Recover(kVictim, scenario->victim), 1u);
   EXPECT_EQ(node.Load(64), 0u);
-  EXPECT_EQ(scene->stripes.sequences[1], kOneChange);
+  EXPECT_EQ(scenario->stripes.sequences[1], kOneChange);
 }
 
 // Given a WRITE that has completed. When its client dies later while it holds the same line for something else. Expect
 // that the WRITE is not done again.
 TEST(LineMemoryRecovery, StagingOfACompletedWrite_IsNotStoredAgain) {
-  const auto scene = std::make_unique<Scene>();
-  LineMemory node = MemoryOfNode(*scene);
-  LineMemory victim = MemoryOfVictim(*scene);
+  const auto scenario = std::make_unique<Scenario>();
+  LineMemory node = MemoryOfNode(*scenario);
+  LineMemory victim = MemoryOfVictim(*scenario);
   EXPECT_TRUE(victim.Write(64, Payload(64)));
   node.Store(64, 5);
-  scene->stripes.sequences[1] = 2 * kOneChange + kVictim;
-  EXPECT_EQ(node.Recover(kVictim, scene->victim), 1u);
+  scenario->stripes.sequences[1] = 2 * kOneChange + kVictim;
+  EXPECT_EQ(node.Recover(kVictim, scenario->victim), 1u);
   EXPECT_EQ(node.Load(64), 5u);
-  EXPECT_EQ(scene->stripes.sequences[1], 3 * kOneChange);
+  EXPECT_EQ(scenario->stripes.sequences[1], 3 * kOneChange);
 }
 
 // Given a staging full of nonsense, and held sequences. Expect that the recovery frees them, keeps inside the region, and
 // takes only what could be a WRITE to that very line.
 TEST(LineMemoryRecovery, NonsenseInTheStaging_DoesNoHarm) {
-  const auto scene = std::make_unique<Scene>();
-  const std::span<std::byte> inner = std::span(scene->region).subspan(1024, 2048);
-  LineMemory node(inner, scene->stripes);
+  const auto scenario = std::make_unique<Scenario>();
+  const std::span<std::byte> inner = std::span(scenario->region).subspan(1024, 2048);
+  LineMemory node(inner, scenario->stripes);
   Random random(1);
   const std::array<uint64_t, 10> odd_numbers = {
       0, 1, 63, 64, 65, 2047, 2048, ~uint64_t{0}, ~uint64_t{0} - 63, uint64_t{1} << 63};
   const auto odd = [&] { return random.Chance(1, 4) ? random.Below(4096) : odd_numbers[random.Below(10)]; };
   for (int round = 0; round < 20'000; ++round) {
     const uint64_t stripe = random.Below(40);
-    Sequence& sequence = scene->stripes.sequences[stripe];
+    Sequence& sequence = scenario->stripes.sequences[stripe];
     const uint64_t free = sequence.load();
     sequence = free + kVictim;
-    scene->victim.sequence = random.Chance(3, 4) ? free : odd();
-    scene->victim.offset = odd();
-    scene->victim.size = odd();
-    for (auto& word : scene->victim.bytes) word = ~uint64_t{0};
-    ASSERT_EQ(node.Recover(kVictim, scene->victim), 1u);
+    scenario->victim.sequence = random.Chance(3, 4) ? free : odd();
+    scenario->victim.offset = odd();
+    scenario->victim.size = odd();
+    for (auto& word : scenario->victim.bytes) word = ~uint64_t{0};
+    ASSERT_EQ(node.Recover(kVictim, scenario->victim), 1u);
     ASSERT_EQ(sequence.load(), free + kOneChange);
   }
   const auto untouched = [](std::span<const std::byte> bytes) {
     return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
   };
-  EXPECT_TRUE(untouched(std::span(scene->region).first(1024)));
-  EXPECT_TRUE(untouched(std::span(scene->region).subspan(1024 + 2048)));
+  EXPECT_TRUE(untouched(std::span(scenario->region).first(1024)));
+  EXPECT_TRUE(untouched(std::span(scenario->region).subspan(1024 + 2048)));
   EXPECT_FALSE(untouched(inner));
 }
 
@@ -349,10 +350,10 @@ class Impatient final : public Watch {
 // Given a line whose holder is dead, and nobody who could recover it. Expect that READs, WRITEs and atomics end and say
 // so, that they leave the line as it is, and that they leave nothing held or staged themselves.
 TEST(LineMemoryRecovery, WithoutAnybodyToDoIt_WaitersGiveUp) {
-  const auto scene = std::make_unique<Scene>();
+  const auto scenario = std::make_unique<Scenario>();
   Impatient impatient;
-  LineMemory memory(scene->region, scene->stripes, kOther, scene->other, impatient);
-  scene->stripes.sequences[2] = kVictim;
+  LineMemory memory(scenario->region, scenario->stripes, kOther, scenario->other, impatient);
+  scenario->stripes.sequences[2] = kVictim;
   std::array<std::byte, 256> window;
   const std::vector<std::byte> payload = Payload(64);
   Verb cas = Cas(At(128), 0, 1).Lower();
@@ -361,8 +362,8 @@ TEST(LineMemoryRecovery, WithoutAnybodyToDoIt_WaitersGiveUp) {
   EXPECT_FALSE(memory.Write(128, payload));
   EXPECT_FALSE(memory.Execute(cas));
   EXPECT_EQ(impatient.looks, 3);
-  EXPECT_EQ(scene->other.sequence.load(), Staging::kNothing);
-  EXPECT_EQ(scene->stripes.sequences[2].load(), kVictim);
+  EXPECT_EQ(scenario->other.sequence.load(), Staging::kNothing);
+  EXPECT_EQ(scenario->stripes.sequences[2].load(), kVictim);
   EXPECT_FALSE(memory.Holds(kOther));
   EXPECT_TRUE(memory.Read(0, std::span(window).first(128)));
   EXPECT_TRUE(memory.Write(192, payload));

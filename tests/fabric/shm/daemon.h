@@ -60,7 +60,7 @@ class Daemon {
     server = std::move(*Server::Start(*node, *memory, options));
   }
 
-  Place& place(uint32_t number) const { return memory->control().places[number]; }
+  ClientSlot& slot(uint32_t number) const { return memory->control().slots[number]; }
 
   LogLines log;
   ManualClock clock;

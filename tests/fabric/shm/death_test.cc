@@ -105,10 +105,10 @@ class ShmDeath : public testing::Test {
 };
 
 // Given a client that is killed when it has staged a line, taken it, stored a part of it, or all of it. Expect that others
-// find the line as it was or as it should be, and that its place is free.
+// find the line as it was or as it should be, and that its slot is free.
 TEST_F(ShmDeath, KilledInTheMiddleOfALine_ItIsWholeForOthers) {
   const std::array<std::function<bool(const Daemon&)>, 4> points = {
-      [](const Daemon& daemon) { return daemon.place(0).staging.bytes[7].load() == 1; },
+      [](const Daemon& daemon) { return daemon.slot(0).staging.bytes[7].load() == 1; },
       [](const Daemon& daemon) { return Held(*daemon.memory); },
       [](const Daemon& daemon) { return Word(*daemon.memory, 3) == 1; },
       [](const Daemon& daemon) { return Word(*daemon.memory, 7) == 1; },
@@ -125,7 +125,7 @@ TEST_F(ShmDeath, KilledInTheMiddleOfALine_ItIsWholeForOthers) {
 
     const Line found = fabric::Run(*other, ReadLine(*other)).value();
     EXPECT_EQ(found, Filled(point == 0 ? 0 : 1));
-    Await([&] { return daemon.server->clients() == 1 && daemon.node->guests() == 1; });
+    Await([&] { return daemon.server->clients() == 1 && daemon.node->clients() == 1; });
     EXPECT_TRUE(daemon.log.Contains("died in the middle of a trip"));
     EXPECT_TRUE(fabric::Run(*other, WriteLine(*other, 9)).ok());
     const auto successor = std::move(*fabric->Connect());
@@ -236,7 +236,7 @@ class DaemonProcess {
 };
 
 // Given a daemon that was killed. Expect that clients notice, by trips or when they only poll, and are broken from then
-// on, and that a new daemon takes the place of its socket.
+// on, and that a new daemon takes the slot of its socket.
 TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
   const DaemonProcess daemon(path_);
   const auto fabric = OpenAt(path_);

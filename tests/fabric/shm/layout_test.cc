@@ -48,14 +48,14 @@ TEST(ShmLayout, HeaderOfFreshMemory) {
   EXPECT_EQ(At(*memory, 48, kControlBytes - 48), Bytes(kControlBytes - 48));
 }
 
-// Given the example of the page: a WRITE by the client of place 2, before and after it has been recovered.
+// Given the example of the page: a WRITE by the client of slot 2, before and after it has been recovered.
 TEST(ShmLayout, WriteOfADeadClient) {
   const auto memory =
       std::move(*SharedMemory::Create(std::move(*memory::Region::Shareable(8192)), NewRegionId()));
-  Place& place = memory->control().places[2];
+  ClientSlot& slot = memory->control().slots[2];
   Patient patient;
-  memory::LineMemory client(memory->region(), memory->stripes(), HolderOf(2), place.staging, patient);
-  EXPECT_TRUE(place.gate.Enter());
+  memory::LineMemory client(memory->region(), memory->stripes(), HolderOf(2), slot.staging, patient);
+  EXPECT_TRUE(slot.gate.Enter());
   const Bytes payload(16, 0xee);
   EXPECT_TRUE(client.Write(0x1050, std::as_bytes(std::span(payload))));
   // As it was before the second word was stored and the sequence was freed.
@@ -71,12 +71,12 @@ TEST(ShmLayout, WriteOfADeadClient) {
   EXPECT_EQ(At(*memory, 37568, 16), Bytes(16, 0xee));
 
   memory::LineMemory node(memory->region(), memory->stripes());
-  EXPECT_EQ(node.Recover(HolderOf(2), place.staging), 1u);
+  EXPECT_EQ(node.Recover(HolderOf(2), slot.staging), 1u);
   EXPECT_EQ(At(*memory, 4616, 8), Bytes({0, 0, 1, 0, 0, 0, 0, 0}));
   EXPECT_EQ(At(*memory, 37504, 8), Word(65535));
   EXPECT_EQ(memory->region()[0x105f], std::byte{0xee});
   EXPECT_EQ(memory->region()[0x1060], std::byte{0});
-  place.gate.Close();
+  slot.gate.Close();
   EXPECT_EQ(At(*memory, 37392, 1), Bytes({1}));
 }
 

@@ -67,7 +67,7 @@ TEST_F(ShmTest, OpensSeveralNodes) {
   EXPECT_EQ(ShmFabric::Open({.nodes = {path_, path_}}).error().code(), ErrorCode::kInvalidArgument);
 }
 
-// Given a daemon that was stopped, and another with other memory, or with the same, in its place. Expect that a fabric
+// Given a daemon that was stopped, and another with other memory, or with the same, in its slot. Expect that a fabric
 // that was opened before connects only to the same memory.
 TEST_F(ShmTest, ConnectingToOtherMemory_IsRefused) {
   const memory::RegionId id = NewRegionId();
@@ -223,8 +223,8 @@ TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNobodyElse) {
   Await([&] { return fabric->Connect().ok(); });
 }
 
-// Given a daemon with places for two clients. Expect that a third is refused politely, and served when one has left.
-TEST_F(ShmTest, WhenAllPlacesAreTaken_ClientsAreRefused) {
+// Given a daemon with slots for two clients. Expect that a third is refused politely, and served when one has left.
+TEST_F(ShmTest, WhenAllSlotsAreTaken_ClientsAreRefused) {
   const Daemon daemon(path_, {.max_clients = 2});
   const auto fabric = OpenAt(path_);
   auto one = std::move(*fabric->Connect());
@@ -238,7 +238,7 @@ TEST_F(ShmTest, WhenAllPlacesAreTaken_ClientsAreRefused) {
 }
 
 // Given ten thousand clients that come and go (fewer under a sanitizer, where each costs several times as much). Expect that
-// no place, no guest and no descriptor is lost, and no memory but what it takes to remember that an id was used.
+// no slot, no guest and no descriptor is lost, and no memory but what it takes to remember that an id was used.
 TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   constexpr uint64_t kFirst = 500 / kFewer;
   constexpr uint64_t kClients = 10'000 / kFewer;
@@ -246,7 +246,7 @@ TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   const Daemon daemon(path_, {.max_clients = 8}, NewRegionId(), LogLevel::kError);
   const auto fabric = OpenAt(path_);
   const auto stays = std::move(*fabric->Connect());
-  const auto one_is_there = [&] { return daemon.server->clients() == 1 && daemon.node->guests() == 1; };
+  const auto one_is_there = [&] { return daemon.server->clients() == 1 && daemon.node->clients() == 1; };
   size_t descriptors = 0;
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < kClients; ++i) {

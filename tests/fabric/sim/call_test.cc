@@ -62,7 +62,7 @@ TEST(SimCall, StoresAppearInProgramOrderWordByWord) {
     run.Start(CallMany(run.Connect(), kStoreAll, 3));
     run.Start(CallMany(run.Connect(), kStoreAll, 3));
     run.Start(ReadTheLine(run.Connect(), 20, litmus));
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(run.Word(At(0)), 6u) << "handlers run one after the other";
     ASSERT_EQ(run.Word(At(8 * (kWords - 1))), 6u);
     if (HasFailure()) return;
@@ -89,7 +89,7 @@ TEST(SimCall, ReadModifyWriteOfTheNodeIsNotAtomic) {
     ServeIncrement(run.world.calls());
     run.Start(CallMany(run.Connect(), kIncrement, 5));
     run.Start(AddMany(run.Connect(), 5));
-    run.Settle();
+    run.Drain();
     litmus.Saw(run.Word(At(0)) == 10 ? "all there" : "lost");
   }
   EXPECT_SEEN(litmus, "all there");
@@ -106,7 +106,7 @@ TEST(SimCall, AHandlerDoesNotDieWithItsCaller) {
     run.Start(CallMany(client, kStoreAll, 1));
     for (uint64_t steps = seed % 6; steps > 0; --steps) run.world.Step();
     run.world.Crash(client.id());
-    run.Settle();
+    run.Drain();
     const uint64_t first = run.Word(At(0));
     const uint64_t last = run.Word(At(8 * (kWords - 1)));
     ASSERT_EQ(first, last);

@@ -62,7 +62,7 @@ Replay RunOnce(uint64_t seed, bool faults, bool traced) {
   for (uint64_t i = 0; i < 4; ++i) run.Start(Muddle(run.Connect(), seed * 100 + i));
   for (uint64_t steps = 0; steps < 100; ++steps) run.world.Step();
   if (faults) run.world.RestartNode(NodeId{1}, seed % 2 == 0);
-  run.Settle();
+  run.Drain();
 
   Replay replay;
   replay.trace = trace.ToString();
@@ -110,7 +110,7 @@ TEST(SimDeterminism, DifferentSeedsDiffer) {
     options.trace = &trace;
     SimRun run(options);
     for (int i = 0; i < 3; ++i) run.Start(AddThree(run.Connect()));
-    run.Settle();
+    run.Drain();
     EXPECT_EQ(run.Word(At(0)), 9u);
     traces.insert(trace.ToString());
   }

@@ -87,7 +87,7 @@ TEST(SimFault, CrashesCutExactlyThere) {
       Life life;
       SimClient& client = run.Connect();
       run.Start(ThreeTrips(client, life));
-      run.Settle();
+      run.Drain();
       EXPECT_EQ(Effects(run), expected.effects);
       EXPECT_EQ(client.crashed(), expected.crashed);
       EXPECT_EQ(run.world.fault_fired(), expected.crashed);
@@ -105,7 +105,7 @@ TEST(SimFault, CrashMidLeavesOneLine) {
     Life life;
     SimClient& client = run.Connect();
     run.Start(ThreeTrips(client, life));
-    run.Settle();
+    run.Drain();
     EXPECT_TRUE(client.crashed());
     litmus.Saw(Effects(run));
   }
@@ -125,7 +125,7 @@ TEST(SimFault, CrashMidOfAnAtomicGoesEitherWay) {
     SimRun run(WithFault(seed, 0, FaultKind::kCrashMid));
     Life life;
     run.Start(ThreeTrips(run.Connect(), life));
-    run.Settle();
+    run.Drain();
     EXPECT_TRUE(run.world.fault_fired());
     litmus.Saw(Effects(run));
   }
@@ -138,7 +138,7 @@ TEST(SimFault, CrashMidOfOneLineNeverComes) {
   SimRun run(WithFault(1, 2, FaultKind::kCrashMid));
   Life life;
   run.Start(ThreeTrips(run.Connect(), life));
-  run.Settle();
+  run.Drain();
   EXPECT_FALSE(run.world.fault_fired());
   EXPECT_EQ(life.trips, 3u);
 }
@@ -152,7 +152,7 @@ TEST(SimFault, LostCompletionAfterTheWholeTrip) {
       Life life;
       SimClient& client = run.Connect();
       run.Start(ThreeTrips(client, life));
-      run.Settle();
+      run.Drain();
       EXPECT_EQ(Effects(run), "FWWWWw.");
       EXPECT_EQ(life.trips, 1u);
       EXPECT_EQ(life.error, ErrorCode::kOutcomeUnknown);
@@ -177,7 +177,7 @@ TEST(SimFault, LostCompletionOfReadsChangesNothing) {
   SimRun run(WithFault(1, 0, FaultKind::kLoseCompletion));
   Life life;
   run.Start(ReadOnly(run.Connect(), life));
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(life.error, ErrorCode::kUnavailable);
   EXPECT_EQ(run.Word(Line(0)), 0u);
 }
@@ -244,7 +244,7 @@ TEST(SimFault, HappensAlsoWhereAnotherClientFinishesTheVerb) {
         SimClient& other = run.Connect();
         run.Start(scenario == 0 ? AddOne(victim) : scenario == 1 ? ReadLines(victim) : CallOnce(victim));
         run.Start(scenario == 0 ? AddOne(other) : scenario == 1 ? WriteTwice(other) : CallOnce(other));
-        run.Settle();
+        run.Drain();
         ASSERT_TRUE(run.world.fault_fired()) << "scenario " << scenario;
         ASSERT_EQ(victim.crashed(), kind == FaultKind::kCrashAfter);
       }
@@ -260,7 +260,7 @@ TEST(SimFault, LostCompletionOfADetachedTripBreaksTheClient) {
     Op op(client, OpKind::kUpdate);
     op.Detach(Order::kInOrder, Faa(Line(0), 1));
   }
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(run.Word(Line(0)), 1u);
   const Result<Done> next = run.Do(AddOne(client));
   ASSERT_FALSE(next.ok());

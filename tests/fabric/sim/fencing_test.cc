@@ -88,7 +88,7 @@ TEST(SimFencing, ATripToTwoNodesThatOneRefuses_SaysWhetherItChangedTheOther) {
     } else {
       run.Start(FenceOn(run.Connect(), NodeId{0}, victim.id(), fencers));
     }
-    run.Settle();
+    run.Drain();
     const bool changed = run.Word(Line(0, 0)) != 0 || run.Word(Line(0, 1)) != 0;
     if (!victims.error.has_value()) {
       litmus.Saw("done");
@@ -113,7 +113,7 @@ TEST(SimFencing, AClientMayFenceItself) {
     Outcomes later;
     ASSERT_TRUE(run.Do(WriteOnBothNodes(client, later)).ok());
     EXPECT_EQ(later.error, ErrorCode::kFenced);
-    run.Settle();
+    run.Drain();
     EXPECT_EQ(run.Word(Line(0, 0)), 0u);
     EXPECT_EQ(run.Word(Line(0, 1)), 0u);
   }
@@ -130,7 +130,7 @@ TEST(SimFencing, OfTwoThatFenceEachOtherOnOneNode_OneSucceeds) {
     Outcomes seconds;
     run.Start(FenceAll(first, second.id(), firsts));
     run.Start(FenceAll(second, first.id(), seconds));
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(firsts.done + seconds.done, 1u);
     EXPECT_EQ(firsts.done == 1 ? seconds.error : firsts.error, ErrorCode::kFenced);
     litmus.Saw(firsts.done == 1 ? "first" : "second");
@@ -150,7 +150,7 @@ TEST(SimFencing, OfTwoThatFenceEachOtherOnTwoNodes_PerhapsNeitherSucceeds) {
     Outcomes seconds;
     run.Start(FenceAll(first, second.id(), firsts));
     run.Start(FenceAll(second, first.id(), seconds));
-    run.Settle();
+    run.Drain();
     litmus.Saw(std::to_string(firsts.done + seconds.done) + " of them");
   }
   EXPECT_SEEN(litmus, "0 of them");
@@ -174,7 +174,7 @@ TEST(SimRestart, WhatAnOldClientPostsAndLeavesIsRefused) {
         op.Detach(Order::kInOrder, WriteObject(Line(0), one));
       }
       run.Disconnect(old.id());
-      run.Settle();
+      run.Drain();
       ASSERT_EQ(run.Word(Line(0)), 0u);
     }
   }
@@ -235,7 +235,7 @@ TEST(SimRestart, CutsAHandlerAtAnyStore) {
     run.world.RestartNode(NodeId{0}, /*keep_memory=*/true);
     std::string stores;
     for (uint64_t line = 0; line < 4; ++line) stores += run.Word(Line(line)) != 0 ? '1' : '.';
-    run.Settle();
+    run.Drain();
     for (uint64_t line = 0; line < 4; ++line) {
       ASSERT_EQ(run.Word(Line(line)) != 0, stores[line] == '1') << "something landed after the restart";
     }
@@ -273,7 +273,7 @@ TEST(SimFencing, WaitsForTheHandlerOfTheVictim) {
     std::string stores;
     for (uint64_t line = 0; line < 4; ++line) stores += run.Word(Line(line)) != 0 ? '1' : '.';
     ASSERT_TRUE(stores == "1111" || stores == "....") << stores;
-    run.Settle();
+    run.Drain();
     for (uint64_t line = 0; line < 4; ++line) ASSERT_EQ(run.Word(Line(line)) != 0, stores[line] == '1');
     litmus.Saw(stores);
   }

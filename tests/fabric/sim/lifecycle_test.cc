@@ -52,7 +52,7 @@ TEST(SimLifecycle, WhatALeavingClientPostedLandsWhereNothingBreaks) {
     DetachLines(client, Line(8));
     run.Drop(task);
     run.Disconnect(client.id());
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(LinesWritten(run, Line(0)), "all");
     ASSERT_EQ(LinesWritten(run, Line(8)), "all");
     ASSERT_EQ(run.world.flights(), 0u);
@@ -71,7 +71,7 @@ TEST(SimLifecycle, WhatALeavingClientPostedMayBeCutWhereConnectionsBreak) {
     DetachLines(client, Line(0));
     for (uint64_t steps = seed % 4; steps > 0; --steps) run.world.Step();
     run.Disconnect(client.id());
-    run.Settle();
+    run.Drain();
     litmus.Saw(LinesWritten(run, Line(0)));
   }
   EXPECT_SEEN(litmus, "none");
@@ -91,7 +91,7 @@ TEST(SimLifecycle, ABrokenConnectionCutsAllItsTrips) {
     SimClient& client = run.Connect();
     Task<Done>& first = run.Start(WriteLines(client, Line(0)));
     Task<Done>& second = run.Start(WriteLines(client, Line(8)));
-    run.Settle();
+    run.Drain();
     ASSERT_TRUE(first.done() && second.done());
     const bool both_lost = !first.TakeResult().ok() && !second.TakeResult().ok();
     if (both_lost) litmus.Saw(LinesWritten(run, Line(0)) + ", " + LinesWritten(run, Line(8)));
@@ -109,7 +109,7 @@ TEST(SimLifecycle, ACrashedClientPostsNothing) {
   EXPECT_TRUE(client.crashed());
   DetachLines(client, Line(0));
   Task<Done>& task = run.Start(WriteLines(client, Line(8)));
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(LinesWritten(run, Line(0)), "none");
   EXPECT_EQ(LinesWritten(run, Line(8)), "none");
   EXPECT_FALSE(task.done());
@@ -135,7 +135,7 @@ TEST(SimLifecycle, WhatADeadClientPostedMayLandMuchLater) {
     while (LinesWritten(run, Line(0)) == "none" && run.world.Step()) continue;
     const bool landed = LinesWritten(run, Line(0)) != "none";
     litmus.Saw(!landed ? "never" : trips < 10 ? "soon" : trips < 100 ? "late" : "when all was over");
-    run.Settle();
+    run.Drain();
   }
   EXPECT_SEEN(litmus, "never");
   EXPECT_SEEN(litmus, "soon");
@@ -151,7 +151,7 @@ TEST(SimLifecycle, DetachAfterBrokenDoesNothing) {
   SimClient& client = run.Connect();
   EXPECT_FALSE(run.Do(WriteLines(client, Line(0))).ok());
   DetachLines(client, Line(8));
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(LinesWritten(run, Line(8)), "none");
   EXPECT_TRUE(run.Do(WriteLines(run.Connect(), Line(8))).ok());
   EXPECT_EQ(LinesWritten(run, Line(8)), "all");
@@ -173,7 +173,7 @@ TEST(SimLifecycle, AClientIsDestroyedAsleep) {
     run.Drop(write);
     run.Disconnect(client.id());
     ASSERT_TRUE(run.Do(WriteLines(run.Connect(), Line(8))).ok());
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(run.world.flights(), 0u);
   }
 }
@@ -201,7 +201,7 @@ TEST(SimLifecycle, TripsAreAbandonedAtEveryMoment) {
     for (uint64_t steps = seed % 13; steps > 0; --steps) run.world.Step();
     run.Drop(reads);
     ASSERT_TRUE(run.Do(WriteLines(client, Line(8))).ok());
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(run.world.flights(), 0u);
   }
 }

@@ -110,7 +110,7 @@ TEST(SimSize, AnyTwoNeighboursOfManyLinesMayDiffer) {
     std::vector<std::byte> read(kBytes);
     run.Start(ReadBig(run.Connect(), read));
     run.Start(WriteBig(run.Connect(), kBytes, /*unreachable=*/false));
-    run.Settle();
+    run.Drain();
     for (uint64_t at = 0; at < kBytes; at += 8) {
       if (at % kLineBytes != 0) {
         ASSERT_EQ(WordIn(read, at), WordIn(read, at - 8)) << "a line was torn";
@@ -141,7 +141,7 @@ TEST(SimSize, ManyLinesFromTheMiddleOfOne) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + seed);
     std::vector<std::byte> read(bytes.size());
     run.Start(WriteAndReadAt(run.Connect(), 64 + 8 * (seed % 7), bytes, read));
-    run.Settle();
+    run.Drain();
     ASSERT_TRUE(read == bytes) << "seed " << seed;
   }
 }
@@ -158,7 +158,7 @@ TEST(SimSize, AnUnreachableWriteMayTearLinesButNotWords) {
       std::vector<std::byte> read(bytes);
       run.Start(ReadBig(run.Connect(), read));
       run.Start(WriteBig(run.Connect(), bytes, /*unreachable=*/true));
-      run.Settle();
+      run.Drain();
       for (uint64_t at = 0; at < bytes; at += 8) {
         const uint64_t word = WordIn(read, at);
         ASSERT_TRUE(word == 0 || word == 1);

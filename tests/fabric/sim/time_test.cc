@@ -29,7 +29,7 @@ TEST(SimTime, TimersFireInOrderAndTimeJumps) {
   for (Nanos duration : {Nanos(3s), Nanos(1s), Nanos(3600s), Nanos(2s)}) {
     run.Start(PauseAndNote(client, duration, woken));
   }
-  run.Settle();
+  run.Drain();
   ASSERT_EQ(woken.size(), 4u);
   EXPECT_GE(woken[0], 1s);
   EXPECT_GE(woken[1], 2s);
@@ -57,7 +57,7 @@ TEST(SimTime, AnAbandonedTimerDoesNotFire) {
   std::vector<Nanos> woken;
   run.Drop(run.Start(PauseAndNote(client, 1ms, woken)));
   run.Start(PauseAndNote(client, 2ms, woken));
-  run.Settle();
+  run.Drain();
   ASSERT_EQ(woken.size(), 1u);
   EXPECT_GE(woken[0], 2ms);
 }
@@ -74,7 +74,7 @@ TEST(SimTime, TimersOfACrashedClientDoNotFire) {
   run.Drop(task);
   run.Disconnect(id);
   run.Start(PauseAndNote(run.Connect(), 2ms, woken));
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(woken.size(), 1u);
 }
 
@@ -103,7 +103,7 @@ TEST(SimSleep, TheTripLandsButTheClientDoesNotHear) {
   run.world.Sleep(client.id(), 1ms);
   while (run.world.Now() < 1ms && run.world.Step()) continue;
   EXPECT_EQ(run.Word(Line(0)), 1u);
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(run.Word(Line(0)), 2u);
   ASSERT_EQ(resumed.size(), 2u);
   EXPECT_GE(resumed[0], 10ms);
@@ -124,7 +124,7 @@ TEST(SimSleep, AClientAsleepDoesNotHearThatItsConnectionBroke) {
     run.world.Sleep(client.id(), 10ms);
     std::vector<Nanos> resumed;
     run.Start(AddUntil(client, Line(0), 3, resumed));
-    run.Settle();
+    run.Drain();
     ASSERT_FALSE(resumed.empty());
     ASSERT_GE(resumed[0], 10ms);
   }
@@ -144,7 +144,7 @@ TEST(SimSleep, AFencedSleeperHearsOfItWhenItWakes) {
     Op op(fencer, OpKind::kMaintenance);
     op.Detach(Order::kInOrder, FenceVerb(NodeId{0}, sleeper.id()));
   }
-  run.Settle();
+  run.Drain();
   ASSERT_TRUE(task.done());
   const Result<Done> end = task.TakeResult();
   ASSERT_FALSE(end.ok());
@@ -165,7 +165,7 @@ TEST(SimSleep, ByChanceAlsoKeepsVerbsBack) {
     run.Start(AddUntil(run.Connect(), Line(0), 1, resumed));
     while (run.Word(Line(0)) == 0) ASSERT_TRUE(run.world.Step());
     litmus.Saw(run.world.Now() > 100us ? "late" : "soon");
-    run.Settle();
+    run.Drain();
   }
   EXPECT_SEEN(litmus, "soon");
   EXPECT_SEEN(litmus, "late");

@@ -59,7 +59,7 @@ Replay RunOnce(uint64_t seed, Nanos jitter) {
   TimedRun run(options);
   Replay replay;
   for (uint64_t i = 0; i < 40; ++i) run.Start(Muddle(run.Connect(), i, replay.digest));
-  run.Settle();
+  run.Drain();
   for (const uint16_t node : {0, 1}) {
     const auto memory = run.world().memory(NodeId{node});
     replay.memory.insert(replay.memory.end(), memory.begin(), memory.end());
@@ -112,7 +112,7 @@ TEST(TimedFabric, ARoundTakesEffectAtOneInstant) {
     run.Start(RaiseBoth(run.Connect(), 100));
     run.Start(ReadBoth(run.Connect(), 100, different));
   }
-  run.Settle();
+  run.Drain();
   EXPECT_GT(different, 100u);
 }
 
@@ -148,7 +148,7 @@ TEST(TimedFabric, NothingOfAFencedClientLandsLater) {
     const auto memory = run.world().memory(NodeId{0});
     const std::vector<std::byte> before(memory.begin(), memory.end());
     EXPECT_NE(before, std::vector<std::byte>(before.size()));
-    run.Settle();
+    run.Drain();
     EXPECT_EQ(std::vector<std::byte>(memory.begin(), memory.end()), before);
     ASSERT_EQ(errors.size(), 3u);
     ++first_errors[errors[0]];
@@ -183,7 +183,7 @@ TEST(TimedFabric, AClientThatWasFencedAnywhereIsBrokenEverywhere) {
     ASSERT_FALSE(added.ok());
     EXPECT_EQ(added.error().code(), ErrorCode::kFenced);
   }
-  run.Settle();
+  run.Drain();
   for (const uint16_t node : {0, 1}) {
     uint64_t word = 0;
     std::memcpy(&word, run.world().memory(NodeId{node}).data(), sizeof(word));
@@ -204,7 +204,7 @@ TEST(TimedFabric, TripsOutliveTheirClients) {
   auto leaves = std::move(*run.world().Connect());
   ASSERT_TRUE(run.Do(DetachOne(*leaves)).ok());
   leaves.reset();
-  run.Settle();
+  run.Drain();
   uint64_t word = 0;
   std::memcpy(&word, run.world().memory(NodeId{0}).data(), sizeof(word));
   EXPECT_EQ(word, 1u);

@@ -167,7 +167,7 @@ TEST(TimedLatency, PausesOfAnyLengthEndOnTime) {
   TimedRun run(OneOfEach());
   std::array<Nanos, pauses.size()> woke{};
   for (size_t i = 0; i < pauses.size(); ++i) run.Start(PauseFor(run.Connect(), pauses[i], woke[i]));
-  run.Settle();
+  run.Drain();
   EXPECT_EQ(woke, pauses);
 }
 

@@ -55,7 +55,7 @@ DigestedRun RunOnce(const Program& program, SimOptions options = {}, int clients
   options.digest = &digest;
   SimRun run(options);
   for (int i = 0; i < clients; ++i) run.Start(RunProgram(run.Connect(), program));
-  run.Settle();
+  run.Drain();
   return {.digest = digest.value(), .verbs = digest.verbs(), .events = run.world.events()};
 }
 
@@ -99,7 +99,7 @@ TEST(VerbDigest, OtherInterleavingsAndFaultsHaveOtherDigests) {
   EXPECT_EQ(digests.size(), 23u);
 }
 
-// Given two worlds that are the same but for what lay in memory before. Expect that what was read and found counts.
+// Given two worlds that are the same but for what lay in memory before. Expect that answers count.
 TEST(VerbDigest, AnswersCount) {
   std::set<uint64_t> digests;
   for (const uint64_t found : {0, 1}) {
@@ -107,7 +107,7 @@ TEST(VerbDigest, AnswersCount) {
     SimRun run({.chaos = Chaos::Calm(), .digest = &digest});
     run.SetWord(At(0), found);
     run.Start(RunProgram(run.Connect(), {}));
-    run.Settle();
+    run.Drain();
     digests.insert(digest.value());
   }
   EXPECT_EQ(digests.size(), 2u);
@@ -121,7 +121,7 @@ TEST(VerbDigest, GoesOnFromWorldToWorld) {
     for (const int seed : {first, second}) {
       SimRun run({.seed = static_cast<uint64_t>(seed), .digest = &digest});
       run.Start(RunProgram(run.Connect(), {}));
-      run.Settle();
+      run.Drain();
     }
     digests.insert(digest.value());
   }

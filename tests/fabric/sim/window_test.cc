@@ -109,7 +109,7 @@ TEST(SimWindow, AtMostOneTripOfAnotherClientFallsIntoARead) {
     run.Start(ReadBoth(run.Connect()));
     if (how == How::kCas || how == How::kFaa) run.Start(Jostle(run.Connect()));
     if (how == How::kCall || how == How::kFailingCall) run.Start(JostleByCalls(run.Connect()));
-    run.Settle();
+    run.Drain();
     ASSERT_EQ(run.Word(kB), kRounds);
     if (HasFailure()) return;
   }
@@ -137,7 +137,7 @@ TEST(SimWindow, AReadOfMoreThanAKilobyteHasNone) {
     SimRun run(options);
     run.Start(AThenB(run.Connect(), How::kWrite));
     run.Start(ReadFar(run.Connect(), At(0), 1025, litmus));
-    run.Settle();
+    run.Drain();
   }
   EXPECT_SEEN(litmus, "a snapshot");
   EXPECT_SEEN(litmus, "several trips inside");

@@ -53,11 +53,11 @@ class FakeNode {
       }
     });
   }
-  ~FakeNode() { Settle(); }
+  ~FakeNode() { AwaitWelcomes(); }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   // All Welcomes were given.
-  void Settle() {
+  void AwaitWelcomes() {
     if (thread_.joinable()) thread_.join();
   }
   const std::vector<uint32_t>& ids() const { return ids_; }
@@ -99,7 +99,7 @@ Opened OpenAndConnect(FakeNode& node, const Clock* clock = nullptr) {
   Opened opened;
   opened.fabric = TestNode::Open(options);
   opened.client = ConnectTo(*opened.fabric);
-  node.Settle();
+  node.AwaitWelcomes();
   return opened;
 }
 

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "fabric/tcp/host_visits.h"
 #include "tests/fabric/tcp/hostile_frames.h"
 #include "tests/fabric/tcp/world.h"
 #include "tests/support/heap_count.h"
@@ -131,6 +132,33 @@ TEST(TcpServer, TooManyAreRefusedPolitely) {
   EXPECT_TRUE(fabric->Connect().ok());
 }
 
+TEST(TcpServer, ConnectionsOfAHostOneAfterTheOther_AreNotALineEach) {
+  // Given a node that logs as it does by default.
+  TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kInfo);
+  // When a host opens and closes several connections. Expect one line for the host that came.
+  const auto fabric = node.Open();
+  for (int i = 0; i < 5; ++i) ConnectTo(*fabric).reset();
+  EXPECT_EQ(node.log().Count("tcp: 127.0.0.1 came"), 1u);
+  EXPECT_LE(node.log().Count("tcp: "), 2u);
+}
+
+TEST(TcpHostVisits, AHostThatIsBackSoonHasNotLeft) {
+  using namespace std::chrono_literals;
+  HostVisits visits;
+  // Given a host that comes with one connection after the other. Expect one visit, also of two at the same time.
+  EXPECT_TRUE(visits.Come("a", 100s));
+  EXPECT_FALSE(visits.Leave("a", 101s));
+  EXPECT_FALSE(visits.Come("a", 102s));
+  EXPECT_FALSE(visits.Come("a", 103s));
+  EXPECT_TRUE(visits.Come("b", 104s)) << "another host has a visit of its own";
+  EXPECT_FALSE(visits.Leave("a", 120s)) << "one connection is left";
+  EXPECT_TRUE(visits.Leave("a", 121s)) << "a long visit has an end";
+  EXPECT_TRUE(visits.Come("a", 122s)) << "and then another one begins";
+  // Given a short visit. Expect that the next one begins when the host was away for long enough.
+  EXPECT_FALSE(visits.Leave("a", 123s));
+  EXPECT_TRUE(visits.Come("a", 133s));
+}
+
 TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   // Given a node that has seen some clients, and how many descriptors and bytes there are while it has none. (Under a
   // sanitizer a connection costs eight times as much, so there are fewer; it finds leaks by itself.)
@@ -160,7 +188,7 @@ TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   // Expect no guest, and no more descriptors than before.
   while (node.server().connections() != 0) std::this_thread::yield();
   EXPECT_EQ(OpenDescriptors(), descriptors);
-  EXPECT_EQ(node.node().guests(), 0u);
+  EXPECT_EQ(node.node().clients(), 0u);
   EXPECT_LE(HeapBytes(), bytes + kClients * kRememberedBytes);
 }
 
@@ -361,7 +389,7 @@ TEST(TcpServer, StoppingUnderLoadAnswersWhatWasExecuted) {
   // Expect that each addition was answered, that nobody is in doubt, and that nobody is left.
   EXPECT_EQ(added[0] + added[1] + added[2], node.Word(0));
   for (const auto& codes : errors) EXPECT_EQ(codes, std::vector<ErrorCode>(2, ErrorCode::kUnavailable));
-  EXPECT_EQ(node.node().guests(), 0u);
+  EXPECT_EQ(node.node().clients(), 0u);
   EXPECT_EQ(node.server().connections(), 0u);
 }
 

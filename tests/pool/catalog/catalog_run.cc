@@ -13,9 +13,9 @@ constexpr uint64_t kDestroyed = 0xdeaddeaddeaddead;
 
 }  // namespace
 
-Task<std::vector<fabric::FarAddr>> MakeCell(fabric::Op& op, Membership& member, CatalogScene& scene,
+Task<std::vector<fabric::FarAddr>> MakeCell(fabric::Op& op, Membership& member, CatalogScenario& scenario,
                                             TableInfo table) {
-  const fabric::FarAddr cell = member.At(kCells + scene.cells++ * kLine);
+  const fabric::FarAddr cell = member.At(kCells + scenario.cells++ * kLine);
   const uint64_t word = WordOf(table);
   co_await op.InOrder(fabric::WriteObject(cell, word));
   co_return std::vector<fabric::FarAddr>{cell};
@@ -39,9 +39,9 @@ Task<Done> WaitForGrace(fabric::Op& op, Membership& member) {
   co_return Done{};
 }
 
-Task<Done> RunCatalogScript(Membership& member, CatalogScene& scene, int number, const CatalogScript& script,
-                            size_t& next) {
-  CatalogSession session(member, scene, number);
+Task<Done> RunCatalogScript(Membership& member, CatalogScenario& scenario, int number,
+                            const CatalogScript& script, size_t& next) {
+  CatalogSession session(member, scenario, number);
   while (next < script.size()) co_await session.Perform(script[next++]);
   co_return Done{};
 }
@@ -49,8 +49,9 @@ Task<Done> RunCatalogScript(Membership& member, CatalogScene& scene, int number,
 namespace {
 
 // When all scripts have ended: every name is there or not and can be dropped, and every slot can be used.
-Task<Done> AuditCatalog(Membership& member, CatalogScene& scene, int number, std::vector<std::string> names) {
-  CatalogSession session(member, scene, number);
+Task<Done> AuditCatalog(Membership& member, CatalogScenario& scenario, int number,
+                        std::vector<std::string> names) {
+  CatalogSession session(member, scenario, number);
   for (const std::string& name : names) {
     for (Act act : {Act::kOpen, Act::kDrop, Act::kOpen, Act::kCreate, Act::kUse, Act::kDrop, Act::kOpen}) {
       const CatalogCall call{act, name, "audited"};
@@ -59,9 +60,9 @@ Task<Done> AuditCatalog(Membership& member, CatalogScene& scene, int number, std
   }
   fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
   std::vector<TableInfo> left = co_await session.catalog().List(op);
-  if (!left.empty()) scene.run.Problem("a table is listed that nobody finds: " + left[0].name);
+  if (!left.empty()) scenario.run.Problem("a table is listed that nobody finds: " + left[0].name);
   // Slots of tables whose droppers have died come back when these are known to be dead.
-  co_await BuryTheDead(member);
+  co_await ReleaseDeadSlots(member);
   const uint32_t slots = member.geometry().table_slots;
   for (uint32_t i = 0; i < slots; ++i) {
     const CatalogCall create{Act::kCreate, "slot " + std::to_string(i), "fills"};
@@ -79,18 +80,18 @@ Task<Done> AuditCatalog(Membership& member, CatalogScene& scene, int number, std
 RunOutcome RunCatalog(fabric::sim::SimOptions options, const std::vector<CatalogScript>& scripts, Users users,
                       uint64_t* uses) {
   PoolRun run(std::move(options));
-  CatalogScene scene{run, users};
+  CatalogScenario scenario{run, users};
   std::vector<size_t> next(scripts.size(), 0);
   for (size_t i = 0; i < scripts.size(); ++i) {
     run.Start([&, i](Membership& member) {
-      return RunCatalogScript(member, scene, static_cast<int>(i), scripts[i], next[i]);
+      return RunCatalogScript(member, scenario, static_cast<int>(i), scripts[i], next[i]);
     });
   }
   run.Drive();
   RunOutcome outcome = run.EndOfScripts();
   if (run.problem().empty()) {
     run.Start([&](Membership& member) {
-      return AuditCatalog(member, scene, static_cast<int>(scripts.size()), {"a", "b"});
+      return AuditCatalog(member, scenario, static_cast<int>(scripts.size()), {"a", "b"});
     });
     run.Drive();
   }
@@ -98,9 +99,9 @@ RunOutcome RunCatalog(fabric::sim::SimOptions options, const std::vector<Catalog
     const TableWord word(run.Word(run.geometry().table_entry(slot)));
     if (word.state() != TableState::kFree) run.Problem("a slot of the catalog is lost");
   }
-  const check::Verdict verdict = check::CheckLinearizable(scene.history);
+  const check::Verdict verdict = check::CheckLinearizable(scenario.history);
   if (!verdict.ok()) run.Problem(ToString(verdict));
-  if (uses != nullptr) *uses += scene.uses;
+  if (uses != nullptr) *uses += scenario.uses;
   outcome.problem = run.problem();
   return outcome;
 }

@@ -30,7 +30,7 @@ using CatalogScript = std::vector<CatalogCall>;
 // Whether a user of a table looks at catalog_changes, as it must.
 enum class Users : uint8_t { kFollowTheRule, kIgnoreTheRule };
 
-struct CatalogScene {
+struct CatalogScenario {
   PoolRun& run;
   Users users = Users::kFollowTheRule;
   check::History history;
@@ -40,7 +40,7 @@ struct CatalogScene {
 
 inline uint64_t WordOf(const TableInfo& table) { return Hash64(table.name, table.incarnation); }
 
-Task<std::vector<fabric::FarAddr>> MakeCell(fabric::Op& op, Membership& member, CatalogScene& scene,
+Task<std::vector<fabric::FarAddr>> MakeCell(fabric::Op& op, Membership& member, CatalogScenario& scenario,
                                             TableInfo table);
 
 Task<Done> DestroyCell(fabric::Op& op, TableInfo table);
@@ -50,8 +50,8 @@ Task<Done> WaitForGrace(fabric::Op& op, Membership& member);
 // One client: its catalog, and the tables that it has open.
 class CatalogSession {
  public:
-  CatalogSession(Membership& member, CatalogScene& scene, int number)
-      : member_(member), catalog_(member), scene_(scene), number_(number) {}
+  CatalogSession(Membership& member, CatalogScenario& scenario, int number)
+      : member_(member), catalog_(member), scenario_(scenario), number_(number) {}
 
   Task<Done> Perform(CatalogCall call) {
     fabric::Op op(member_.client(), fabric::OpKind::kMaintenance);
@@ -63,7 +63,7 @@ class CatalogSession {
       case Act::kList: {
         std::vector<TableInfo> tables = co_await catalog_.List(op);
         for (const TableInfo& table : tables) {
-          if (table.options.empty()) scene_.run.Problem("a table without its options is listed");
+          if (table.options.empty()) scenario_.run.Problem("a table without its options is listed");
         }
         break;
       }
@@ -87,16 +87,16 @@ class CatalogSession {
   }
 
   Task<Done> Record(fabric::Op& op, CatalogCall call) {
-    const check::OpId id = scene_.history.Invoke(number_, Recorded(call));
+    const check::OpId id = scenario_.history.Invoke(number_, Recorded(call));
     Result<check::Outcome> outcome = co_await Try(op, call).Outcome();
     if (outcome.ok()) {
-      scene_.history.Return(id, *outcome);
+      scenario_.history.Return(id, *outcome);
       co_return Done{};
     }
     if (outcome.error().code() == ErrorCode::kOutcomeUnknown) {
-      scene_.history.LoseAnswer(id);
+      scenario_.history.LoseAnswer(id);
     } else {
-      scene_.history.Refuse(id, outcome.error().ToString());
+      scenario_.history.Refuse(id, outcome.error().ToString());
     }
     co_return outcome.error();
   }
@@ -110,7 +110,7 @@ class CatalogSession {
       spec.options = call.options;
       spec.nodes = {fabric::NodeId{0}};
       const Catalog::MakeRoots make = [this](fabric::Op& making, TableInfo table) {
-        return MakeCell(making, member_, scene_, std::move(table));
+        return MakeCell(making, member_, scenario_, std::move(table));
       };
       CreateOutcome outcome = co_await catalog_.Create(op, spec, make);
       opened_[call.name] = Opened{outcome.table, validated_at};
@@ -142,7 +142,7 @@ class CatalogSession {
     const uint64_t began = member_.known_epoch();
     const uint64_t changes = member_.control().catalog_changes;
     Opened& opened = found->second;
-    if (changes != opened.validated_at && scene_.users == Users::kFollowTheRule) {
+    if (changes != opened.validated_at && scenario_.users == Users::kFollowTheRule) {
       const bool there = co_await catalog_.StillThere(op, opened.table);
       opened.validated_at = changes;
       if (!there) {
@@ -150,10 +150,10 @@ class CatalogSession {
         co_return Done{};
       }
     }
-    ++scene_.uses;
+    ++scenario_.uses;
     for (int i = 0; i < 3; ++i) {
       const uint64_t word = co_await op.InOrder(fabric::Read<uint64_t>(opened.table.roots[0]));
-      if (word != WordOf(opened.table)) scene_.run.Problem("a table was freed under somebody who uses it");
+      if (word != WordOf(opened.table)) scenario_.run.Problem("a table was freed under somebody who uses it");
       co_await member_.Sync(op, began, began, /*raise=*/true);
     }
     co_return Done{};
@@ -161,13 +161,13 @@ class CatalogSession {
 
   Membership& member_;
   Catalog catalog_;
-  CatalogScene& scene_;
+  CatalogScenario& scenario_;
   const int number_;
   std::map<std::string, Opened> opened_;
 };
 
-Task<Done> RunCatalogScript(Membership& member, CatalogScene& scene, int number, const CatalogScript& script,
-                            size_t& next);
+Task<Done> RunCatalogScript(Membership& member, CatalogScenario& scenario, int number,
+                            const CatalogScript& script, size_t& next);
 
 RunOutcome RunCatalog(fabric::sim::SimOptions options, const std::vector<CatalogScript>& scripts,
                       Users users = Users::kFollowTheRule, uint64_t* uses = nullptr);

@@ -18,23 +18,23 @@ TEST(PoolCatalog, ConcurrentCreatesOfOneName_ExactlyOneCreates) {
   // Expect that one of them creates it, and that all have the same table open.
   for (uint64_t seed = 1; seed <= 300 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/false));
-    CatalogScene scene{run};
+    CatalogScenario scenario{run};
     std::vector<CatalogScript> scripts;
     for (int i = 0; i < 4; ++i)
       scripts.push_back({Create("a", "by=" + std::to_string(i)), Do(Act::kUse, "a")});
     std::vector<size_t> next(4, 0);
     for (int i = 0; i < 4; ++i) {
       run.Start(
-          [&, i](Membership& member) { return RunCatalogScript(member, scene, i, scripts[i], next[i]); });
+          [&, i](Membership& member) { return RunCatalogScript(member, scenario, i, scripts[i], next[i]); });
     }
     run.Drive();
     ASSERT_EQ(run.problem(), "") << "seed " << seed;
     int created = 0;
-    for (const check::Operation& operation : scene.history.operations()) {
+    for (const check::Operation& operation : scenario.history.operations()) {
       if (std::get<check::Applied>(operation.outcome).applied) ++created;
     }
     ASSERT_EQ(created, 1) << "seed " << seed;
-    ASSERT_EQ(scene.cells, 1u) << "seed " << seed;
+    ASSERT_EQ(scenario.cells, 1u) << "seed " << seed;
   }
 }
 
@@ -118,8 +118,8 @@ Task<Done> DropSlowly(Membership& member, bool& waiting, const bool& go_on) {
   co_return Done{};
 }
 
-Task<Done> CreateOne(Membership& member, CatalogScene& scene, std::string name) {
-  CatalogSession session(member, scene, 0);
+Task<Done> CreateOne(Membership& member, CatalogScenario& scenario, std::string name) {
+  CatalogSession session(member, scenario, 0);
   const CatalogCall create{Act::kCreate, std::move(name), "x=1"};
   co_await session.Perform(create);
   co_return Done{};
@@ -153,9 +153,9 @@ TEST(PoolCatalog, SweepWaitsForALivingDropper) {
   // Given two tables, of which a living client drops one.
   // Expect that a sweep is told to come later until the dropper is done, and then to walk the other table.
   PoolRun run(PoolCalm());
-  CatalogScene scene{run};
-  run.Start([&](Membership& member) { return CreateOne(member, scene, "a"); });
-  run.Start([&](Membership& member) { return CreateOne(member, scene, "b"); });
+  CatalogScenario scenario{run};
+  run.Start([&](Membership& member) { return CreateOne(member, scenario, "a"); });
+  run.Start([&](Membership& member) { return CreateOne(member, scenario, "b"); });
   run.Drive();
   bool waiting = false;
   bool go_on = false;
@@ -186,8 +186,8 @@ TEST(PoolCatalog, SweepFinishesAndAnnouncesTheDropOfADeadClient) {
   // When somebody asks what to walk.
   // Expect the table to be gone, its slot to be free, and the drop to be announced before that.
   PoolRun run(PoolCalm());
-  CatalogScene scene{run};
-  run.Start([&](Membership& member) { return CreateOne(member, scene, "a"); });
+  CatalogScenario scenario{run};
+  run.Start([&](Membership& member) { return CreateOne(member, scenario, "a"); });
   run.Drive();
   uint64_t dropper = 0;
   run.Start([&](Membership& member) { return DropAndTellWho(member, dropper); });

@@ -21,7 +21,7 @@ std::vector<NodeId> Nodes(uint16_t count) {
 }
 
 TEST(Placement, OneNodeTakesEverything) {
-  for (uint64_t key = 0; key < 100; ++key) EXPECT_EQ(PlaceOf(key, Nodes(1)), 0u);
+  for (uint64_t key = 0; key < 100; ++key) EXPECT_EQ(PickNode(key, Nodes(1)), 0u);
 }
 
 TEST(Placement, SharesAreEven) {
@@ -31,7 +31,7 @@ TEST(Placement, SharesAreEven) {
     std::vector<int> share(5, 0);
     for (uint64_t key = 0; key < 50'000; ++key) {
       const uint64_t hash = hashed ? Hash64(std::as_bytes(std::span(&key, 1))) : key;
-      ++share[PlaceOf(hash, Nodes(5))];
+      ++share[PickNode(hash, Nodes(5))];
     }
     for (int keys : share) EXPECT_NEAR(keys, 10'000, 500);
   }
@@ -41,7 +41,7 @@ TEST(Placement, OrderOfTheNodesDoesNotMatter) {
   std::vector<NodeId> nodes = Nodes(6);
   std::vector<NodeId> reversed(nodes.rbegin(), nodes.rend());
   for (uint64_t key = 0; key < 1000; ++key) {
-    EXPECT_EQ(nodes[PlaceOf(key, nodes)], reversed[PlaceOf(key, reversed)]);
+    EXPECT_EQ(nodes[PickNode(key, nodes)], reversed[PickNode(key, reversed)]);
   }
 }
 
@@ -52,8 +52,8 @@ TEST(Placement, AddingANodeMovesOnlyWhatItWins) {
   const std::vector<NodeId> five = Nodes(5);
   int moved = 0;
   for (uint64_t key = 0; key < 20'000; ++key) {
-    const NodeId before = four[PlaceOf(key, four)];
-    const NodeId after = five[PlaceOf(key, five)];
+    const NodeId before = four[PickNode(key, four)];
+    const NodeId after = five[PickNode(key, five)];
     if (before == after) continue;
     EXPECT_EQ(after, NodeId{4});
     ++moved;
@@ -64,7 +64,7 @@ TEST(Placement, AddingANodeMovesOnlyWhatItWins) {
 TEST(Placement, GoldenPlaces) {
   // Clients of other builds must compute the same.
   std::vector<size_t> places;
-  for (uint64_t key = 1; key <= 12; ++key) places.push_back(PlaceOf(key * 0x9e3779b97f4a7c15, Nodes(4)));
+  for (uint64_t key = 1; key <= 12; ++key) places.push_back(PickNode(key * 0x9e3779b97f4a7c15, Nodes(4)));
   EXPECT_EQ(places, (std::vector<size_t>{1, 1, 2, 0, 0, 2, 1, 1, 0, 1, 0, 3}));
 }
 

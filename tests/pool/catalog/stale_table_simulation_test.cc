@@ -94,22 +94,22 @@ TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
   User writer(world);
   User witness(world);
   witness.session->pool().set_walk({});
-  uint32_t grave = 0;
+  uint32_t dead_slot = 0;
   ASSERT_TRUE(writer.Maintain().ok());
   ASSERT_TRUE(writer.Try([&](Op& op) { return writer.Put(op, "a"); }).ok());
   {
     User dropper(world);
-    grave = dropper.session->pool().member(kNode).self().slot();
+    dead_slot = dropper.session->pool().member(kNode).self().slot();
     Op op(*dropper.client, OpKind::kMaintenance);
     Task<Done> drop = dropper.session->tables().Drop(op, kTable);
     drop.Start();
     while (table_state() != TableState::kDropping) ASSERT_TRUE(world.Step());
     world.Crash(dropper.client->id());
   }
-  const auto grave_state = [&] {
-    return ClientWord(LoadU64(world.memory(kNode).data() + geometry.client_slot(grave))).state();
+  const auto dead_slot_state = [&] {
+    return ClientWord(LoadU64(world.memory(kNode).data() + geometry.client_slot(dead_slot))).state();
   };
-  while (grave_state() != ClientState::kFenced) {
+  while (dead_slot_state() != ClientState::kFenced) {
     ASSERT_TRUE(writer.Sync().ok());
     ASSERT_TRUE(witness.Maintain().ok());
   }
@@ -130,7 +130,7 @@ TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
   while (!live.done()) ASSERT_TRUE(world.Step());
   ASSERT_TRUE(live.TakeResult().ok());
   ASSERT_TRUE(put.TakeResult().ok()) << "it did not know";
-  EXPECT_EQ(grave_state(), ClientState::kFree);
+  EXPECT_EQ(dead_slot_state(), ClientState::kFree);
   ASSERT_TRUE(writer.Leave().ok());
 
   const FsckOptions options{.nobody_runs = true};

@@ -19,7 +19,7 @@ struct EpochRoot {
   static EpochRoot Of(uint64_t cell, uint64_t id) { return EpochRoot{id << 16 | cell}; }
 };
 
-struct EpochScene {
+struct EpochScenario {
   PoolRun& run;
   Publish publish;
   uint64_t next_id = 1;
@@ -38,7 +38,7 @@ struct RetiredCell {
 };
 
 // Publishes with no operation in flight; what was retired before gets the epoch that is read.
-Task<Done> SyncAndReclaim(fabric::Op& op, Membership& member, EpochScene& scene,
+Task<Done> SyncAndReclaim(fabric::Op& op, Membership& member, EpochScenario& scenario,
                           std::deque<RetiredCell>& retired, std::vector<uint64_t>& free) {
   const uint64_t known = member.known_epoch();
   co_await member.Sync(op, known, known, /*raise=*/true);
@@ -49,22 +49,22 @@ Task<Done> SyncAndReclaim(fabric::Op& op, Membership& member, EpochScene& scene,
   while (!retired.empty() && retired.front().stamp < view.safe_epoch) {
     free.push_back(retired.front().cell);
     retired.pop_front();
-    ++scene.reuses;
+    ++scenario.reuses;
   }
   co_return Done{};
 }
 
-Task<Done> ReplaceCells(Membership& member, EpochScene& scene, int& left) {
+Task<Done> ReplaceCells(Membership& member, EpochScenario& scenario, int& left) {
   std::deque<RetiredCell> retired;
-  std::vector<uint64_t> free = {scene.cells++, scene.cells++};
+  std::vector<uint64_t> free = {scenario.cells++, scenario.cells++};
   while (left > 0) {
     fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
-    co_await SyncAndReclaim(op, member, scene, retired, free);
+    co_await SyncAndReclaim(op, member, scenario, retired, free);
     if (free.empty()) {
       co_await op.Pause(Nanos(2000));
       continue;
     }
-    const uint64_t id = scene.next_id++;
+    const uint64_t id = scenario.next_id++;
     const uint64_t mine = free.back();
     co_await op.InOrder(fabric::WriteObject(CellAt(member, mine), id));
     EpochRoot root{co_await op.InOrder(fabric::Read<uint64_t>(member.At(kEpochRoot)))};
@@ -78,18 +78,18 @@ Task<Done> ReplaceCells(Membership& member, EpochScene& scene, int& left) {
   co_return Done{};
 }
 
-Task<Done> FollowRoot(Membership& member, EpochScene& scene, int& left) {
+Task<Done> FollowRoot(Membership& member, EpochScenario& scenario, int& left) {
   while (left-- > 0) {
     fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
     const uint64_t began = member.known_epoch();
     const EpochRoot root{co_await op.InOrder(fabric::Read<uint64_t>(member.At(kEpochRoot)))};
     for (int i = 0; i < 3; ++i) {
-      const uint64_t publish = scene.publish == Publish::kNewest ? member.known_epoch() : began;
+      const uint64_t publish = scenario.publish == Publish::kNewest ? member.known_epoch() : began;
       co_await member.Sync(op, publish, publish, /*raise=*/true);
       co_await op.Pause(Nanos(1000));
     }
     const uint64_t id = co_await op.InOrder(fabric::Read<uint64_t>(CellAt(member, root.cell())));
-    if (id != root.id()) scene.run.Problem("a reader was pointed to a cell that was used again");
+    if (id != root.id()) scenario.run.Problem("a reader was pointed to a cell that was used again");
     // The operation has ended.
     const uint64_t known = member.known_epoch();
     co_await member.Sync(op, known, known, /*raise=*/false);
@@ -101,18 +101,18 @@ Task<Done> FollowRoot(Membership& member, EpochScene& scene, int& left) {
 
 EpochOutcome RunEpochs(fabric::sim::SimOptions options, Publish publish, int writers, int readers) {
   PoolRun run(std::move(options));
-  EpochScene scene{run, publish};
+  EpochScenario scenario{run, publish};
   std::list<int> left(static_cast<size_t>(writers + readers), 12);
   int index = 0;
   for (int& mine : left) {
     if (index++ < writers) {
-      run.Start([&](Membership& member) { return ReplaceCells(member, scene, mine); });
+      run.Start([&](Membership& member) { return ReplaceCells(member, scenario, mine); });
     } else {
-      run.Start([&](Membership& member) { return FollowRoot(member, scene, mine); });
+      run.Start([&](Membership& member) { return FollowRoot(member, scenario, mine); });
     }
   }
   run.Drive();
-  return EpochOutcome{run.problem(), scene.reuses};
+  return EpochOutcome{run.problem(), scenario.reuses};
 }
 
 }  // namespace farside::pool

@@ -20,12 +20,12 @@ using fabric::OpKind;
 using testing::HasSubstr;
 
 // Until the task has ended, others live on.
-Result<Done> RunBesides(PoolRun& run, std::deque<PoolHand>& alive, Task<Done> task) {
+Result<Done> RunBesides(PoolRun& run, std::deque<ManualClient>& alive, Task<Done> task) {
   task.Start();
   Nanos next = run.world().Now();
   while (!task.done()) {
     if (run.world().Now() >= next) {
-      for (PoolHand& hand : alive) EXPECT_TRUE(hand.Maintain().ok());
+      for (ManualClient& client : alive) EXPECT_TRUE(client.Maintain().ok());
       next = run.world().Now() + kTestLease / 8;
     }
     if (!task.done() && !run.world().Step()) alive[0].Wait(kTestLease / 8);
@@ -33,15 +33,15 @@ Result<Done> RunBesides(PoolRun& run, std::deque<PoolHand>& alive, Task<Done> ta
   return task.TakeResult();
 }
 
-Result<Done> JoinBesides(PoolRun& run, std::deque<PoolHand>& alive, PoolHand& newcomer) {
+Result<Done> JoinBesides(PoolRun& run, std::deque<ManualClient>& alive, ManualClient& newcomer) {
   Op op(newcomer.client(), OpKind::kMaintenance);
   return RunBesides(run, alive, newcomer.Join(op));
 }
 
-void Enter(PoolRun& run, std::deque<PoolHand>& hands, size_t count) {
+void Enter(PoolRun& run, std::deque<ManualClient>& clients, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    hands.emplace_back(run);
-    ASSERT_TRUE(hands.back().Join().ok());
+    clients.emplace_back(run);
+    ASSERT_TRUE(clients.back().Join().ok());
   }
 }
 
@@ -53,13 +53,13 @@ uint32_t SlotsInState(PoolRun& run, ClientState state) {
 }
 
 // Buries the dead, empties the table and leaves. Then nothing may be left.
-void ExpectNothingIsLost(PoolRun& run, PoolHand& last) {
+void ExpectNothingIsLost(PoolRun& run, ManualClient& last) {
   for (int i = 0; i < 32; ++i) {
     ASSERT_TRUE(last.Maintain().ok());
     last.Wait(kTestLease / 8);
   }
   EXPECT_EQ(SlotsInState(run, ClientState::kFree) + 1, run.geometry().client_slots);
-  for (size_t root = 0; root < PoolHand::kRoots; ++root) {
+  for (size_t root = 0; root < ManualClient::kRoots; ++root) {
     if (run.Word(run.geometry().catalog() + root * 8) == 0) continue;
     ASSERT_TRUE(last.Unlink(root).ok());
   }
@@ -70,23 +70,23 @@ void ExpectNothingIsLost(PoolRun& run, PoolHand& last) {
 constexpr size_t kDead = 3;
 
 // Everybody has died, with blocks in the table, and blocks that they had unlinked from the chunks of others.
-void LetAllDie(PoolRun& run, std::deque<PoolHand>& dead) {
+void LetAllDie(PoolRun& run, std::deque<ManualClient>& dead) {
   Enter(run, dead, kDead);
   for (size_t i = 0; i < kDead; ++i) {
     ASSERT_TRUE(dead[i].Publish(2 * i).ok());
     ASSERT_TRUE(dead[i].Publish(2 * i + 1).ok());
   }
   for (size_t i = 0; i < kDead; ++i) ASSERT_TRUE(dead[i].Unlink((2 * i + 3) % 6).ok());
-  for (PoolHand& hand : dead) hand.Die();
+  for (ManualClient& client : dead) client.Die();
 }
 
 TEST(PoolJoin, AllSlotsTakenByTheLiving_IsAnErrorThatSaysWhatToDo) {
   // Given two slots, and two clients that live.
   // Expect a third one to be told so as soon as it has seen both of them beat, and to be let in when one has left.
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  std::deque<PoolHand> alive;
+  std::deque<ManualClient> alive;
   Enter(run, alive, 2);
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   const Nanos began = run.world().Now();
   const Result<Done> full = JoinBesides(run, alive, newcomer);
   ASSERT_FALSE(full.ok());
@@ -102,9 +102,9 @@ TEST(PoolJoin, AllSlotsTakenByTheDead_ANewcomerIsLetInAndAdoptsEverything) {
   // When somebody comes.
   // Expect it to be let in, and nothing to be lost.
   PoolRun run(PoolCalm(), SmallGeometry(kDead));
-  std::deque<PoolHand> dead;
+  std::deque<ManualClient> dead;
   LetAllDie(run, dead);
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   const Result<Done> joined = newcomer.Join();
   ASSERT_TRUE(joined.ok()) << joined.error().ToString();
   ExpectNothingIsLost(run, newcomer);
@@ -114,14 +114,14 @@ TEST(PoolJoin, OneOfTheClientsIsDeadAndOwnsNothing_ItsSlotIsUsed) {
   // Given two slots, a client that lives but knows no tables, so that it repairs nothing, and one that died.
   // Expect a third one to be let in.
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  std::deque<PoolHand> alive;
+  std::deque<ManualClient> alive;
   Enter(run, alive, 1);
   alive[0].pool().set_walk({});
   ASSERT_TRUE(alive[0].Publish(0).ok());
-  PoolHand dead(run);
+  ManualClient dead(run);
   ASSERT_TRUE(dead.Join().ok());
   dead.Die();
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   const Result<Done> joined = JoinBesides(run, alive, newcomer);
   EXPECT_TRUE(joined.ok()) << joined.error().ToString();
 }
@@ -130,14 +130,14 @@ TEST(PoolJoin, TheDeadOneHasMemoryAndNobodyCanAdoptIt_TheErrorSaysWhatToDo) {
   // Given the same, with a dead client that has left memory.
   // Expect an error that says who can help; and when it does help, a newcomer is let in and nothing is lost.
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  std::deque<PoolHand> alive;
+  std::deque<ManualClient> alive;
   Enter(run, alive, 1);
   alive[0].pool().set_walk({});
-  PoolHand dead(run);
+  ManualClient dead(run);
   ASSERT_TRUE(dead.Join().ok());
   ASSERT_TRUE(dead.Publish(0).ok());
   dead.Die();
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   const Result<Done> full = JoinBesides(run, alive, newcomer);
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().code(), ErrorCode::kOutOfMemory);
@@ -157,11 +157,11 @@ TEST(PoolJoin, TheDeadOneHasMemoryAndNobodyCanAdoptIt_TheErrorSaysWhatToDo) {
 
 TEST(PoolJoin, TheOnlySlotIsThatOfADeadClient_ItIsUsed) {
   PoolRun run(PoolCalm(), SmallGeometry(1));
-  PoolHand dead(run);
+  ManualClient dead(run);
   ASSERT_TRUE(dead.Join().ok());
   ASSERT_TRUE(dead.Publish(0).ok());
   dead.Die();
-  PoolHand newcomer(run);
+  ManualClient newcomer(run);
   const Result<Done> joined = newcomer.Join();
   ASSERT_TRUE(joined.ok()) << joined.error().ToString();
   EXPECT_TRUE(newcomer.Unlink(0).ok());
@@ -215,7 +215,7 @@ Task<Done> JoinMaintainLeave(fabric::Client& fabric_client, PoolRun& run) {
   options.lease.lease = kTestLease;
   const std::vector<Geometry> geometries = {run.geometry()};
   std::unique_ptr<PoolClient> client = co_await PoolClient::Join(op, fabric_client, geometries, options);
-  client->set_walk([&run](Op& walking, Reach& reach) { return PoolHand::Walk(walking, run, reach); });
+  client->set_walk([&run](Op& walking, Reach& reach) { return ManualClient::Walk(walking, run, reach); });
   for (int i = 0; i < 4; ++i) {
     co_await client->Maintain(op);
     co_await op.Pause(kTestLease / 8);
@@ -227,9 +227,9 @@ Task<Done> JoinMaintainLeave(fabric::Client& fabric_client, PoolRun& run) {
 // The memory that they leave.
 std::vector<std::byte> MemoryOfTheDead() {
   PoolRun run(PoolCalm(), SmallGeometry(kDead));
-  std::deque<PoolHand> dead;
+  std::deque<ManualClient> dead;
   LetAllDie(run, dead);
-  const auto memory = run.world().memory(PoolHand::kNode);
+  const auto memory = run.world().memory(ManualClient::kNode);
   return std::vector<std::byte>(memory.begin(), memory.end());
 }
 
@@ -239,13 +239,13 @@ RunOutcome RunFullRegistry(const fabric::sim::SimOptions& options, const std::ve
     const auto gone = std::move(*run.world().Connect());  // as whom the dead are known to the fabric
     run.world().Crash(gone->id());
   }
-  std::copy(memory.begin(), memory.end(), run.world().memory(PoolHand::kNode).begin());
+  std::copy(memory.begin(), memory.end(), run.world().memory(ManualClient::kNode).begin());
   for (int i = 0; i < 2; ++i) {
     run.StartClient([&run](fabric::Client& client) { return JoinMaintainLeave(client, run); });
   }
   run.Drive();
   RunOutcome outcome = run.EndOfScripts();
-  PoolHand last(run);
+  ManualClient last(run);
   const Result<Done> joined = last.Join();
   if (!joined.ok()) run.Problem(joined.error().ToString());
   if (joined.ok()) ExpectNothingIsLost(run, last);

@@ -21,9 +21,9 @@ using fabric::OpKind;
 using testing::HasSubstr;
 
 // A client that the test drives step by step.
-class Hand {
+class ManualMember {
  public:
-  explicit Hand(PoolRun& run)
+  explicit ManualMember(PoolRun& run)
       : run_(run),
         client_(std::move(*run.world().Connect())),
         member_(*client_, fabric::NodeId{0}, run.geometry(), LeaseOptions{.lease = kTestLease}) {}
@@ -51,9 +51,9 @@ class Hand {
     Op op(*client_, OpKind::kMaintenance);
     return fabric::Run(*client_, member_.StandingOf(op, owner));
   }
-  Result<Done> Bury(Owner dead) {
+  Result<Done> ReleaseSlot(Owner dead) {
     Op op(*client_, OpKind::kMaintenance);
-    return fabric::Run(*client_, member_.Bury(op, dead));
+    return fabric::Run(*client_, member_.ReleaseSlot(op, dead));
   }
   Result<Done> Write(uint64_t offset, uint64_t word) {
     Op op(*client_, OpKind::kMaintenance);
@@ -88,11 +88,11 @@ TEST(PoolMembership, JoinLeaveJoin_NeverTheSameOwnerAgain) {
   // When clients come and go many times.
   // Expect that no owner is ever seen twice, and that one who left counts as gone.
   PoolRun run(PoolCalm(), SmallGeometry(2));
-  Hand observer(run);
+  ManualMember observer(run);
   ASSERT_TRUE(observer.Join().ok());
   std::set<uint32_t> owners = {observer.member().self().bits()};
   for (int i = 0; i < 20; ++i) {
-    Hand guest(run);
+    ManualMember guest(run);
     ASSERT_TRUE(guest.Join().ok());
     const Owner owner = guest.member().self();
     EXPECT_TRUE(owners.insert(owner.bits()).second);
@@ -130,8 +130,8 @@ TEST(PoolMembership, ManyJoinAtOnce_EachGetsASlotOfItsOwn) {
 
 TEST(PoolMembership, SilentClient_IsFencedAfterTheLeaseAndNotBefore) {
   PoolRun run(PoolCalm());
-  Hand observer(run);
-  Hand silent(run);
+  ManualMember observer(run);
+  ManualMember silent(run);
   ASSERT_TRUE(observer.Join().ok());
   ASSERT_TRUE(silent.Join().ok());
   const Owner owner = silent.member().self();
@@ -153,8 +153,8 @@ TEST(PoolMembership, SilentClient_IsFencedAfterTheLeaseAndNotBefore) {
 
 TEST(PoolMembership, ClientThatBeats_IsNeverFenced) {
   PoolRun run(PoolCalm());
-  Hand observer(run);
-  Hand slow(run);
+  ManualMember observer(run);
+  ManualMember slow(run);
   ASSERT_TRUE(observer.Join().ok());
   ASSERT_TRUE(slow.Join().ok());
   for (int i = 0; i < 50; ++i) {
@@ -170,8 +170,8 @@ TEST(PoolMembership, SleeperWakes_LearnsThatItWasFenced_AndItsLateVerbsDoNothing
   // Expect that its WRITE never lands, that it is told so clearly, and that it can come back as a new client.
   for (uint64_t seed = 1; seed <= 100 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/false));
-    Hand observer(run);
-    Hand sleeper(run);
+    ManualMember observer(run);
+    ManualMember sleeper(run);
     ASSERT_TRUE(observer.Join().ok());
     ASSERT_TRUE(sleeper.Join().ok());
     const Owner owner = sleeper.member().self();
@@ -189,8 +189,8 @@ TEST(PoolMembership, SleeperWakes_LearnsThatItWasFenced_AndItsLateVerbsDoNothing
     }
     EXPECT_EQ(run.Word(kSomewhere), 0u);
 
-    ASSERT_TRUE(observer.Bury(owner).ok());
-    Hand again(run);
+    ASSERT_TRUE(observer.ReleaseSlot(owner).ok());
+    ManualMember again(run);
     ASSERT_TRUE(again.Join().ok());
     EXPECT_NE(again.member().self(), owner);
     EXPECT_EQ(again.member().self().slot(), owner.slot()) << "the slot of the buried is used again";
@@ -214,9 +214,9 @@ TEST(PoolMembership, VerbsPostedBeforeTheFence_LandBeforeItOrNever) {
     options.chaos.delay_verb = 512;
     options.chaos.longest_delay = 4 * kTestLease;
     PoolRun run(options);
-    Hand observer(run);
+    ManualMember observer(run);
     ASSERT_TRUE(observer.Join().ok());
-    Hand victim(run);
+    ManualMember victim(run);
     ASSERT_TRUE(victim.Join().ok());
     const Owner owner = victim.member().self();
     uint64_t writing = 0;
@@ -278,14 +278,14 @@ TEST(PoolMembership, SlotOfAShortVisitor_ItsNextClientHasItsOwnLease) {
   // When it has become live, with a first beat that looks like the last one of the other.
   // Expect that it is given a whole lease from then on.
   PoolRun run(PoolCalm());
-  Hand observer(run);
+  ManualMember observer(run);
   ASSERT_TRUE(observer.Join().ok());
   {
-    Hand visitor(run);
+    ManualMember visitor(run);
     ASSERT_TRUE(visitor.Join().ok());
     ASSERT_TRUE(visitor.Leave().ok());
   }
-  Hand joiner(run);
+  ManualMember joiner(run);
   Op op(joiner.member().client(), OpKind::kMaintenance);
   Task<Done> join = joiner.member().Join(op);
   join.Start();
@@ -312,7 +312,7 @@ TEST(PoolMembership, JoiningClientDiesAtEveryVerb_ItsSlotIsUsedAgain) {
     run.Start([&](Membership& member) { return JustJoin(member, owners); });
     run.Drive();
     RunOutcome outcome = run.EndOfScripts();
-    run.Start([](Membership& member) { return BuryTheDead(member); });
+    run.Start([](Membership& member) { return ReleaseDeadSlots(member); });
     run.Drive();
     for (uint32_t slot = 0; slot < 3; ++slot) {
       if (run.SlotWord(slot).state() != ClientState::kFree) run.Problem("a slot is lost");
@@ -336,7 +336,7 @@ TEST(PoolMembership, ComingAndGoingWithFaults_LosesNoSlot) {
     for (int i = 0; i < 6; ++i) run.Start([](Membership& member) { return BeatFor(member, kTestLease); });
     run.Drive();
     run.EndOfScripts();
-    run.Start([](Membership& member) { return BuryTheDead(member); });
+    run.Start([](Membership& member) { return ReleaseDeadSlots(member); });
     run.Drive();
     ASSERT_EQ(run.problem(), "") << "seed " << seed;
     for (uint32_t slot = 0; slot < 40; ++slot) {
@@ -374,8 +374,8 @@ TEST(PoolMembership, TwoThatFallSilentAndSuspectEachOther_NeverBothActOnIt) {
   std::set<std::string> seen;
   for (uint64_t seed = 1; seed <= 400 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/false));
-    Hand first(run);
-    Hand second(run);
+    ManualMember first(run);
+    ManualMember second(run);
     ASSERT_TRUE(first.Join().ok());
     ASSERT_TRUE(second.Join().ok());
     ASSERT_TRUE(first.LookAround().ok());

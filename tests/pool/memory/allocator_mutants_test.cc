@@ -18,8 +18,9 @@ using fabric::sim::SimOptions;
 constexpr uint64_t kMostSeeds = 2000;
 
 constexpr std::array kAllocatorMutants = {
-    kReuseAtOnce, kSkipAdoption,      kStampTooEarly, kSettledTooEarly, kHarvestTooMuch, kExtentHeadFirst,
-    kSweepAtOnce, kSweepUnderReaders, kLeaveUnswept,  kTakeBlindly,     kBuryTooEarly,
+    kReuseAtOnce,    kSkipAdoption,    kStampTooEarly,       kSettledTooEarly,
+    kHarvestTooMuch, kExtentHeadFirst, kSweepAtOnce,         kSweepUnderReaders,
+    kLeaveUnswept,   kTakeBlindly,     kReleaseSlotTooEarly,
 };
 
 struct Search {
@@ -45,10 +46,10 @@ Search SearchSeeds(uint64_t most) {
   return search;
 }
 
-std::string PlayScenes() {
-  for (auto* scene : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak,
-                      ChunkLosesItsOwnerAfterTheFirstLook, SweeperReadsWhatADeadOneUnlinked}) {
-    const std::string problem = scene();
+std::string PlayScenarios() {
+  for (auto* scenario : {LeaverHasHeardOfADeath, NewcomerTakesAChunkWithALeak,
+                         ChunkLosesItsOwnerAfterTheFirstLook, SweeperReadsWhatADeadOneUnlinked}) {
+    const std::string problem = scenario();
     if (!problem.empty()) return problem;
   }
   return "";
@@ -58,10 +59,10 @@ class AllocatorMutant : public testing::TestWithParam<MutantName> {};
 
 TEST_P(AllocatorMutant, IsCaught) {
   // Given the allocator with one planted bug.
-  // When the scenes are played, and then up to 2000 seeds are searched, faults included.
+  // When the scenarios are played, and then up to 2000 seeds are searched, faults included.
   // Expect a problem.
   const ScopedMutant mutant(GetParam());
-  std::string problem = PlayScenes();
+  std::string problem = PlayScenarios();
   if (problem.empty()) {
     const Search search = SearchSeeds(kMostSeeds);
     RecordProperty("seeds", static_cast<int>(search.seeds));
@@ -74,7 +75,7 @@ TEST_P(AllocatorMutant, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(All, AllocatorMutant, testing::ValuesIn(kAllocatorMutants), NameOfBug);
 
 TEST(AllocatorMutants, WithoutOneNothingIsCaught) {
-  EXPECT_EQ(PlayScenes(), "");
+  EXPECT_EQ(PlayScenarios(), "");
   const Search search = SearchSeeds(300);
   EXPECT_EQ(search.problem, "") << "seed " << search.seeds;
 }

@@ -9,10 +9,10 @@ namespace {
 
 // Somebody who is going to die has unlinked a block of a chunk that somebody else, who is going to leave, owns; a
 // second block of that chunk stays.
-class LeakScene : public Scene {
+class LeakScenario : public Scenario {
  public:
-  LeakScene() : cast{Enter(), Enter(), Enter(), Owner()} {
-    cast.grave = cast.dead.membership().self();
+  LeakScenario() : cast{Enter(), Enter(), Enter(), Owner()} {
+    cast.dead_slot = cast.dead.membership().self();
     Replace(cast.leaver, 0, 64);
     Replace(cast.leaver, 1, 64);
     Delete(cast.dead, 0);
@@ -21,96 +21,96 @@ class LeakScene : public Scene {
     Member& dead;
     Member& leaver;
     Member& adopter;
-    Owner grave;
+    Owner dead_slot;
   } cast;
 };
 
 }  // namespace
 
 std::string LeaverHasHeardOfADeath() {
-  LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
-  scene.Kill(dead);
-  scene.WaitForFence({&adopter, &leaver});
-  scene.Adopt(adopter, grave);
-  scene.SweepAll(adopter, {&leaver});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
+  LeakScenario scenario;
+  auto& [dead, leaver, adopter, dead_slot] = scenario.cast;
+  scenario.Kill(dead);
+  scenario.WaitForFence({&adopter, &leaver});
+  scenario.Adopt(adopter, dead_slot);
+  scenario.SweepAll(adopter, {&leaver});
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
 
-  const Result<Done> left = scene.TryLeaveAll(leaver);
+  const Result<Done> left = scenario.TryLeaveAll(leaver);
   if (left.ok() || left.error().code() != ErrorCode::kContended) return "the leaver leaves a leak behind";
-  scene.Delete(adopter, 1);
-  scene.Leave({&leaver, &adopter});
-  return scene.Problem();
+  scenario.Delete(adopter, 1);
+  scenario.Leave({&leaver, &adopter});
+  return scenario.Problem();
 }
 
 std::string NewcomerTakesAChunkWithALeak() {
-  LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
-  if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
-  scene.Kill(dead);
-  scene.WaitForFence({&adopter});
-  Member& newcomer = scene.Enter();
-  scene.Replace(newcomer, 2, 64);
+  LeakScenario scenario;
+  auto& [dead, leaver, adopter, dead_slot] = scenario.cast;
+  if (!scenario.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
+  scenario.Kill(dead);
+  scenario.WaitForFence({&adopter});
+  Member& newcomer = scenario.Enter();
+  scenario.Replace(newcomer, 2, 64);
   if (newcomer.allocator().stats().chunks_owned != 1) return "no chunk was taken";
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
-  scene.Adopt(adopter, grave);
-  scene.SweepAll(adopter, {&newcomer});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
-  scene.Delete(adopter, 1);
-  scene.Delete(adopter, 2);
-  scene.Leave({&adopter, &newcomer});
-  return scene.Problem();
+  scenario.Adopt(adopter, dead_slot);
+  scenario.SweepAll(adopter, {&newcomer});
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  scenario.Delete(adopter, 1);
+  scenario.Delete(adopter, 2);
+  scenario.Leave({&adopter, &newcomer});
+  return scenario.Problem();
 }
 
 std::string ChunkLosesItsOwnerAfterTheFirstLook() {
-  LeakScene scene;
-  auto& [dead, leaver, adopter, grave] = scene.cast;
-  scene.Kill(dead);
+  LeakScenario scenario;
+  auto& [dead, leaver, adopter, dead_slot] = scenario.cast;
+  scenario.Kill(dead);
   // The leaver syncs for the last time before the dead one is fenced.
   for (int i = 0; i < 7; ++i) {
-    scene.Maintain(adopter);
-    scene.Maintain(leaver);
-    adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scene.world.shape.lease / 8); });
+    scenario.Maintain(adopter);
+    scenario.Maintain(leaver);
+    adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scenario.world.shape.lease / 8); });
   }
-  adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scene.world.shape.lease / 4); });
-  scene.Maintain(adopter);
+  adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scenario.world.shape.lease / 4); });
+  scenario.Maintain(adopter);
   if (adopter.view().fenced.size() != 1) return "nobody was fenced";
-  if (scene.Adopt(adopter, grave) != 0) return "there was nothing to take yet";
-  if (!scene.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
-  scene.SweepAll(adopter, {});
-  if (adopter.allocator().MayBury(grave)) return "the adopter has not looked again";
-  if (scene.Adopt(adopter, grave) != 1) return "the second look finds nothing";
-  scene.SweepAll(adopter, {});
-  if (!scene.Bury(adopter, grave)) return "the dead cannot be buried";
-  scene.Delete(adopter, 1);
-  scene.Leave({&adopter});
-  return scene.Problem();
+  if (scenario.Adopt(adopter, dead_slot) != 0) return "there was nothing to take yet";
+  if (!scenario.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
+  scenario.SweepAll(adopter, {});
+  if (adopter.allocator().MayReleaseSlot(dead_slot)) return "the adopter has not looked again";
+  if (scenario.Adopt(adopter, dead_slot) != 1) return "the second look finds nothing";
+  scenario.SweepAll(adopter, {});
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  scenario.Delete(adopter, 1);
+  scenario.Leave({&adopter});
+  return scenario.Problem();
 }
 
 std::string SweeperReadsWhatADeadOneUnlinked() {
-  Scene scene;
-  Member& dead = scene.Enter();
-  Member& sweeper = scene.Enter();
-  Member& first_dead = scene.Enter();
-  scene.Replace(sweeper, 0, 64);
-  scene.Kill(first_dead);
-  scene.WaitForFence({&sweeper, &dead});
+  Scenario scenario;
+  Member& dead = scenario.Enter();
+  Member& sweeper = scenario.Enter();
+  Member& first_dead = scenario.Enter();
+  scenario.Replace(sweeper, 0, 64);
+  scenario.Kill(first_dead);
+  scenario.WaitForFence({&sweeper, &dead});
   if (!sweeper.allocator().SweepDue()) return "no sweep is due";
-  for (const Owner grave : sweeper.view().fenced) scene.Adopt(sweeper, grave);
+  for (const Owner dead_slot : sweeper.view().fenced) scenario.Adopt(sweeper, dead_slot);
   {
     Sweep sweep(sweeper.allocator());
     const auto reader = std::make_unique<Member::Pin>(sweeper);  // holds a pointer to the block
-    scene.Delete(dead, 0);
-    scene.Kill(dead);
-    scene.MarkAll(sweep);
-    scene.Maintain(sweeper);
+    scenario.Delete(dead, 0);
+    scenario.Kill(dead);
+    scenario.MarkAll(sweep);
+    scenario.Maintain(sweeper);
     sweep.WalkEnded(sweeper.membership().known_epoch());
-    scene.WaitForFence({&sweeper});
+    scenario.WaitForFence({&sweeper});
     if (sweep.Ready(sweeper.view())) return "the sweep does not wait for the sweeper's own reader";
   }
-  scene.WaitForFence({&sweeper});
-  scene.Leave({&sweeper});
-  return scene.Problem();
+  scenario.WaitForFence({&sweeper});
+  scenario.Leave({&sweeper});
+  return scenario.Problem();
 }
 
 }  // namespace farside::pool

@@ -1,4 +1,4 @@
-// Scenes for the allocator: what a few members do to each other, step by step, where chance would need too
+// Scenarios for the allocator: what a few members do to each other, step by step, where chance would need too
 // long.
 //
 // Each returns what went wrong, or nothing. They are played with and without planted bugs.
@@ -13,10 +13,10 @@
 
 namespace farside::pool {
 
-class Scene {
+class Scenario {
  public:
-  explicit Scene(const WorldShape& shape = {}) : world(shape, Calm()) {}
-  ~Scene() {
+  explicit Scenario(const WorldShape& shape = {}) : world(shape, Calm()) {}
+  ~Scenario() {
     for (auto& member : members_) {
       if (member->running()) member->Vanish();
     }
@@ -47,9 +47,9 @@ class Scene {
     return member.Now([&](fabric::Op& op) { return member.allocator().Adopt(op, dead); });
   }
   // False if there is still something to take, or to sweep.
-  bool Bury(Member& member, Owner dead) {
-    if (Adopt(member, dead) != 0 || !member.allocator().MayBury(dead)) return false;
-    member.Now([&](fabric::Op& op) { return member.membership().Bury(op, dead); });
+  bool ReleaseSlot(Member& member, Owner dead) {
+    if (Adopt(member, dead) != 0 || !member.allocator().MayReleaseSlot(dead)) return false;
+    member.Now([&](fabric::Op& op) { return member.membership().ReleaseSlot(op, dead); });
     return true;
   }
   // Time passes for those who beat, until the others are fenced.

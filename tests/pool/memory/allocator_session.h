@@ -66,7 +66,7 @@ class AllocatorSession {
     Run([&](fabric::Op& op) { return membership.Sync(op, known, settled, /*raise=*/true); });
     allocator.Stamp(before, membership.known_epoch());
     view = Run([&](fabric::Op& op) { return membership.LookAround(op); });
-    Run([&](fabric::Op& op) { return allocator.Settle(op, view.safe_epoch); });
+    Run([&](fabric::Op& op) { return allocator.Reclaim(op, view.safe_epoch); });
   }
   Result<Done> LeaveAll() {
     return Try([&](fabric::Op& op) { return allocator.LeaveAll(op); });

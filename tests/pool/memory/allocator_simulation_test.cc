@@ -138,23 +138,23 @@ TEST(PoolAllocatorCrash, SweeperReadsWhatADeadOneUnlinked_TheSweepWaits) {
 TEST(PoolAllocator, OperationIsAbandonedInTheMiddleOfAClaim_TheClientMustNotLeave) {
   // Given a member that began to claim a chunk, and whose operation was destroyed before the answer came.
   // Expect that it neither allocates nor leaves; and that others repair it after the lease.
-  Scene scene;
-  Member& other = scene.Enter();
-  Member& member = scene.Enter();
+  Scenario scenario;
+  Member& other = scenario.Enter();
+  Member& member = scenario.Enter();
   {
     fabric::Op op(member.client(), fabric::OpKind::kUpdate);
     Task<fabric::FarAddr> task = member.allocator().Allocate(op, 64);
     task.Start();
-    for (int i = 0; i < 4; ++i) scene.world.fabric.Step();
+    for (int i = 0; i < 4; ++i) scenario.world.fabric.Step();
     ASSERT_FALSE(task.done());
   }
   const auto allocate = [&](fabric::Op& op) { return member.allocator().Allocate(op, 64); };
   EXPECT_EQ(member.Try(allocate).error().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(scene.TryLeaveAll(member).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(scenario.TryLeaveAll(member).error().code(), ErrorCode::kUnavailable);
   member.Vanish();
-  scene.WaitForFence({&other});
-  scene.Leave({&other});
-  EXPECT_EQ(scene.Problem(), "");
+  scenario.WaitForFence({&other});
+  scenario.Leave({&other});
+  EXPECT_EQ(scenario.Problem(), "");
 }
 
 TEST(PoolAllocator, ManyClientsClaimAtOnce_EachChunkHasOneOwner) {

@@ -203,7 +203,7 @@ class Member {
   }
 
   // Looks at what has become of it: still running, dead, or done.
-  void Attend() {
+  void HandleProgress() {
     if (static_cast<fabric::sim::SimClient&>(*client_).crashed()) return Die();
     if (helper_failed_.has_value()) return Fail(*helper_failed_);
     if (!task_->done()) return;
@@ -237,7 +237,7 @@ class Member {
     client_.reset();
   }
 
-  // ---- for scenes: one thing at a time
+  // ---- for scenarios: one thing at a time
   // Runs what `start` makes of an operation until it has ended.
   template <class Start>
   auto Try(Start start) {
@@ -354,7 +354,7 @@ class Member {
     co_await membership_->Sync(op, epoch, settled, raise);
     allocator_->Stamp(retired_before, membership_->known_epoch());
     view_ = co_await membership_->LookAround(op);
-    co_await allocator_->Settle(op, view_.safe_epoch);
+    co_await allocator_->Reclaim(op, view_.safe_epoch);
     maintaining_ = false;
     co_return Done{};
   }
@@ -365,7 +365,7 @@ class Member {
     for (const Owner dead : fenced) co_await allocator_->Adopt(op, dead);
     if (allocator_->SweepDue()) co_await SweepAll(op);
     for (const Owner dead : fenced) {
-      if (allocator_->MayBury(dead)) co_await membership_->Bury(op, dead);
+      if (allocator_->MayReleaseSlot(dead)) co_await membership_->ReleaseSlot(op, dead);
     }
     co_return Done{};
   }
@@ -534,7 +534,7 @@ inline void Drive(World& world, std::vector<std::unique_ptr<Member>>& members, b
     }
     running = 0;
     for (auto& member : members) {
-      if (member->running()) member->Attend();
+      if (member->running()) member->HandleProgress();
       if (!member->running() && !audit && world.report.ok() && member->MayComeBack()) member->Start(audit);
       if (member->running()) ++running;
     }

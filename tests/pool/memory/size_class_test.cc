@@ -127,12 +127,13 @@ TEST_F(CarvingTest, EveryBlockIsFoundAtItsAddressAndNowhereElse) {
     uint32_t found = 0;
     const uint64_t start = geometry_.chunk(7);
     for (uint64_t offset = start; offset < start + 4096; offset += 8) {
-      const std::optional<Place> place = carving_.Locate(fabric::FarAddr(node_, offset), shape.block_bytes);
-      if (!place.has_value()) continue;
-      EXPECT_EQ(place->chunk, 7u);
-      EXPECT_EQ(place->size_class, size_class);
-      EXPECT_EQ(place->block, found++);
-      EXPECT_EQ(carving_.BlockAt(7, size_class, place->block).offset, offset);
+      const std::optional<BlockPosition> position =
+          carving_.Locate(fabric::FarAddr(node_, offset), shape.block_bytes);
+      if (!position.has_value()) continue;
+      EXPECT_EQ(position->chunk, 7u);
+      EXPECT_EQ(position->size_class, size_class);
+      EXPECT_EQ(position->block, found++);
+      EXPECT_EQ(carving_.BlockAt(7, size_class, position->block).offset, offset);
     }
     EXPECT_EQ(found, shape.blocks);
   }

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "pool/memory/size_class.h"
 #include "pool/region/layout.h"
-#include "pool/region/place.h"
+#include "pool/region/node_identity.h"
 #include "pool/region/superblock.h"
 
 namespace farside::pool {
@@ -55,8 +55,8 @@ TEST(PoolLayout, WhereEverythingIs) {
   EXPECT_EQ(kCatalogChangesOffset, 0x48u);
   EXPECT_EQ(kDeathsOffset, 0x50u);
   EXPECT_EQ(kCatalogLockOffset, 0x80u);
-  EXPECT_EQ(kPlaceOffset, 0xc0u);
-  EXPECT_EQ(PlaceWord(0x123456789abc, 3, 2).word(), 0x123456789abc0302u);
+  EXPECT_EQ(kIdentityOffset, 0xc0u);
+  EXPECT_EQ(NodeIdentity(0x123456789abc, 3, 2).word(), 0x123456789abc0302u);
 }
 
 TEST(PoolLayout, Owner) {

@@ -18,7 +18,7 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "pool/members/membership.h"
-#include "pool/region/place.h"
+#include "pool/region/node_identity.h"
 #include "pool/region/url.h"
 
 namespace farside::pool {
@@ -468,7 +468,7 @@ TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForThoseWhoCanCutThemOffEverywhere
       Result<fabric::memory::Region> file =
           fabric::memory::Region::OpenFile(url->path, fabric::memory::Region::Access::kShared);
       ASSERT_TRUE(file.ok()) << file.error().ToString();
-      StoreU64(file->bytes().data() + kPlaceOffset, PlaceWord(TagOf(id), nodes, 0).word());
+      StoreU64(file->bytes().data() + kIdentityOffset, NodeIdentity(TagOf(id), nodes, 0).word());
     }
     // When a node serves it again.
     const Result<PoolRegion> served = OpenOrMakeFile(*url, {.served = true});

@@ -21,11 +21,11 @@
 namespace farside::fabric::sim {
 
 enum class Happening : uint8_t {
-  kPosted,       // of a voyage: its client has posted it
+  kPosted,       // of a timed trip: its client has posted it
   kAtNode,       // of a leg: its request has come to the node
   kTakesEffect,  // of a leg: the node's card executes its verbs
   kAnswered,     // of a leg: the answer has come to the client's card
-  kReaped,       // of a voyage: the client finds the completion
+  kReaped,       // of a timed trip: the client finds the completion
   kTimer,
 };
 

@@ -52,9 +52,9 @@ TimedClient::TimedClient(TimedFabric& world, ClientId id, uint32_t compute_node)
 
 // What it has in flight still takes effect, unless it is fenced.
 TimedClient::~TimedClient() {
-  for (Voyage* voyage = voyages_; voyage != nullptr; voyage = voyage->next_of_client) {
-    voyage->client = nullptr;
-    voyage->trip = nullptr;
+  for (TimedTrip* timed_trip = trips_; timed_trip != nullptr; timed_trip = timed_trip->next_of_client) {
+    timed_trip->client = nullptr;
+    timed_trip->trip = nullptr;
   }
   for (TimedFabric::TimerEvent& event : world_.timer_storage_) {
     if (event.client == this) event.timer = nullptr;
@@ -72,16 +72,16 @@ bool TimedClient::Start(Trip& trip) {
     trip.Fail(std::move(*refused));
     return true;
   }
-  Voyage& voyage = world_.Post(*this, trip.verbs);
-  voyage.trip = &trip;
-  trip.backend_data = &voyage;
+  TimedTrip& timed_trip = world_.Post(*this, trip.verbs);
+  timed_trip.trip = &trip;
+  trip.backend_data = &timed_trip;
   return false;
 }
 
 void TimedClient::Abandon(Trip& trip) noexcept {
-  auto* voyage = static_cast<Voyage*>(trip.backend_data);
-  if (voyage == nullptr) return;
-  voyage->trip = nullptr;
+  auto* timed_trip = static_cast<TimedTrip*>(trip.backend_data);
+  if (timed_trip == nullptr) return;
+  timed_trip->trip = nullptr;
   ++unawaited_;
 }
 
@@ -157,12 +157,12 @@ bool TimedFabric::Step() {
   now_ = std::max(now_, event->at);
   switch (event->what) {
     case Happening::kPosted:
-      for (Leg& leg : static_cast<Voyage*>(event)->legs) SendRound(leg, event->at);
+      for (Leg& leg : static_cast<TimedTrip*>(event)->legs) SendRound(leg, event->at);
       break;
     case Happening::kAtNode: ArriveAtNode(static_cast<Leg&>(*event)); break;
     case Happening::kTakesEffect: TakeEffect(static_cast<Leg&>(*event)); break;
     case Happening::kAnswered: TakeAnswer(static_cast<Leg&>(*event)); break;
-    case Happening::kReaped: Reap(static_cast<Voyage&>(*event)); break;
+    case Happening::kReaped: Reap(static_cast<TimedTrip&>(*event)); break;
     case Happening::kTimer: Fire(static_cast<TimerEvent&>(*event)); break;
   }
   return true;
@@ -186,32 +186,32 @@ Picos TimedFabric::Wire() {
   return jitter == 0 ? half : half + static_cast<Picos>(random_.Below(static_cast<uint64_t>(jitter) + 1));
 }
 
-Voyage& TimedFabric::Post(TimedClient& client, std::span<const Verb> verbs) {
-  if (free_voyages_.empty()) free_voyages_.push_back(&voyage_storage_.emplace_back());
-  Voyage& voyage = *free_voyages_.back();
-  free_voyages_.pop_back();
-  voyage.Load(verbs);
-  voyage.trip = nullptr;
-  voyage.client = &client;
-  voyage.owner = client.id();
-  voyage.compute_node = client.compute_node_;
-  voyage.previous_of_client = nullptr;
-  voyage.next_of_client = client.voyages_;
-  if (client.voyages_ != nullptr) client.voyages_->previous_of_client = &voyage;
-  client.voyages_ = &voyage;
+TimedTrip& TimedFabric::Post(TimedClient& client, std::span<const Verb> verbs) {
+  if (free_trips_.empty()) free_trips_.push_back(&trip_storage_.emplace_back());
+  TimedTrip& timed_trip = *free_trips_.back();
+  free_trips_.pop_back();
+  timed_trip.Load(verbs);
+  timed_trip.trip = nullptr;
+  timed_trip.client = &client;
+  timed_trip.owner = client.id();
+  timed_trip.compute_node = client.compute_node_;
+  timed_trip.previous_of_client = nullptr;
+  timed_trip.next_of_client = client.trips_;
+  if (client.trips_ != nullptr) client.trips_->previous_of_client = &timed_trip;
+  client.trips_ = &timed_trip;
   ++trips_posted_;
 
   const NicModel& model = options_.model;
-  const Nanos work = static_cast<int64_t>(voyage.legs.size()) * model.post_trip +
+  const Nanos work = static_cast<int64_t>(timed_trip.legs.size()) * model.post_trip +
                      static_cast<int64_t>(verbs.size()) * model.post_verb;
-  Schedule(voyage, Happening::kPosted, client.processor_.Serve(now_, ToPicos(work), ToPicos(work)));
-  return voyage;
+  Schedule(timed_trip, Happening::kPosted, client.processor_.Serve(now_, ToPicos(work), ToPicos(work)));
+  return timed_trip;
 }
 
 // By now the client may be gone; its card is not.
 void TimedFabric::SendRound(Leg& leg, Picos at) {
-  leg.voyage->Measure(leg, options_.model.header_bytes, options_.model.packet_bytes);
-  Nic& nic = NicOfCompute(leg.voyage->compute_node);
+  leg.timed_trip->Measure(leg, options_.model.header_bytes, options_.model.packet_bytes);
+  Nic& nic = NicOfCompute(leg.timed_trip->compute_node);
   const Picos processed = nic.Process(at, leg.packets, times_.compute_verb);
   const Picos sent = nic.Send(at, times_.OnWire(leg.request_bytes));
   Schedule(leg, Happening::kAtNode, std::max(processed, sent) + Wire());
@@ -225,7 +225,7 @@ void TimedFabric::ArriveAtNode(Leg& leg) {
   const Picos first = leg.at - (static_cast<Picos>(leg.packets) - 1) * times_.compute_verb;
   ready = std::max(ready, nic.Process(first, leg.packets, times_.memory_verb));
   for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
-    const Verb& verb = leg.voyage->verbs[i].verb;
+    const Verb& verb = leg.timed_trip->verbs[i].verb;
     if (IsAtomic(verb.kind)) ready = std::max(ready, node.atomics.Execute(first, verb.at.offset, times_));
     if (IsControl(verb.kind)) {
       const Picos work = ToPicos(options_.model.call);
@@ -236,76 +236,76 @@ void TimedFabric::ArriveAtNode(Leg& leg) {
 }
 
 void TimedFabric::TakeEffect(Leg& leg) {
-  Voyage& voyage = *leg.voyage;
+  TimedTrip& timed_trip = *leg.timed_trip;
   const Node& node = nodes_[Index(leg.node)];
   for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
     // INVARIANT timed/4. Looked at for every verb, since a client may fence itself.
-    if (IsCutOff(node, voyage.owner)) {
-      voyage.refused_by = leg.node;
+    if (IsCutOff(node, timed_trip.owner)) {
+      timed_trip.refused_by = leg.node;
       leg.round_end = leg.end;  // what would follow is not sent
       break;
     }
-    Execute(voyage, voyage.verbs[i]);
+    Execute(timed_trip, timed_trip.verbs[i]);
   }
-  const uint64_t answer = leg.answer_bytes + voyage.reply.size();
+  const uint64_t answer = leg.answer_bytes + timed_trip.reply.size();
   const Picos sent = nics_[Index(leg.node)].Send(leg.at, times_.OnWire(answer));
   Schedule(leg, Happening::kAnswered, sent + Wire());
 }
 
 void TimedFabric::TakeAnswer(Leg& leg) {
-  Voyage& voyage = *leg.voyage;
-  const uint64_t answer = leg.answer_bytes + voyage.reply.size();
-  const Picos received = NicOfCompute(voyage.compute_node).Receive(leg.at, times_.OnWire(answer));
+  TimedTrip& timed_trip = *leg.timed_trip;
+  const uint64_t answer = leg.answer_bytes + timed_trip.reply.size();
+  const Picos received = NicOfCompute(timed_trip.compute_node).Receive(leg.at, times_.OnWire(answer));
   if (leg.round_end < leg.end) {
     leg.begin = leg.round_end;
     return SendRound(leg, received);
   }
-  if (--voyage.legs_under_way > 0) return;
-  if (voyage.trip == nullptr && !voyage.refused_by.has_value()) return Retire(voyage);
+  if (--timed_trip.legs_under_way > 0) return;
+  if (timed_trip.trip == nullptr && !timed_trip.refused_by.has_value()) return Retire(timed_trip);
   // Reaped also if nobody waits but the client has to hear that it was refused.
   Picos reaped = received;
-  if (voyage.client != nullptr) {
-    const Picos work = ToPicos(options_.model.completion) * static_cast<Picos>(voyage.legs.size());
-    reaped = voyage.client->processor_.Serve(received, work, work);
+  if (timed_trip.client != nullptr) {
+    const Picos work = ToPicos(options_.model.completion) * static_cast<Picos>(timed_trip.legs.size());
+    reaped = timed_trip.client->processor_.Serve(received, work, work);
   }
-  Schedule(voyage, Happening::kReaped, reaped);
+  Schedule(timed_trip, Happening::kReaped, reaped);
 }
 
-void TimedFabric::Reap(Voyage& voyage) {
-  std::optional<Error> error = std::move(voyage.error);
-  if (voyage.refused_by.has_value() && voyage.client != nullptr) {
-    error = Refusal(voyage);
-    if (!voyage.client->broken_.has_value()) {
-      voyage.client->broken_ =
+void TimedFabric::Reap(TimedTrip& timed_trip) {
+  std::optional<Error> error = std::move(timed_trip.error);
+  if (timed_trip.refused_by.has_value() && timed_trip.client != nullptr) {
+    error = Refusal(timed_trip);
+    if (!timed_trip.client->broken_.has_value()) {
+      timed_trip.client->broken_ =
           Error(ErrorCode::kFenced,
                 fmt::format("client {} was fenced: it was taken for dead; reconnect as a new client",
-                            Number(voyage.owner)));
+                            Number(timed_trip.owner)));
     }
   }
-  Trip* const trip = voyage.trip;
-  if (trip == nullptr) return Retire(voyage);
+  Trip* const trip = timed_trip.trip;
+  if (trip == nullptr) return Retire(timed_trip);
   if (error.has_value()) {
     trip->Fail(std::move(*error));
   } else {
-    if (trip->verbs.front().kind == VerbKind::kCall) *trip->verbs.front().reply = std::move(voyage.reply);
+    if (trip->verbs.front().kind == VerbKind::kCall) *trip->verbs.front().reply = std::move(timed_trip.reply);
     trip->Succeed();
   }
-  Retire(voyage);
+  Retire(timed_trip);
   trip->Resume();
 }
 
-void TimedFabric::Retire(Voyage& voyage) {
-  if (TimedClient* const client = voyage.client; client != nullptr) {
-    if (voyage.trip == nullptr) --client->unawaited_;
-    if (voyage.next_of_client != nullptr)
-      voyage.next_of_client->previous_of_client = voyage.previous_of_client;
-    (voyage.previous_of_client != nullptr ? voyage.previous_of_client->next_of_client : client->voyages_) =
-        voyage.next_of_client;
+void TimedFabric::Retire(TimedTrip& timed_trip) {
+  if (TimedClient* const client = timed_trip.client; client != nullptr) {
+    if (timed_trip.trip == nullptr) --client->unawaited_;
+    if (timed_trip.next_of_client != nullptr)
+      timed_trip.next_of_client->previous_of_client = timed_trip.previous_of_client;
+    (timed_trip.previous_of_client != nullptr ? timed_trip.previous_of_client->next_of_client
+                                              : client->trips_) = timed_trip.next_of_client;
   }
-  if (voyage.trip != nullptr) voyage.trip->backend_data = nullptr;
-  voyage.trip = nullptr;
-  voyage.client = nullptr;
-  free_voyages_.push_back(&voyage);
+  if (timed_trip.trip != nullptr) timed_trip.trip->backend_data = nullptr;
+  timed_trip.trip = nullptr;
+  timed_trip.client = nullptr;
+  free_trips_.push_back(&timed_trip);
 }
 
 // ---- what was busy -------------------------------------------------------------------------------------

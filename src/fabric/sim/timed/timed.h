@@ -37,7 +37,7 @@
 #include "fabric/sim/timed/agenda.h"
 #include "fabric/sim/timed/nic.h"
 #include "fabric/sim/timed/nic_model.h"
-#include "fabric/sim/timed/voyage.h"
+#include "fabric/sim/timed/timed_trip.h"
 
 namespace farside::fabric::sim {
 
@@ -84,8 +84,8 @@ class TimedClient final : public Client {
   const uint32_t compute_node_;
   Server processor_;             // of its thread
   std::optional<Error> broken_;  // why every later trip fails
-  Voyage* voyages_ = nullptr;
-  uint64_t unawaited_ = 0;  // voyages nobody waits for
+  TimedTrip* trips_ = nullptr;
+  uint64_t unawaited_ = 0;  // timed trips nobody waits for
 };
 
 class TimedFabric final : public Fabric {
@@ -137,20 +137,20 @@ class TimedFabric final : public Fabric {
   Picos Wire();
 
   // ---- the way of a trip
-  Voyage& Post(TimedClient& client, std::span<const Verb> verbs);
+  TimedTrip& Post(TimedClient& client, std::span<const Verb> verbs);
   void SendRound(Leg& leg, Picos at);
   void ArriveAtNode(Leg& leg);
   void TakeEffect(Leg& leg);
   void TakeAnswer(Leg& leg);
-  void Reap(Voyage& voyage);
-  void Retire(Voyage& voyage);
+  void Reap(TimedTrip& timed_trip);
+  void Retire(TimedTrip& timed_trip);
   void Fire(TimerEvent& event);
 
   // ---- effects
-  void Execute(Voyage& voyage, SailingVerb& sailing);
-  void ExecuteCall(Node& node, Voyage& voyage, const SailingVerb& sailing);
+  void Execute(TimedTrip& timed_trip, TimedVerb& timed_verb);
+  void ExecuteCall(Node& node, TimedTrip& timed_trip, const TimedVerb& timed_verb);
   static bool IsCutOff(const Node& node, ClientId client);
-  Error Refusal(const Voyage& voyage) const;
+  Error Refusal(const TimedTrip& timed_trip) const;
 
   Nic& NicOfCompute(uint32_t compute_node) {
     return nics_[options_.colocated ? compute_node : nodes_.size() + compute_node];
@@ -171,8 +171,8 @@ class TimedFabric final : public Fabric {
   std::vector<Nic> nics_;  // of the memory nodes; then, unless colocated, of the compute nodes
   CallTable calls_;
 
-  std::deque<Voyage> voyage_storage_;
-  std::vector<Voyage*> free_voyages_;
+  std::deque<TimedTrip> trip_storage_;
+  std::vector<TimedTrip*> free_trips_;
   std::deque<TimerEvent> timer_storage_;
   std::vector<TimerEvent*> free_timers_;
 };

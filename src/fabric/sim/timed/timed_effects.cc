@@ -38,21 +38,22 @@ class HandlerView final : public NodeMemory {
 
 }  // namespace
 
-void TimedFabric::Execute(Voyage& voyage, SailingVerb& sailing) {
-  const Verb& verb = sailing.verb;
+void TimedFabric::Execute(TimedTrip& timed_trip, TimedVerb& timed_verb) {
+  const Verb& verb = timed_verb.verb;
   Node& node = nodes_[Index(verb.at.node)];
   const std::span<std::byte> memory = node.region.bytes();
-  voyage.touched |= Mutates(verb.kind);
+  timed_trip.touched |= Mutates(verb.kind);
   switch (verb.kind) {
     case VerbKind::kRead:
       // Straight to the buffer of the trip, which is there as long as somebody waits.
-      if (voyage.trip != nullptr && verb.size > 0) {
+      if (timed_trip.trip != nullptr && verb.size > 0) {
         std::memcpy(verb.into, memory.data() + verb.at.offset, verb.size);
       }
       break;
     case VerbKind::kWrite:
       if (verb.size > 0) {
-        std::memcpy(memory.data() + verb.at.offset, voyage.payload.data() + sailing.at_payload, verb.size);
+        std::memcpy(memory.data() + verb.at.offset, timed_trip.payload.data() + timed_verb.at_payload,
+                    verb.size);
       }
       break;
     case VerbKind::kCas:
@@ -60,10 +61,10 @@ void TimedFabric::Execute(Voyage& voyage, SailingVerb& sailing) {
     case VerbKind::kFaa: {
       const uint64_t old = LoadWord(memory, verb.at.offset);
       if (Succeeds(verb, old)) StoreWord(memory, verb.at.offset, NewWord(verb, old));
-      if (voyage.trip != nullptr) voyage.trip->verbs[sailing.index].old = old;
+      if (timed_trip.trip != nullptr) timed_trip.trip->verbs[timed_verb.index].old = old;
       break;
     }
-    case VerbKind::kCall: ExecuteCall(node, voyage, sailing); break;
+    case VerbKind::kCall: ExecuteCall(node, timed_trip, timed_verb); break;
     case VerbKind::kFence: {
       const size_t victim = verb.desired;
       if (victim > last_client_) break;  // nobody has that id, and who gets it is somebody else
@@ -74,15 +75,15 @@ void TimedFabric::Execute(Voyage& voyage, SailingVerb& sailing) {
   }
 }
 
-void TimedFabric::ExecuteCall(Node& node, Voyage& voyage, const SailingVerb& sailing) {
+void TimedFabric::ExecuteCall(Node& node, TimedTrip& timed_trip, const TimedVerb& timed_verb) {
   HandlerView view(node.region.bytes());
-  const std::string_view request(reinterpret_cast<const char*>(voyage.payload.data() + sailing.at_payload),
-                                 sailing.verb.size);
-  Result<std::string> reply = calls_.Handle(sailing.verb.call, view, voyage.owner, request);
+  const std::string_view request(
+      reinterpret_cast<const char*>(timed_trip.payload.data() + timed_verb.at_payload), timed_verb.verb.size);
+  Result<std::string> reply = calls_.Handle(timed_verb.verb.call, view, timed_trip.owner, request);
   if (reply.ok()) {
-    voyage.reply = std::move(*reply);
+    timed_trip.reply = std::move(*reply);
   } else {
-    voyage.error = reply.error();
+    timed_trip.error = reply.error();
   }
 }
 
@@ -90,8 +91,8 @@ bool TimedFabric::IsCutOff(const Node& node, ClientId client) {
   return Number(client) < node.cut_off.size() && node.cut_off[Number(client)];
 }
 
-Error TimedFabric::Refusal(const Voyage& voyage) const {
-  if (voyage.touched) {
+Error TimedFabric::Refusal(const TimedTrip& timed_trip) const {
+  if (timed_trip.touched) {
     return Error(ErrorCode::kOutcomeUnknown,
                  "this client was fenced in the middle of a trip; the write may or may not have happened: "
                  "read it back after reconnecting");
@@ -100,7 +101,7 @@ Error TimedFabric::Refusal(const Voyage& voyage) const {
       ErrorCode::kFenced,
       fmt::format("node {} has cut off client {}: it was taken for dead; nothing was changed; reconnect "
                   "as a new client",
-                  Index(*voyage.refused_by), Number(voyage.owner)));
+                  Index(*timed_trip.refused_by), Number(timed_trip.owner)));
 }
 
 }  // namespace farside::fabric::sim
