@@ -8,10 +8,11 @@
 // an answer, not an error. Operations on one key are linearizable: each takes effect at one moment between its call and
 // its return, for all sessions of the pool alike. There are no transactions over several keys.
 //
-// What errors mean. kOutcomeUnknown: the operation may have happened, or not; look before repeating it. Any other: nothing
-// was changed. kOutOfMemory: the pool is full; delete something. kNotFound: the table was dropped. A session that was cut
-// off because it was taken for dead (the process was stopped for longer than a lease) joins the pool anew by itself, and
-// repeats the operation if it is certain that it changed nothing.
+// What errors mean. kOutcomeUnknown: the operation may have happened, or not; look before repeating it. Any
+// other: nothing was changed. kOutOfMemory: the pool is full; deletes and dropped tables make room.
+// kNotFound: the table was dropped. A session that was cut off because it was taken for dead (the process was
+// stopped for longer than a lease) joins the pool anew by itself, and repeats the operation if it is certain
+// that it changed nothing.
 //
 // A session belongs to one thread at a time: hand it to another one only between two calls. Use as many as there are
 // threads; they are cheap, but each is a client of the pool, of which there are PoolOptions::client_slots at most.
