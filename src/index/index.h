@@ -15,13 +15,20 @@
 #include <vector>
 
 #include "fabric/address.h"
-#include "fabric/op.h"
+#include "fabric/trip.h"
 #include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
 #include "farside/task.h"
-#include "pool/client.h"
-#include "pool/memory/reach.h"
+
+namespace farside::fabric {
+class Op;
+}  // namespace farside::fabric
+
+namespace farside::pool {
+class PoolClient;
+class Reach;
+}  // namespace farside::pool
 
 namespace farside::index {
 
