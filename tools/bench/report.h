@@ -16,7 +16,7 @@ namespace farside::tools {
 
 struct BenchResult {
   BenchRun run;
-  // The same workload on `raw`, with the same bytes per operation: the fabric's limit. Absent if nobody asked.
+  // The same workload on `raw`, with the same bytes per operation: the fabric's limit. Absent with --no-raw.
   std::optional<BenchPlan> raw_plan;
   std::optional<BenchRun> raw;
 
