@@ -82,6 +82,6 @@ Status Count() {
 int main() {
   const Status done = Count();
   if (done.ok()) return 0;
-  std::cerr << "counters: " << done.error().ToString() << '\n';
+  std::cerr << "counters: " << done.error() << '\n';
   return 1;
 }

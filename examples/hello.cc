@@ -64,6 +64,6 @@ Status Hello() {
 int main() {
   const Status done = Hello();
   if (done.ok()) return 0;
-  std::cerr << "hello: " << done.error().ToString() << '\n';
+  std::cerr << "hello: " << done.error() << '\n';
   return 1;
 }

@@ -66,6 +66,6 @@ Status Ranges() {
 int main() {
   const Status done = Ranges();
   if (done.ok()) return 0;
-  std::cerr << "ranges: " << done.error().ToString() << '\n';
+  std::cerr << "ranges: " << done.error() << '\n';
   return 1;
 }

@@ -2,21 +2,28 @@
 #include "tools/command_line.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/App.hpp>
 
 #include "base/bytes.h"
+#include "pool/region/url.h"
 #include "store/engines.h"
 #include "tools/common/command_options.h"
 #include "tools/common/version.h"
+#include "tools/completion/completion.h"
 #include "tools/record_command_line.h"
 #include "tools/serve/options.h"
 
@@ -25,6 +32,7 @@ namespace {
 
 constexpr const char* kFarsideFooter =
     R"(Run 'farside help COMMAND' for the options of a command and for examples.
+FARSIDE_URL in the environment names the pool where a command is given no URL.
 Exit codes: 0 success, 1 a check does not hold or was not decided, 2 wrong usage, 3 could not run.)";
 
 constexpr const char* kBenchFooter =
@@ -35,8 +43,8 @@ phases: the load, a warm-up, and the run that is measured. Every value that is r
 A client is a session. On --fabric embedded it is a thread, and times are real. On --fabric sim all clients live in a
 simulated cluster whose model is printed with the results, and times are virtual: the same on every machine.
 
-The same workload is run on 'raw' too, which does what a perfect index would do and remembers nothing; the results as a
-share of that say how much of the fabric's limit an engine reaches.
+The same workload is run on 'raw' too, a bare array of slots: a search reads a bucket as large as the engine's, and then a
+block, in two trips. An engine that takes fewer trips or bytes is faster than that.
 
 Examples:
   farside bench --engine reference --option buckets=20000 --workload a
@@ -57,6 +65,14 @@ Examples:
   farside check --engine reference --seeds 1000 --crash
   farside check --engine reference --clients 6 --ops 20 --option buckets=1
   farside check --engine reference --replay 17:12:crash-after)";
+
+constexpr const char* kCompletionFooter =
+    R"(Prints a script by which the shell completes commands, options, engines and experiments. An install has it where
+the shell looks for it; this is for a binary that was not installed, and for ~/.bashrc or ~/.zshrc.
+
+Examples:
+  farside completion bash
+  farside completion zsh)";
 
 constexpr const char* kDoctorFooter =
     R"(Backends are tried, not guessed: a small table is made, written and read on each. What could be better
@@ -209,7 +225,7 @@ CLI::App* AddFsck(CLI::App& app, FsckCommand& command) {
   CLI::App* fsck =
       app.add_subcommand("fsck", "Check a pool: what every byte of it is, and what is wrong with it");
   fsck->footer(kFsckFooter);
-  AddOperand(*fsck, "URL", command.url, "The pool");
+  AddUrl(*fsck, command.url);
   AddFlag(*fsck, "--json", command.json, "Print one JSON object");
   return fsck;
 }
@@ -229,7 +245,7 @@ CLI::App* AddTableVerb(CLI::App& table, const char* name, const char* about, con
   CLI::App* verb = table.add_subcommand(name, about);
   verb->footer(footer);
   verb->group("Commands");
-  AddOperand(*verb, "URL", command.url, "The pool");
+  AddUrl(*verb, command.url);
   if (command.verb != TableCommand::Verb::kList) AddOperand(*verb, "NAME", command.name, "The table");
   AddFlag(*verb, "--json", command.json, "Print one JSON object");
   return verb;
@@ -278,6 +294,7 @@ class Parser {
 
     bench_app_ = AddBench(app_, bench_);
     check_app_ = AddCheck(app_, check_, with_mutants);
+    AddCompletion();
     Offer(AddDel(app_, del_), [this] { return del_; });
     demo_app_ = app_.add_subcommand("demo", "Show Farside at work");
     demo_app_->footer(kDemoFooter);
@@ -313,7 +330,8 @@ class Parser {
       return Bad(InOurWords(mismatch.what()));
     } catch (const CLI::RequiredError& missing) {
       const std::string text = missing.what();  // "URL is required"
-      return Bad(text.substr(0, text.find(' ')) + " is missing");
+      const std::string operand = text.substr(0, text.find(' '));
+      return Bad(operand + " is missing" + (operand == "URL" ? "; give it, or set FARSIDE_URL" : ""));
     } catch (const CLI::ValidationError& complaint) {
       return Bad(complaint.what());
     } catch (const CLI::ParseError& error) {
@@ -321,6 +339,19 @@ class Parser {
     }
     return Interpret();
   }
+
+  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and the
+  // first operand is none. It is right behind the name of the command.
+  std::optional<size_t> PlaceOfMissingUrl(std::span<const char* const> words) const {
+    const CLI::App& chosen = Chosen();
+    const CLI::Option* const url = chosen.get_option_no_throw("URL");
+    if (url == nullptr || (!url->empty() && pool::HasUrlScheme(url->results().front()))) return std::nullopt;
+    const auto name = std::ranges::find(words.subspan(1), chosen.get_name(),
+                                        [](const char* word) { return std::string_view(word); });
+    return static_cast<size_t>(name - words.subspan(1).begin()) + 2;
+  }
+
+  BadUsage Bad(std::string why) const { return {FullName(Chosen()), std::move(why)}; }
 
  private:
   // What a command that was chosen becomes.
@@ -330,6 +361,18 @@ class Parser {
   CommandLine UnlessBad(CommandLine command, std::string problem) const {
     if (!problem.empty()) return Bad(std::move(problem));
     return command;
+  }
+
+  void AddCompletion() {
+    CLI::App* const completion = app_.add_subcommand("completion", "Print the completion script of a shell");
+    completion->footer(kCompletionFooter);
+    AddOperand(*completion, "SHELL", shell_, fmt::format("{}", fmt::join(kCompletionShells, " or ")));
+    Offer(completion, [this]() -> CommandLine {
+      if (std::ranges::find(kCompletionShells, shell_) == kCompletionShells.end())
+        return Bad(fmt::format("{}; there is: {}", NoSuch("completion for", shell_),
+                               fmt::join(kCompletionShells, ", ")));
+      return Answer{CompletionScript(shell_, app_)};
+    });
   }
 
   void AddTable() {
@@ -360,8 +403,6 @@ class Parser {
   static std::string FullName(const CLI::App& app) {
     return app.get_parent() == nullptr ? "farside" : FullName(*app.get_parent()) + " " + app.get_name();
   }
-
-  BadUsage Bad(std::string why) const { return {FullName(Chosen()), std::move(why)}; }
 
   CommandLine Interpret() const {
     const CLI::App* chosen = &Chosen();
@@ -452,13 +493,24 @@ class Parser {
   TableCommand show_;
   TableCommand drop_;
   std::vector<std::string> help_topic_;
+  std::string shell_;
 };
 
 }  // namespace
 
 CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutants) {
-  Parser parser(argc > 0 ? argv[0] : "farside", with_mutants);
-  return parser.Parse(argc, argv);
+  const std::string program = argc > 0 ? argv[0] : "farside";
+  Parser parser(program, with_mutants);
+  const CommandLine line = parser.Parse(argc, argv);
+  const char* const url = std::getenv("FARSIDE_URL");
+  if (url == nullptr || *url == '\0') return line;
+  std::vector<const char*> words(argv, argv + argc);
+  const std::optional<size_t> place = parser.PlaceOfMissingUrl(words);
+  if (!place.has_value()) return line;
+  if (!pool::HasUrlScheme(url))
+    return parser.Bad(fmt::format("FARSIDE_URL: {}", pool::ParseUrl(url).error().message()));
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(*place), url);
+  return Parser(program, with_mutants).Parse(static_cast<int>(words.size()), words.data());
 }
 
 }  // namespace farside::tools

@@ -354,6 +354,7 @@ std::string ToJson(const StatusCommand& command, const PoolStatus& status) {
   Json tables = Json::array();
   for (const TableStatus& table : status.tables) tables.push_back(ToObject(table));
   return Line({{"url", command.url},
+               {"counted", command.records},
                {"damaged", status.damaged()},
                {"catalog_damaged", status.catalog_damaged},
                {"missing", ToArray(status.missing)},

@@ -76,15 +76,15 @@ Examples:
 
 constexpr const char* kStatusFooter =
     R"(Nodes: free is what is in chunks that nobody has, and used is the rest. Clients: who is registered, and when it gave the
-last sign of life; those that run are watched for up to a second and a half. Tables: records and bytes, which a walk through
-the indexes counts; --quick leaves that out. Exits with 1 if something is damaged.
+last sign of life; those that run are watched for up to a second and a half. Tables: what the catalog knows; with --records
+also their records and bytes, which takes a walk through every table. Exits with 1 if something is damaged.
 
 A file is used by one process at a time, so nobody runs in one that can be looked at.
 
 Examples:
   farside status file:pool.farside
   farside status --json file:pool.farside
-  farside status --quick file:pool.farside)";
+  farside status --records file:pool.farside)";
 
 constexpr double kLongestWatch = 600;
 
@@ -92,7 +92,7 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, const c
                      std::string& table) {
   CLI::App* command = app.add_subcommand(name, about);
   command->footer(footer);
-  AddOperand(*command, "URL", url, "The pool");
+  AddUrl(*command, url);
   AddOperand(*command, "TABLE", table, "The table");
   return command;
 }
@@ -177,8 +177,8 @@ CLI::App* AddScan(CLI::App& app, ScanCommand& command) {
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "Show nodes, clients, memory and tables of a pool");
   status->footer(kStatusFooter);
-  AddOperand(*status, "URL", command.url, "The pool");
-  AddFlag(*status, "--quick", command.quick, "Do not count records");
+  AddUrl(*status, command.url);
+  AddFlag(*status, "--records", command.records, "Walk every table, and count its records and bytes");
   AddSeconds(*status, "--watch", command.watch, kLongestWatch,
              "How long clients are watched for signs of life; by default 1.5");
   AddJson(*status, command.json);

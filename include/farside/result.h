@@ -1,10 +1,13 @@
 // Result<T>: a value, or an error that says what happened and what to do about it.
 //
 // A code exists only where a caller would act differently. A missing key is not an error, but one of the
-// answers that an operation may give. Programmer errors assert.
+// answers that an operation may give.
+//
+// Check ok() before the value is used. A program that takes the value of an error ends, in every build, with
+// the error on stderr.
 #pragma once
 
-#include <cassert>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +48,18 @@ class Error {
   std::string message_;
 };
 
+// As ToString has it.
+std::ostream& operator<<(std::ostream& out, const Error& error);
+
+namespace internal {
+
+// End the program, with one line on stderr: value() of a Result that has an error, error() of one that has
+// none.
+[[noreturn, gnu::cold, gnu::noinline]] void EndWithoutValue(const Error& error) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] void EndWithoutError() noexcept;
+
+}  // namespace internal
+
 // The value of an operation that has nothing to say beyond "done".
 struct Done {
   friend bool operator==(Done, Done) = default;
@@ -62,17 +77,16 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   T& value() & {
-    assert(ok());
+    if (!ok()) [[unlikely]]
+      internal::EndWithoutValue(*std::get_if<1>(&state_));
     return *std::get_if<0>(&state_);
   }
   const T& value() const& {
-    assert(ok());
+    if (!ok()) [[unlikely]]
+      internal::EndWithoutValue(*std::get_if<1>(&state_));
     return *std::get_if<0>(&state_);
   }
-  T&& value() && {
-    assert(ok());
-    return std::move(*std::get_if<0>(&state_));
-  }
+  T&& value() && { return std::move(value()); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -80,7 +94,8 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   const Error& error() const {
-    assert(!ok());
+    if (ok()) [[unlikely]]
+      internal::EndWithoutError();
     return *std::get_if<1>(&state_);
   }
 

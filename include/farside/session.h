@@ -10,10 +10,10 @@
 // several keys.
 //
 // Errors. kOutcomeUnknown: the operation may have taken effect or not; read before you repeat it. Any other
-// error: nothing was changed. kOutOfMemory: the pool is full; delete records. kNotFound: the table was
-// dropped. A session that other clients took for dead and fenced (because the process was stopped for longer
-// than a lease) joins the pool again by itself, and repeats the operation if it is certain that the operation
-// changed nothing.
+// error: nothing was changed. kOutOfMemory: the pool is full; deletes and dropped tables make room.
+// kNotFound: the table was dropped. A session that other clients took for dead and fenced (because the
+// process was stopped for longer than a lease) joins the pool again by itself, and repeats the operation if
+// it is certain that the operation changed nothing.
 //
 // A session is used by one thread at a time; hand it to another thread only between two calls. Have one for
 // each thread. Sessions are cheap, but each one takes a client slot of the pool (PoolOptions::client_slots).

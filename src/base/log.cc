@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/clock.h"
 
 namespace farside {
 namespace {
@@ -57,8 +56,18 @@ void WriteToStderr(std::string_view line) {
   }
 }
 
-Logger::Logger(LogLevel least, LogSink sink, const Clock* clock)
-    : least_(least), clock_(clock), sink_(std::move(sink)) {
+std::string UtcText(std::chrono::system_clock::time_point time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss of_day(std::chrono::floor<std::chrono::milliseconds>(time - day));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     of_day.hours().count(), of_day.minutes().count(), of_day.seconds().count(),
+                     of_day.subseconds().count());
+}
+
+Logger::Logger(LogLevel least, LogSink sink, LogClock clock)
+    : least_(least), clock_(std::move(clock)), sink_(std::move(sink)) {
   assert(sink_ != nullptr);
 }
 
@@ -69,10 +78,7 @@ void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args arg
   fmt::vformat_to(std::back_inserter(message), format, args);
 
   std::string line;
-  if (clock_ != nullptr) {
-    const int64_t now = clock_->Now().count();
-    line = fmt::format("{}.{:09} ", now / 1'000'000'000, now % 1'000'000'000);
-  }
+  if (clock_ != nullptr) line = UtcText(clock_()) + " ";
   line += Name(level);
   line += ": ";
   AppendMessage(line, {message.data(), message.size()});

@@ -1,7 +1,7 @@
 // A small logger. One line per message, handed to the sink in one piece:
 //
 //   warn: node 2 did not answer within 5 ms
-//   12.000345678 warn: node 2 did not answer within 5 ms      with a clock
+//   2026-03-01T12:00:00.345Z warn: node 2 did not answer within 5 ms      with a clock
 //
 // There is no global logger: whoever wants to log is given a `Logger&`.
 //
@@ -10,16 +10,16 @@
 // that a key that went through Escape() is not escaped twice.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include <fmt/core.h>
 
 namespace farside {
-
-class Clock;
 
 enum class LogLevel {
   kDebug,  // for those who work on Farside
@@ -34,6 +34,12 @@ std::string_view Name(LogLevel level);
 // Takes a line that ends in '\n'. A logger calls its sink from one thread at a time.
 using LogSink = std::function<void(std::string_view line)>;
 
+// Tells the time of day, as std::chrono::system_clock::now does.
+using LogClock = std::function<std::chrono::system_clock::time_point()>;
+
+// "2026-03-01T12:00:00.345Z": ISO 8601, in UTC, with milliseconds.
+std::string UtcText(std::chrono::system_clock::time_point time);
+
 // The default sink: one write(2) per line. The lines of several processes do not mix, since a line is no
 // longer than what a pipe takes in one piece.
 void WriteToStderr(std::string_view line);
@@ -43,10 +49,8 @@ class Logger {
   // The longest line, with its '\n'; the rest is replaced by "...". As much as a pipe takes in one piece.
   static constexpr size_t kMaxLine = 4096;
 
-  // Writes messages of level `least` and above. Lines start with the time if there is a clock, which must
-  // outlive the logger.
-  explicit Logger(LogLevel least = LogLevel::kInfo, LogSink sink = WriteToStderr,
-                  const Clock* clock = nullptr);
+  // Writes messages of level `least` and above. Lines start with the time if there is a clock.
+  explicit Logger(LogLevel least = LogLevel::kInfo, LogSink sink = WriteToStderr, LogClock clock = nullptr);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
@@ -76,7 +80,7 @@ class Logger {
   void Write(LogLevel level, fmt::string_view format, fmt::format_args args);
 
   const LogLevel least_;
-  const Clock* const clock_;
+  const LogClock clock_;
   std::mutex mutex_;  // held while the sink runs
   const LogSink sink_;
 };

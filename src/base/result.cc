@@ -1,5 +1,9 @@
 #include "farside/result.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+
 namespace farside {
 
 std::string_view Name(ErrorCode code) {
@@ -26,5 +30,24 @@ std::string Error::ToString() const {
   text += message_;
   return text;
 }
+
+std::ostream& operator<<(std::ostream& out, const Error& error) {
+  return out << Name(error.code()) << ": " << error.message();
+}
+
+namespace internal {
+
+void EndWithoutValue(const Error& error) noexcept {
+  const std::string text = error.ToString();
+  std::fprintf(stderr, "farside: the value of a failed Result was used: %s\n", text.c_str());
+  std::abort();
+}
+
+void EndWithoutError() noexcept {
+  std::fputs("farside: the error of a Result that has a value was used\n", stderr);
+  std::abort();
+}
+
+}  // namespace internal
 
 }  // namespace farside

@@ -1,6 +1,7 @@
 #include "fabric/op.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace farside::fabric {
 namespace {

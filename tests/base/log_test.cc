@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
-#include "base/clock.h"
 
 namespace farside {
 namespace {
@@ -39,16 +38,27 @@ TEST(Logger, LevelsAreOrdered) {
   EXPECT_TRUE(errors.Enabled(LogLevel::kError));
 }
 
-// Given a logger with a clock. When time passes. Expect the time in seconds at the head of each line.
+// Given a logger with a clock. When time passes. Expect the time of day, in UTC, at the head of each line.
 TEST(Logger, LinesStartWithTheTimeOfTheClock) {
   std::string out;
-  ManualClock clock(7ns);
+  std::chrono::system_clock::time_point now = std::chrono::sys_days(2026y / 3 / 1) + 12h;
   Logger log(
-      LogLevel::kInfo, [&](std::string_view line) { out += line; }, &clock);
+      LogLevel::kInfo, [&](std::string_view line) { out += line; }, [&] { return now; });
   log.Info("a");
-  clock.Set(12s + 345'678ns);
+  now += 345ms;
   log.Warn("b");
-  EXPECT_EQ(out, "0.000000007 info: a\n12.000345678 warn: b\n");
+  EXPECT_EQ(out, "2026-03-01T12:00:00.000Z info: a\n2026-03-01T12:00:00.345Z warn: b\n");
+}
+
+// Given times around the end of a year and of a leap day, and before 1970. Expect each in UTC, cut to milliseconds.
+TEST(UtcText, WritesDateAndTimeOfDay) {
+  const auto text = [](std::chrono::sys_days day, std::chrono::nanoseconds of_day) {
+    return UtcText(std::chrono::time_point_cast<std::chrono::system_clock::duration>(day + of_day));
+  };
+  EXPECT_EQ(text(1970y / 1 / 1, 0ns), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(text(2025y / 12 / 31, 24h - 1ns), "2025-12-31T23:59:59.999Z");
+  EXPECT_EQ(text(2028y / 2 / 29, 9h + 5min + 7s + 40ms), "2028-02-29T09:05:07.040Z");
+  EXPECT_EQ(text(1970y / 1 / 1, -1ns), "1969-12-31T23:59:59.999Z");
 }
 
 // Given a key that holds a line break and a forged line, terminal escapes and bytes above ASCII. When it is

@@ -224,13 +224,50 @@ TEST(PeersReport, IdleServersAreToldFromNoServers) {
 }
 
 TEST(PeersChart, IsWellFormedAndNamesWhatItShows) {
-  // Given results. When they are drawn. Expect well-formed XML with a title, units, axes, and every system in the legend.
+  // Given results. When they are drawn. Expect well-formed XML with a title, units, axes, and the name of every system.
   const std::string svg = Chart(Example());
   EXPECT_TRUE(XmlReader(svg).WellFormed()) << svg;
   for (const char* text :
        {"<title>", "operations per second", "log scale", "GET, 4 clients", "SET, 4 clients", "depth", "1 M",
         "farside, embedded", "redis, tcp", "redis, unix socket"}) {
     EXPECT_THAT(svg, HasSubstr(text));
+  }
+}
+
+// The heights of the names in the panel that begins at this text.
+std::vector<double> HeightsOfNames(const std::string& svg, const std::vector<std::string>& names,
+                                   std::string_view panel) {
+  std::vector<double> heights;
+  const size_t begin = svg.find(panel);
+  for (const std::string& name : names) {
+    const size_t text = svg.rfind("<text ", svg.find(">" + name + "<", begin));
+    heights.push_back(std::stod(svg.substr(svg.find("y=\"", text) + 3)));
+  }
+  return heights;
+}
+
+TEST(PeersChart, FarsideHasOneHueAndOthersAreGrey_EachNamedAtItsLine) {
+  // Given results of systems that are equally fast. When they are drawn.
+  Results results = Example();
+  for (Cell& cell : results.cells) {
+    for (Entry& entry : cell.entries) entry.rounds = {{.ops_per_second = 50'000}};
+  }
+  const std::string svg = Chart(results);
+  // Expect two classes of lines, one line in each panel for each system, and names that do not overlap.
+  const auto count = [&svg](std::string_view part) {
+    size_t found = 0;
+    for (size_t at = svg.find(part); at != svg.npos; at = svg.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("fill=\"none\""), 2 * results.systems.size());
+  EXPECT_EQ(count("class=\"name-farside\""), 2u);
+  EXPECT_EQ(count("redis, tcp"), 2u);
+  for (const char* panel : {">GET, 4 clients<", ">SET, 4 clients<"}) {
+    std::vector<double> heights =
+        HeightsOfNames(svg, {"redis, tcp", "farside, embedded", "redis, unix socket"}, panel);
+    std::ranges::sort(heights);
+    EXPECT_GE(heights[1] - heights[0], 12);
+    EXPECT_GE(heights[2] - heights[1], 12);
   }
 }
 

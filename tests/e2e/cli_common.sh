@@ -5,6 +5,7 @@
 #   expect_error "--seeds"
 #   finish
 set -u
+unset FARSIDE_URL # tests say which pool they mean
 : "${FARSIDE:?is the binary to test}"
 [[ -x $FARSIDE ]] || {
   echo "there is no $FARSIDE"
@@ -110,6 +111,20 @@ sys.exit(os.waitstatus_to_exitcode(ended))
 END
   status=$?
   : >"$err"
+}
+
+# What is left on the screen after run_on_terminal: text that was drawn over is gone, and so are colours and spaces at the
+# ends of lines.
+screen() {
+  python3 - "$out" <<'END'
+import re, sys
+shown = open(sys.argv[1], encoding="utf-8", newline="").read().replace("\r\n", "\n")
+for line in re.sub("\033\\[[0-9;]*m", "", shown).split("\n")[:-1]:
+    drawn = []
+    for text in line.split("\r"):
+        drawn[:len(text)] = text
+    print("".join(drawn).rstrip())
+END
 }
 
 escape=$'\033'

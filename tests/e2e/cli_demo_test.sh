@@ -30,8 +30,15 @@ for hint in "${hints[@]}"; do
   expect_status 0
 done
 
-# A terminal gets a progress bar, and a plot of more than '#' if it can draw it.
+# A terminal gets a progress bar, which is gone when results are printed: what stays on the screen is what a file gets.
 need_terminal
+LC_ALL=C NO_COLOR=1 run_on_terminal demo
+expect_status 0
+expect_out "run of chime  ["
+diff <(sed 's/ *$//' "$scratch/demo") <(screen) >"$scratch/difference" ||
+  fail "the screen differs from what a file gets: $(head -c 1000 "$scratch/difference")"
+
+# And a plot of more than '#' if it can draw it.
 LC_ALL=C.UTF-8 run_on_terminal demo
 expect_status 0
 expect_out "load of shard  ["

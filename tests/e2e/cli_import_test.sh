@@ -118,7 +118,7 @@ expect_no_out
 [[ $(wc -l <"$err") == 1 ]] || fail "not one line: $(cat "$err")"
 expect_err "farside import: many.jsonl, line "
 imported=$(sed 's/.*; \([0-9,]*\) records were imported, all of those before this line and perhaps some behind it$/\1/; s/,//' "$err")
-run status --json file:small.pool
+run status --records --json file:small.pool
 expect_json "o['tables'][0]['records'] == $imported and $imported > 100"
 run fsck --json file:small.pool
 expect_json 'o["ok"]'
@@ -200,7 +200,7 @@ expect_err "kept.jsonl.partial"
 [[ -e kept.jsonl.partial ]] || fail "there is no kept.jsonl.partial"
 run export file:damaged.pool shard good.jsonl
 expect_status 0
-run status file:damaged.pool
+run status --records file:damaged.pool
 expect_status 1
 expect_out "DAMAGED: run 'farside fsck'"
 expect_unchanged

@@ -9,7 +9,7 @@ cd "$scratch" || exit 1
 "$FARSIDE" table create file:a.pool orders --engine reference --option buckets=8 >/dev/null
 remember a.pool
 
-run status file:a.pool
+run status --records file:a.pool
 expect_status 0
 expect_no_err
 expect_out "pool  file:a.pool"
@@ -17,16 +17,21 @@ expect_out "0 of 64  2 of 64"
 expect_out "no clients"
 expect_out "users   shard            2"
 expect_out "orders  reference        0"
-run status --json file:a.pool
+run status --records --json file:a.pool
 expect_status 0
-expect_json 'o["url"] == "file:a.pool" and not o["damaged"]' 'len(o["nodes"]) == 1 and o["clients"] == []' \
+expect_json 'o["url"] == "file:a.pool" and not o["damaged"] and o["counted"]' 'len(o["nodes"]) == 1 and o["clients"] == []' \
   'o["nodes"][0]["used"] + o["nodes"][0]["free"] == o["nodes"][0]["bytes"] == 4 << 20' \
   '[(t["name"], t["records"]) for t in o["tables"]] == [("orders", 0), ("users", 2)]' \
   'o["tables"][0]["options"] == {"buckets": "8"} and o["tables"][1]["block_bytes"] > 0'
-run status --quick file:a.pool
+# By default no table is walked.
+run status file:a.pool
 expect_status 0
-expect_out "users   shard            ?"
-expect_out "records were not counted (--quick)"
+expect_out "users   shard      buckets=1"
+expect_out "records were not counted; --records walks the tables to count them"
+run status --json file:a.pool
+expect_status 0
+expect_json 'not o["counted"] and [t["name"] for t in o["tables"]] == ["orders", "users"]' \
+  'all(t[f] is None for t in o["tables"] for f in ("records", "slots", "index_bytes", "block_bytes", "why"))'
 expect_unchanged
 
 # ---- a process that ended without leaving
@@ -37,7 +42,7 @@ exec 8>pipe
 python3 -c 'for i in range(1500): print("{\"key\":\"k%d\",\"value\":\"v\"}" % i)' >&8
 # It has begun when the file is locked.
 for ((i = 0; i < 600; ++i)); do
-  run status --quick file:a.pool
+  run status file:a.pool
   ((status == 3)) && break
   python3 -c 'import time; time.sleep(0.05)'
 done

@@ -14,10 +14,10 @@ for way in --help -h help; do
   run "$way"
   expect_status 0
   expect_no_err
-  for word in Usage: bench check del demo doctor export fsck get help import paper put scan status table; do expect_out "$word"; done
+  for word in Usage: bench check completion del demo doctor export fsck get help import paper put scan status table; do expect_out "$word"; done
 done
 
-commands=(bench check demo doctor help paper table 'table create' 'table list' 'table show' 'table drop' fsck
+commands=(bench check completion demo doctor help paper table 'table create' 'table list' 'table show' 'table drop' fsck
   put get scan export import status del)
 echo "a value" >README.md # one of the examples puts it
 for command in "${commands[@]}"; do
@@ -50,7 +50,7 @@ expect_err "Usage: farside"
 
 # ---- what nobody understands
 run nosuch
-expect_error "there is no command 'nosuch'; there is: bench, check, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, serve, status, table"
+expect_error "there is no command 'nosuch'; there is: bench, check, completion, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, serve, status, table"
 run --nosuch
 expect_error "there is no option '--nosuch'"
 run help nosuch

@@ -28,6 +28,21 @@ expect_file 'share/doc/farside/LICENSE'
 expect_file bin/farside
 "$prefix/bin/farside" --help >/dev/null
 
+expect_file share/bash-completion/completions/farside
+expect_file share/zsh/site-functions/_farside
+cmp -s "$prefix/share/bash-completion/completions/farside" <("$prefix/bin/farside" completion bash) || {
+  echo "the completion script is not that of the binary"
+  exit 1
+}
+
+# The unit of the service starts the binary that was installed beside it.
+expect_file lib/systemd/system/farside.service
+started=$(sed -n 's/^ExecStart=\([^ ]*\) serve .*/\1/p' "$prefix/lib/systemd/system/farside.service")
+[[ $started == "$scratch/first/bin/farside" ]] || {
+  echo "the service starts '$started', which is not what was installed"
+  exit 1
+}
+
 # Every public header is included, so one that needs a header of ours that is not installed is noticed.
 mkdir "$scratch/consumer"
 cd "$scratch/consumer"
@@ -86,6 +101,10 @@ expect_line counters '4 threads counted to 4000.'
 run batch
 expect_line batch '  found 60 of 61'
 expect_line batch 'a copy of nothing: absent is not there'
+awk '/^MultiPut: 60 operations, / { found = $4 < 3 } END { exit !found }' batch.out || {
+  echo "batch: an insert takes more than 3 trips"
+  exit 1
+}
 run ranges
 expect_line ranges '  S7/08:20  Market'
 expect_line ranges 'next: Mill'

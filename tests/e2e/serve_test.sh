@@ -81,6 +81,13 @@ expect_out users
 run status "$tcp"
 expect_status 0
 expect_out users
+# The log of a get has two lines at most (that the host came, that it left), and each line has its time of day.
+lines=$(wc -l <both.log)
+run get "$tcp" users alan
+expect_status 0
+(($(wc -l <both.log) <= lines + 2)) || fail "the log of one get has more than two lines: $(cat both.log)"
+grep -vE '^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{3}Z (info|warn): ' both.log &&
+  fail "a line of the log without the time of day"
 run del "$tcp" users ada
 expect_status 0
 run get "$shm" users ada
@@ -91,12 +98,15 @@ run bench --engine shard --url "$tcp" --records 500 --ops 500 --depth 8 --no-raw
 expect_status 0
 run table list "$tcp"
 grep -q bench "$out" && fail "bench has left its table"
-run fsck "$tcp"
-expect_status 0
+for url in "$tcp" "$shm"; do
+  run fsck "$url"
+  expect_status 0
+  expect_out "pool          $url, 64MiB"
+done
 # A second node does not steal the socket of the first.
 run serve --size 64MiB --hugepages off --shm "$scratch/both.sock"
 expect_refusal "both.sock"
-grep -q "came" both.log || fail "the log does not say who came: $(cat both.log)"
+grep -q "127.0.0.1 came" both.log || fail "the log does not say which host came: $(cat both.log)"
 
 # ---- commands on tables leave those alone who live, and nothing of themselves
 
@@ -106,7 +116,7 @@ slow=$!
 started+=("$slow")
 exec 8>slowly.jsonl
 printf '{"key":"grace","value":"rear admiral"}\n' >&8
-living() { "$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -o '"state":"live"' | wc -l; }
+living() { "$FARSIDE" status "$shm" --json --watch 0.001 | grep -o '"state":"live"' | wc -l; }
 until [[ $(living) -ge 2 ]]; do # a pool has a session of its own
   kill -0 "$slow" 2>/dev/null || { fail "the import ended: $(cat slowly.err)"; break; }
   sleep 0.02 # and look again
@@ -119,7 +129,7 @@ expect_status 0
 run table drop "$shm" others
 expect_status 0
 [[ $(living) == "$before" ]] || fail "$before clients lived before commands on tables, and $(living) after"
-"$FARSIDE" status "$shm" --quick --json --watch 0.001 | grep -q '"deaths":0' || fail "a command cut off a client that lives"
+"$FARSIDE" status "$shm" --json --watch 0.001 | grep -q '"deaths":0' || fail "a command cut off a client that lives"
 exec 8>&-
 wait "$slow" || fail "the import that was under way failed: $(cat slowly.err)"
 run get "$shm" users grace
@@ -236,7 +246,7 @@ stop_node "$first"
 # ---- the unit file
 
 if command -v systemd-analyze >/dev/null; then
-  sed "s#/usr/bin/farside#$FARSIDE#" "$FARSIDE_SOURCE/packaging/systemd/farside.service" >farside.service
+  sed "s#@farside_installed_binary@#$FARSIDE#" "$FARSIDE_SOURCE/packaging/systemd/farside.service.in" >farside.service
   run_program systemd-analyze verify ./farside.service
   expect_status 0
 fi

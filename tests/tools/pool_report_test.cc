@@ -84,6 +84,18 @@ TEST(FsckText, TableThatWasNotWalked_NothingIsCalledClean) {
   EXPECT_THAT(Text(report), EndsWith("so what is leaked cannot be told\n"));
 }
 
+TEST(FsckText, PoolsAtNodes_AreNamedByTheirAddresses) {
+  pool::PoolUrl url{.kind = pool::PoolUrl::Kind::kTcp, .path = "", .size = {}};
+  url.names = {"a:7700"};
+  EXPECT_THAT(FsckText(url, CleanReport(), Paint(false)), HasSubstr("pool          tcp://a:7700, "));
+  url.names = {"a:7700", "b:7700"};
+  EXPECT_THAT(FsckText(url, CleanReport(), Paint(false)), HasSubstr("tcp://a:7700,b:7700, "));
+  EXPECT_THAT(FsckText(url, CleanReport(), Paint(false)), HasSubstr(" on 2 nodes\n"));
+  url.kind = pool::PoolUrl::Kind::kShm;
+  url.names = {"pool"};
+  EXPECT_THAT(FsckText(url, CleanReport(), Paint(false)), HasSubstr("pool          shm:pool, "));
+}
+
 TEST(FsckText, HostileNamesOfFiles_DoNotReachTheTerminal) {
   const pool::PoolUrl url{.kind = pool::PoolUrl::Kind::kFile, .path = "a\033[2J", .size = {}};
   EXPECT_THAT(FsckText(url, CleanReport(), Paint(false)), Not(HasSubstr("\033")));

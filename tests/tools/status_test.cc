@@ -160,7 +160,7 @@ PoolStatus Example() {
 }
 
 TEST(StatusText, OneScreen) {
-  EXPECT_EQ(StatusText({.url = "file:a.pool"}, Example()),
+  EXPECT_EQ(StatusText({.url = "file:a.pool", .records = true}, Example()),
             "pool  file:a.pool\n"
             "\n"
             "NODE   SIZE       USED        FREE   FULL  EPOCH  DEATHS  CLIENTS   TABLES\n"
@@ -175,6 +175,13 @@ TEST(StatusText, OneScreen) {
             "users    shard     1,000        4,096       64,000  -\n"
             "strange  other         ?            ?            ?  -\n"
             "table strange was not counted: there is no engine 'other'\n");
+}
+
+TEST(StatusText, NotCounted_OnlyWhatTheCatalogKnows) {
+  EXPECT_THAT(StatusText({}, Example()), HasSubstr("TABLE    ENGINE  OPTIONS\n"
+                                                   "users    shard   -\n"
+                                                   "strange  other   -\n"
+                                                   "records were not counted; --records walks the tables"));
 }
 
 TEST(StatusText, ManyClientsAndTables_AreCutShort) {
@@ -195,6 +202,9 @@ TEST(StatusJson, HasWhatTheTextHas) {
   EXPECT_THAT(json, HasSubstr(R"("beats":true,"silent_seconds":0.3)"));
   EXPECT_THAT(json, HasSubstr(R"("records":1000,"slots":2000,"index_bytes":4096,"block_bytes":64000)"));
   EXPECT_THAT(json, HasSubstr(R"("records":null)"));
+  EXPECT_THAT(json, HasSubstr(R"("counted":false)"));
+  EXPECT_THAT(ToJson(StatusCommand{.url = "file:a.pool", .records = true}, Example()),
+              HasSubstr(R"("counted":true)"));
   EXPECT_EQ(json.find('\n'), json.size() - 1);
 }
 

@@ -125,12 +125,13 @@ std::string MemoryText(const BenchRun& run) {
   return text;
 }
 
-std::string LimitText(const BenchResult& result) {
+std::string OfRawText(const BenchResult& result) {
   if (!result.raw.has_value()) return "";
   const auto bucket = result.raw_plan->engine_options.find("bucket");
   const auto block = result.raw_plan->engine_options.find("block");
   return fmt::format(
-      "of raw        {:.1f} % of what the fabric can do with buckets of {} and blocks of {} bytes\n",
+      "of raw        {:.1f} % of a bare array of slots: a search in 2 trips, buckets of {} and blocks of {} "
+      "bytes\n",
       100 * result.OfRaw().value_or(0), bucket->second, block->second);
 }
 
@@ -157,8 +158,8 @@ std::string ModelText(const BenchRun& run) {
 
 std::optional<double> BenchResult::OfRaw() const {
   if (!raw.has_value()) return std::nullopt;
-  const double limit = OpsPerSecond(*raw->run);
-  return limit > 0 ? OpsPerSecond(*run.run) / limit : 0;
+  const double raw_rate = OpsPerSecond(*raw->run);
+  return raw_rate > 0 ? OpsPerSecond(*run.run) / raw_rate : 0;
 }
 
 uint64_t BenchResult::Errors() const {
@@ -230,7 +231,7 @@ std::string BenchText(const BenchPlan& plan, const BenchResult& result, const Pa
   text += "\n" + LatencyText(run, paint);
   text += "\n" + TripsText(run, paint);
   text += MemoryText(result.run);
-  text += LimitText(result);
+  text += OfRawText(result);
   text += ModelText(result.run);
   text += fmt::format("errors        {}\n", Grouped(result.Errors()));
   for (const BenchTally* tally : {result.run.load.get(), result.run.run.get()}) {

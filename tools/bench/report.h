@@ -16,7 +16,7 @@ namespace farside::tools {
 
 struct BenchResult {
   BenchRun run;
-  // The same workload on `raw`, with the same bytes per operation: the fabric's limit. Absent with --no-raw.
+  // The same workload on `raw`, a bare array of slots with buckets of as many bytes. Absent with --no-raw.
   std::optional<BenchPlan> raw_plan;
   std::optional<BenchRun> raw;
 

@@ -24,7 +24,8 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   for (const CLI::Option* option : app->get_options()) {
     if (!option->get_positional()) continue;
     const std::string operand = option->get_name(true);
-    words += option->get_required() ? " " + operand : " [" + operand + "]";
+    const bool needed = option->get_required() && operand != "URL";  // FARSIDE_URL may stand for it
+    words += needed ? " " + operand : " [" + operand + "]";
   }
   return fmt::format("\nUsage: {}{}{}\n", name, words, words == " [COMMAND]" ? "" : " [OPTIONS]");
 }
@@ -35,12 +36,16 @@ void AddOperand(CLI::App& app, const std::string& name, std::string& into, const
   app.add_option(name, into, about)->option_text(" ")->required();
 }
 
+void AddUrl(CLI::App& app, std::string& into) {
+  AddOperand(app, "URL", into, "The pool; if it is left out, the URL in FARSIDE_URL");
+}
+
 void AddOptionalOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about) {
   app.add_option(name, into, about)->option_text(" ");
 }
 
-void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
-  app.add_flag(name, into, about)->disable_flag_override();
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about) {
+  return app.add_flag(name, into, about)->disable_flag_override();
 }
 
 void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,

@@ -31,9 +31,11 @@ class HelpFormatter : public CLI::Formatter {
 
 // A word that must be given, in the order of the calls.
 void AddOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about);
-// The same, of which there may be none.
+// URL, the pool: FARSIDE_URL in the environment stands for one that is left out (command_line.cc).
+void AddUrl(CLI::App& app, std::string& into);
+// An operand of which there may be none.
 void AddOptionalOperand(CLI::App& app, const std::string& name, std::string& into, const std::string& about);
-void AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about);
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, bool& into, const std::string& about);
 void AddText(CLI::App& app, const std::string& name, std::string& into, const std::string& word,
              const std::string& about);
 // The same, for which an empty text is something else than none.

@@ -41,10 +41,10 @@ TableSize Measure::Size(const std::vector<pool::Geometry>& geometries) {
   for (const Entry& entry : entries_) {
     if (Index(entry.at.node) >= carvings.size()) continue;
     const pool::Carving& carving = carvings[Index(entry.at.node)];
-    const std::optional<pool::Place> place = carving.Locate(entry.at, entry.bytes);
-    if (!place.has_value()) continue;
-    size.bytes += place->is_extent() ? place->block * carving.classes().chunk_bytes()
-                                     : carving.classes().shape(place->size_class).block_bytes;
+    const std::optional<pool::BlockPosition> position = carving.Locate(entry.at, entry.bytes);
+    if (!position.has_value()) continue;
+    size.bytes += position->is_extent() ? position->block * carving.classes().chunk_bytes()
+                                        : carving.classes().shape(position->size_class).block_bytes;
     size.keys += entry.is_block ? 1 : 0;
   }
   return size;

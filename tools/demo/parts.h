@@ -18,7 +18,7 @@ std::string Heading(const Paint& paint, int number, std::string_view text);
 Status ShowTable(const Paint& paint, int number);
 // A table that grows while clients insert.
 Status ShowGrowth(const Paint& paint, int number);
-// All engines on one workload, beside the fabric's limit.
+// All engines on one workload, beside raw.
 Status ShowEngines(const Paint& paint, int number);
 // A client that dies while it holds a lock, and how the next one takes over.
 Status ShowCrash(const Paint& paint, int number);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/bytes.h"
 #include "base/size.h"
@@ -102,6 +103,17 @@ std::string SummaryText(const PoolReport& report, const Paint& paint) {
   return text + "\n";
 }
 
+std::string PoolText(const pool::PoolUrl& url, uint64_t bytes) {
+  using Kind = pool::PoolUrl::Kind;
+  if (url.kind == Kind::kEmbedded)
+    return "made for this check and empty: an embedded pool lives only as long as its process";
+  const std::string size = FormatSize(bytes);
+  if (url.kind == Kind::kFile) return fmt::format("{}, {}", Escape(url.path), size);
+  const std::string names = Escape(fmt::format("{}", fmt::join(url.names, ",")));
+  const std::string nodes = url.names.size() == 1 ? "" : fmt::format(" on {} nodes", url.names.size());
+  return fmt::format("{}{}, {}{}", url.kind == Kind::kTcp ? "tcp://" : "shm:", names, size, nodes);
+}
+
 }  // namespace
 
 std::string_view Name(Severity severity) {
@@ -116,14 +128,9 @@ std::string_view Name(Severity severity) {
 std::string AddressText(fabric::FarAddr at) { return fmt::format("n{}+{:#x}", Index(at.node), at.offset); }
 
 std::string FsckText(const pool::PoolUrl& url, const PoolReport& report, const Paint& paint) {
-  std::string text = FindingsText(report, paint);
-  if (url.kind == pool::PoolUrl::Kind::kEmbedded) {
-    text +=
-        "pool          made for this check and empty: an embedded pool lives only as long as its process\n";
-  } else {
-    text += fmt::format("pool          {}, {}\n", Escape(url.path), FormatSize(report.bytes().Total()));
-  }
-  return text + TablesText(report) + "\n" + BytesText(report.bytes()) + "\n" + SummaryText(report, paint);
+  return FindingsText(report, paint) +
+         fmt::format("pool          {}\n", PoolText(url, report.bytes().Total())) + TablesText(report) +
+         "\n" + BytesText(report.bytes()) + "\n" + SummaryText(report, paint);
 }
 
 }  // namespace farside::tools

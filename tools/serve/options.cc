@@ -53,7 +53,8 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
           "What happens to a stopped process of shared memory that others take for dead: wait for it, or "
           "kill it");
   AddText(*serve, "--group", command.group, "NAME", "Members of this group may use the shared memory, too");
-  AddFlag(*serve, "--quiet", command.quiet, "Log only what somebody has to act on");
+  CLI::Option* const quiet = AddFlag(*serve, "--quiet", command.quiet, "Log only what needs an action");
+  AddFlag(*serve, "--verbose", command.verbose, "Log every connection")->excludes(quiet);
   return serve;
 }
 

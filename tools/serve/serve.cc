@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +20,6 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "fabric/memory/region.h"
@@ -251,6 +251,11 @@ class Service {
   std::vector<std::string> urls_;
 };
 
+LogLevel LevelOf(const ServeCommand& command) {
+  if (command.quiet) return LogLevel::kWarn;
+  return command.verbose ? LogLevel::kDebug : LogLevel::kInfo;
+}
+
 std::string ReadyLine(const Service& service) {
   std::string line = "ready";
   for (const std::string& url : service.urls()) line += " " + url;
@@ -264,8 +269,7 @@ ExitCode Serve(const ServeCommand& command) {
   if (!plan.ok()) return WrongUsage(kCalled, plan.error().message());
 
   const StopSignals signals;
-  SteadyClock clock;
-  Logger log(command.quiet ? LogLevel::kWarn : LogLevel::kInfo, WriteToStderr, &clock);
+  Logger log(LevelOf(command), WriteToStderr, std::chrono::system_clock::now);
   // Those who come when there are none left are turned away, so this is no reason not to serve.
   if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
     log.Warn("{}", raised.error().message());

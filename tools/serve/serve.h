@@ -26,6 +26,7 @@ struct ServeCommand {
       "wait";          // what happens to a stopped process of shared memory that has to be fenced: wait, kill
   std::string group;   // whose members may use the shared memory, too
   bool quiet = false;  // only what somebody has to act on
+  bool verbose = false;  // every connection too
 };
 
 // Serves until it is asked to stop (SIGINT, SIGTERM). The line "ready URL..." on stdout says that clients may come.

@@ -73,8 +73,24 @@ std::string ClientsText(const PoolStatus& status) {
   return Columns(rows, "rrlrrrl") + More(status.clients.size());
 }
 
+std::string OptionsText(const TableStatus& table) {
+  return table.info.options.empty() ? "-" : table.info.options;
+}
+
+// What the catalog knows.
+std::string CatalogText(const PoolStatus& status) {
+  Rows rows = {{"TABLE", "ENGINE", "OPTIONS"}};
+  for (size_t i = 0; i < std::min(status.tables.size(), kMostLines); ++i) {
+    const TableStatus& table = status.tables[i];
+    rows.push_back({table.info.name, table.info.engine, OptionsText(table)});
+  }
+  return Columns(rows, "lll") + More(status.tables.size()) +
+         "records were not counted; --records walks the tables to count them\n";
+}
+
 std::string TablesText(const StatusCommand& command, const PoolStatus& status) {
   if (status.tables.empty()) return status.missing.empty() ? "no tables\n" : "no tables at the others\n";
+  if (!command.records) return CatalogText(status);
   Rows rows = {{"TABLE", "ENGINE", "RECORDS", "INDEX BYTES", "BLOCK BYTES", "OPTIONS"}};
   std::string problems;
   for (size_t i = 0; i < std::min(status.tables.size(), kMostLines); ++i) {
@@ -82,14 +98,11 @@ std::string TablesText(const StatusCommand& command, const PoolStatus& status) {
     const bool counted = table.stats.has_value();
     rows.push_back({table.info.name, table.info.engine, counted ? Grouped(table.stats->records) : "?",
                     counted ? Grouped(table.stats->index_bytes) : "?",
-                    counted ? Grouped(table.stats->block_bytes) : "?",
-                    table.info.options.empty() ? "-" : table.info.options});
+                    counted ? Grouped(table.stats->block_bytes) : "?", OptionsText(table)});
     if (!table.why.empty())
       problems += fmt::format("table {} was not counted: {}\n", table.info.name, table.why);
   }
-  std::string text = Columns(rows, "llrrrl") + More(status.tables.size()) + problems;
-  if (command.quick) text += "records were not counted (--quick)\n";
-  return text;
+  return Columns(rows, "llrrrl") + More(status.tables.size()) + problems;
 }
 
 std::string DamageText(const PoolStatus& status) {

@@ -241,7 +241,7 @@ ExitCode PrintStatus(const StatusCommand& command) {
                           : kWatch;
   Result<PoolStatus> status = LookAt(**pool, watch, [](Nanos pause) { std::this_thread::sleep_for(pause); });
   if (!status.ok()) return CouldNotRun(kCalled, status.error().message());
-  if (!command.quick && !status->tables.empty()) CountRecords(std::move(*pool), in_file, status->tables);
+  if (command.records && !status->tables.empty()) CountRecords(std::move(*pool), in_file, status->tables);
   Print(command.json ? ToJson(command, *status) : StatusText(command, *status));
   const ExitCode all_there = ReportMissing(kCalled, status->missing);
   return status->damaged() ? kDoesNotHold : all_there;

@@ -1,6 +1,7 @@
 // `farside status`: nodes, clients, epochs, memory and tables of a pool, on one screen.
 //
-// It reads what the nodes say of themselves, without joining the pool. Only to count records it joins, as the last thing.
+// It reads what the nodes say of themselves, without joining the pool. With --records it joins, as the last thing,
+// and walks every table.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace farside::tools {
 
 struct StatusCommand {
   std::string url;
-  bool quick = false;           // does not count records
+  bool records = false;         // walks the tables to count their records
   std::optional<double> watch;  // seconds in which clients are watched for signs of life
   bool json = false;
 };

@@ -80,7 +80,7 @@ void Connection::Greet() {
     const Transport::Moved moved = transport_.Receive({to, sizeof(wire::Hello) - in_.size()});
     if (moved.outcome == Outcome::kWantRead || moved.outcome == Outcome::kWantWrite) return;
     if (moved.outcome != Outcome::kMoved) {
-      server_.log.Info("tcp: {} went away without a word", peer_);
+      server_.log.Debug("tcp: {} went away without a word", peer_);
       return Close();
     }
     in_.Commit(moved.bytes);
@@ -125,9 +125,13 @@ void Connection::Admit(const wire::Hello& hello) {
   }
   id_ = id;
   state_ = State::kServing;
-  server_.log.Info("tcp: client {} came from {}{}{}", Number(id_), peer_,
-                   transport_.secure() ? fmt::format(" as '{}'", PeerName(transport_.ssl())) : "",
-                   access_ == wire::Access::kReadOnly ? ", to read only" : "");
+  const std::string name = transport_.secure() ? PeerName(transport_.ssl()) : "";
+  const std::string_view access = access_ == wire::Access::kReadOnly ? ", to read only" : "";
+  server_.log.Debug("tcp: client {} came from {}{}{}", Number(id_), peer_,
+                    transport_.secure() ? fmt::format(" as '{}'", name) : "", access);
+  host_ = peer_.substr(0, peer_.rfind(':'));
+  if (transport_.secure()) host_ += fmt::format(", '{}'{}", name, access);
+  if (server_.visits.Come(host_, server_.clock.Now())) server_.log.Info("tcp: {} came", host_);
   SendWelcome(0, "");
 }
 
@@ -485,13 +489,14 @@ void Connection::OnDeadline() {
 }
 
 // Nothing of it is executed any more.
-void Connection::Depart() {
+bool Connection::Depart() {
   parked_.reset();
   in_.Clear();
-  if (id_ == ClientId::kNone) return;
+  if (id_ == ClientId::kNone) return false;
   server_.node.Depart(id_);
   server_.admitted.fetch_sub(1);
   id_ = ClientId::kNone;
+  return server_.visits.Leave(host_, server_.clock.Now());
 }
 
 void Connection::SayGoodbye(ErrorCode code, std::string_view message) {
@@ -526,8 +531,8 @@ void Connection::DropHostile(std::string_view what) {
 }
 
 void Connection::Lost(std::string_view why) {
-  if (id_ != ClientId::kNone) server_.log.Info("tcp: client {} at {} left: {}", Number(id_), peer_, why);
-  Depart();
+  if (id_ != ClientId::kNone) server_.log.Debug("tcp: client {} at {} left: {}", Number(id_), peer_, why);
+  if (Depart()) server_.log.Info("tcp: {} left: {}", host_, why);
   Close();
 }
 

@@ -116,7 +116,8 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void Account();
   std::string NoMemory() const;
 
-  void Depart();
+  // True: the visit of its host ends with it.
+  bool Depart();
   void SayGoodbye(ErrorCode code, std::string_view message);
   void BeginLeaving();
   void DropHostile(std::string_view what);
@@ -133,6 +134,7 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   size_t claimed_ = 0;  // its part of ServerState::buffered
   std::unique_ptr<Parked> parked_;
   ClientId id_ = ClientId::kNone;  // while it is admitted
+  std::string host_;  // for people, once it is admitted: its address, and the name in its certificate
   wire::Access access_ = wire::Access::kReadWrite;
   State state_ = State::kSecuring;
   bool wants_write_ = false;  // TLS does, or something is unsent

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fabric/memory/served_node.h"
+#include "fabric/tcp/host_visits.h"
 #include "fabric/tcp/server.h"
 #include "fabric/tcp/tls.h"
 
@@ -25,6 +26,7 @@ struct ServerState {
 
   std::atomic<size_t> open{0};      // sockets
   std::atomic<size_t> admitted{0};  // clients
+  HostVisits visits;
   std::atomic<size_t> buffered{0};  // bytes of large requests and answers, of all connections
 };
 

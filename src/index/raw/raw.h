@@ -1,5 +1,6 @@
-// `raw`: what a perfect index would do, and nothing else. It is a yardstick, not a table: a benchmark of an engine is
-// divided by the same benchmark of `raw`, which gives the share of the fabric's limit that the engine reaches.
+// `raw`: a bare array of slots. It is a yardstick, not a table: a benchmark of an engine is divided by the same
+// benchmark of `raw`. An engine whose searches read a bucket and then a block cannot pass it; one that takes fewer
+// trips or bytes can.
 //
 // NOT FOR USE. Nothing that is put can be relied on to be found again: keys that share a slot overwrite each other, a value
 // that is read may be somebody else's or torn, and absent keys are found. What is right is the traffic:

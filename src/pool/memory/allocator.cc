@@ -225,7 +225,9 @@ Error Allocator::OutOfMemory(uint64_t bytes) const {
       bytes, table_.free_seen(), carving_.chunks(), classes().chunk_bytes());
   if (!retired_.empty())
     message += fmt::format(", and {} freed blocks wait for readers to move on", retired_.size());
-  return Error(ErrorCode::kOutOfMemory, message + "; delete something, or add a node");
+  return Error(ErrorCode::kOutOfMemory, message +
+                                            "; delete records or drop a table, or export the tables and "
+                                            "import them into a pool of more memory");
 }
 
 Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes) {

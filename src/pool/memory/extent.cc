@@ -41,9 +41,11 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   const uint64_t chunks = classes().ChunksOf(bytes);
   if (chunks > ChunkWord::Argument::kMax || chunks > carving_.chunks()) {
-    co_return Error(ErrorCode::kOutOfMemory,
-                    fmt::format("a block of {} bytes can never fit: node {} has {} chunks of {} bytes", bytes,
-                                Index(membership_.node()), carving_.chunks(), classes().chunk_bytes()));
+    co_return Error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("a block of {} bytes can never fit: node {} has {} chunks of {} bytes; write a "
+                    "smaller value, or make a pool of more memory",
+                    bytes, Index(membership_.node()), carving_.chunks(), classes().chunk_bytes()));
   }
   int attempts = 0;
   for (int round = 0; round <= 2 * kGraceRounds; ++round) {

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kForms = "embedded:?size=1GiB, file:PATH?size=1GiB, shm:NAME or tcp://HOST:PORT";
 constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
 constexpr uint32_t kMostNodes = kMaxTableNodes;  // every table lives on all nodes of its pool
+constexpr std::array<std::string_view, 4> kSchemes = {"embedded", "file", "shm", "tcp"};
 constexpr std::array<std::string_view, 2> kFormsOfOtherVersions = {"pmem", "verbs"};
 
 // "a", "b=c" of "a:b=c"; nothing behind if the separator is missing.
@@ -221,6 +222,11 @@ Result<PoolUrl> Tcp(std::string_view list, std::optional<std::string_view> query
 }
 
 }  // namespace
+
+bool HasUrlScheme(std::string_view text) {
+  const auto [kind, rest] = SplitAt(text, ':');
+  return rest.has_value() && std::ranges::find(kSchemes, kind) != kSchemes.end();
+}
 
 Result<PoolUrl> ParseUrl(std::string_view url) {
   if (url.empty()) return Refuse(fmt::format("the pool URL is empty; write {}", kForms));

@@ -44,6 +44,9 @@ struct PoolUrl {
   bool remote() const { return kind == Kind::kShm || kind == Kind::kTcp; }
 };
 
+// Whether it begins as one of the forms above does, right or wrong behind that: what tells a URL from another word.
+bool HasUrlScheme(std::string_view text);
+
 // kInvalidArgument, or kUnsupported for forms that other versions know; one line that shows how to write it.
 Result<PoolUrl> ParseUrl(std::string_view url);
 

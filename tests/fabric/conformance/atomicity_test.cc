@@ -289,7 +289,8 @@ Task<Done> FollowBlocks(Client& client, uint64_t rounds) {
 
 // Given a writer of unreachable blocks, each published by the verb or the trip that follows. Expect that whoever finds
 // one published finds all of it, and that nothing beside it was changed.
-const Cite kUnreachable("fabric/20", "whoever finds the pointer that was written after it finds all of it");
+const Cite kUnreachable("fabric/20",
+                        "a client that finds the pointer that was written after it finds all of it");
 TEST_P(FabricAtomicity, UnreachableWritesAreThereWhenPublished) {
   InManyWorlds({(8 + kBlockLines * (kMostBlocks + 1)) * kLineBytes}, [](World& world) {
     const uint64_t blocks = std::min(Rounds(), kMostBlocks);

@@ -115,7 +115,7 @@ Task<Done> ReadOnce(Client& client, FarAddr at) {
 // can be fenced again, and once more when it is gone; and that its owner connects as a new client, which works.
 const Cite kFencedIdle("fabric/26", "every trip posted after such a failure fails with `kFenced`");
 const Cite kFenceAgain("fabric/27", "A FENCE of a client that is gone, or was fenced before, succeeds");
-const Cite kReconnect("fabric/29", "who was fenced connects anew as another client, and that one works");
+const Cite kReconnect("fabric/29", "connects anew as another client, and that one works");
 TEST_P(FabricBreaking, AFencedClientIsRefusedAndReconnects) {
   InManyWorlds({1024, 1024}, [](World& world) {
     auto victim = world.Connect();

@@ -80,7 +80,7 @@ TEST_P(FabricClient, AbandonedTripsAreSafe) {
 }
 
 // Given detached and abandoned trips. Expect that the client says so until they have landed, and not longer.
-const Cite kUnawaited("fabric/33", "says so while verbs are in flight that nobody waits for");
+const Cite kUnawaited("fabric/33", "says so while verbs are in flight that no coroutine waits for");
 TEST_P(FabricClient, SaysWhetherVerbsAreInFlightThatNobodyWaitsFor) {
   InManyWorlds({1024}, [](World& world) {
     const auto client = world.Connect();

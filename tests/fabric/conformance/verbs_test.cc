@@ -83,7 +83,7 @@ Task<Done> WriteOwnRange(Client& client, FarAddr at, size_t bytes, uint64_t roun
 
 // Given four clients whose ranges meet inside words and inside a line. When all write at once, expect that nobody
 // loses a byte.
-const Cite kWriteBeside("fabric/2", "also while others write the bytes beside them");
+const Cite kWriteBeside("fabric/2", "also while other clients write the bytes beside them");
 TEST_P(FabricVerbs, WriteLeavesTheBytesOfOthersAlone) {
   InManyWorlds({kBytes}, [](World& world) {
     const std::array<uint64_t, 5> ends = {3, 10, 61, 67, 140};

@@ -57,8 +57,8 @@ Task<Done> Fence(Client& client, ClientId victim) {
 TEST(TcpFencing, AFenceThatTakesItsTimeHoldsUpItsConnectionOnly) {
   // Given a victim that is not still yet, and a trip with a fence of it in the middle.
   TestNode node;
-  const auto client = std::make_shared<StubbornClient>();
-  ASSERT_TRUE(node.node().Admit(kStubborn, client).ok());
+  const auto stubborn = std::make_shared<StubbornClient>();
+  ASSERT_TRUE(node.node().Admit(kStubborn, stubborn).ok());
   const auto fabric = node.Open();
   const auto client = ConnectTo(*fabric);
   Bystander bystander(node);
@@ -66,14 +66,14 @@ TEST(TcpFencing, AFenceThatTakesItsTimeHoldsUpItsConnectionOnly) {
   std::optional<ErrorCode> later;
   Task<Done> task = AddFenceAdd(*client, kStubborn, error, later);
   task.Start();
-  while (!client->cut_off()) client->Poll();
+  while (!stubborn->cut_off()) client->Poll();
   // Expect that others are served meanwhile, and that what follows the fence has not happened.
   for (int i = 0; i < 10; ++i) bystander.ExpectServed();
   EXPECT_EQ(node.Word(0), 1u);
   EXPECT_EQ(node.Word(8), 0u);
   EXPECT_FALSE(task.done());
   // When the victim is still. Expect that the trip goes on.
-  client->BeStill();
+  stubborn->BeStill();
   while (!task.done()) ASSERT_TRUE(client->Poll());
   EXPECT_EQ(error, std::nullopt);
   EXPECT_EQ(later, std::nullopt);
@@ -84,8 +84,8 @@ TEST(TcpFencing, AFenceThatTakesItsTimeHoldsUpItsConnectionOnly) {
 TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   // Given a client whose trip has changed something and waits for a fence.
   TestNode node;
-  const auto client = std::make_shared<StubbornClient>();
-  ASSERT_TRUE(node.node().Admit(kStubborn, client).ok());
+  const auto stubborn = std::make_shared<StubbornClient>();
+  ASSERT_TRUE(node.node().Admit(kStubborn, stubborn).ok());
   const auto fabric = node.Open();
   const auto client = ConnectTo(*fabric);
   Bystander bystander(node);
@@ -93,10 +93,10 @@ TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   std::optional<ErrorCode> later;
   Task<Done> task = AddFenceAdd(*client, kStubborn, error, later);
   task.Start();
-  while (!client->cut_off()) client->Poll();
+  while (!stubborn->cut_off()) client->Poll();
   // When it is fenced itself. Expect that this does not wait for its own fence.
   ASSERT_TRUE(fabric::Run(bystander.client(), Fence(bystander.client(), client->id())).ok());
-  client->BeStill();
+  stubborn->BeStill();
   // Expect that the rest of its trip does not happen, that it is in doubt, and that it then knows that it was fenced.
   while (!task.done()) ASSERT_TRUE(client->Poll());
   EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
@@ -123,19 +123,19 @@ TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
 TEST(TcpFencing, WhoDiesWhileItsFenceWaitsIsForgotten) {
   // Given a peer whose frame waits for a fence, and that resets its connection.
   TestNode node;
-  const auto client = std::make_shared<StubbornClient>();
-  ASSERT_TRUE(node.node().Admit(kStubborn, client).ok());
+  const auto stubborn = std::make_shared<StubbornClient>();
+  ASSERT_TRUE(node.node().Admit(kStubborn, stubborn).ok());
   {
     RawPeer peer(node.port());
     ASSERT_EQ(peer.Greet(HelloAs(5)).welcome.status, 0);
     peer.Send(FrameOf({FenceVerb(NodeId{0}, kStubborn).Lower()}));
-    while (!client->cut_off()) std::this_thread::yield();
+    while (!stubborn->cut_off()) std::this_thread::yield();
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     setsockopt(peer.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   }
   // Expect that the node forgets it, though the fence is not done, and that others go on when it is.
   node.log().Await("client 5 at");
-  client->BeStill();
+  stubborn->BeStill();
   Bystander bystander(node);
   bystander.ExpectServed();
   node.node().Depart(kStubborn);
@@ -144,15 +144,15 @@ TEST(TcpFencing, WhoDiesWhileItsFenceWaitsIsForgotten) {
 TEST(TcpFencing, AServerMayStopWhileAFenceWaits) {
   // Given a trip that waits for a fence.
   auto node = std::make_unique<TestNode>();
-  const auto client = std::make_shared<StubbornClient>();
-  ASSERT_TRUE(node->node().Admit(kStubborn, client).ok());
+  const auto stubborn = std::make_shared<StubbornClient>();
+  ASSERT_TRUE(node->node().Admit(kStubborn, stubborn).ok());
   const auto fabric = node->Open();
   const auto client = ConnectTo(*fabric);
   std::optional<ErrorCode> error;
   std::optional<ErrorCode> later;
   Task<Done> task = AddFenceAdd(*client, kStubborn, error, later);
   task.Start();
-  while (!client->cut_off()) client->Poll();
+  while (!stubborn->cut_off()) client->Poll();
   // When the server stops, and the victim is still only then.
   node->server().Stop();
   // Expect that the client is in doubt about what it had done, and that nothing is left of it.
@@ -160,7 +160,7 @@ TEST(TcpFencing, AServerMayStopWhileAFenceWaits) {
   EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(later, ErrorCode::kUnavailable);
   EXPECT_EQ(node->node().clients(), 1u);
-  client->BeStill();
+  stubborn->BeStill();
   node->node().Depart(kStubborn);
   node.reset();
 }

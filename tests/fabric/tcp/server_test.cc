@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "fabric/tcp/host_visits.h"
 #include "tests/fabric/tcp/hostile_frames.h"
 #include "tests/fabric/tcp/world.h"
 #include "tests/support/heap_count.h"
@@ -129,6 +130,33 @@ TEST(TcpServer, TooManyAreRefusedPolitely) {
   first.reset();
   node.log().Await("left: it disconnected");
   EXPECT_TRUE(fabric->Connect().ok());
+}
+
+TEST(TcpServer, ConnectionsOfAHostOneAfterTheOther_AreNotALineEach) {
+  // Given a node that logs as it does by default.
+  TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kInfo);
+  // When a host opens and closes several connections. Expect one line for the host that came.
+  const auto fabric = node.Open();
+  for (int i = 0; i < 5; ++i) ConnectTo(*fabric).reset();
+  EXPECT_EQ(node.log().Count("tcp: 127.0.0.1 came"), 1u);
+  EXPECT_LE(node.log().Count("tcp: "), 2u);
+}
+
+TEST(TcpHostVisits, AHostThatIsBackSoonHasNotLeft) {
+  using namespace std::chrono_literals;
+  HostVisits visits;
+  // Given a host that comes with one connection after the other. Expect one visit, also of two at the same time.
+  EXPECT_TRUE(visits.Come("a", 100s));
+  EXPECT_FALSE(visits.Leave("a", 101s));
+  EXPECT_FALSE(visits.Come("a", 102s));
+  EXPECT_FALSE(visits.Come("a", 103s));
+  EXPECT_TRUE(visits.Come("b", 104s)) << "another host has a visit of its own";
+  EXPECT_FALSE(visits.Leave("a", 120s)) << "one connection is left";
+  EXPECT_TRUE(visits.Leave("a", 121s)) << "a long visit has an end";
+  EXPECT_TRUE(visits.Come("a", 122s)) << "and then another one begins";
+  // Given a short visit. Expect that the next one begins when the host was away for long enough.
+  EXPECT_FALSE(visits.Leave("a", 123s));
+  EXPECT_TRUE(visits.Come("a", 133s));
 }
 
 TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {

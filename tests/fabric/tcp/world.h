@@ -80,7 +80,7 @@ inline ServerOptions OneThread() {
 class TestNode {
  public:
   explicit TestNode(uint64_t bytes = 4096, ServerOptions options = OneThread(), memory::RegionId id = {1, 2},
-                    LogLevel log = LogLevel::kInfo)
+                    LogLevel log = LogLevel::kDebug)
       : log_(log),
         region_(*memory::Region::Anonymous(bytes)),
         stripes_(std::make_unique<memory::StripeTable>()),

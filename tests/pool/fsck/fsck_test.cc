@@ -148,9 +148,9 @@ class FsckTest : public testing::Test {
     const Carving carving(kNode, geometry_);
     uint64_t bytes = 0;
     for (const Stored& block : blocks_) {
-      const Place place = *carving.Locate(block.at, block.bytes);
-      bytes += place.is_extent() ? place.block * geometry_.chunk_bytes
-                                 : carving.classes().shape(place.size_class).block_bytes;
+      const BlockPosition position = *carving.Locate(block.at, block.bytes);
+      bytes += position.is_extent() ? position.block * geometry_.chunk_bytes
+                                    : carving.classes().shape(position.size_class).block_bytes;
     }
     return bytes;
   }

@@ -171,6 +171,8 @@ TEST_F(AllocatorTest, Full_TheErrorNamesNodeSizeAndChunks) {
                 "node 0 has no room for 1000 bytes: 0 of its 4 chunks of 4096 bytes are free"),
             std::string::npos)
       << block.error().message();
+  EXPECT_NE(block.error().message().find("delete records or drop a table"), std::string::npos)
+      << "it says what can be done: " << block.error().message();
   // Another class has no room either, and an extent has none.
   EXPECT_EQ(session->TryToAllocate(64).error().code(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(session->TryToAllocate(5000).error().code(), ErrorCode::kOutOfMemory);

@@ -21,6 +21,13 @@ std::string ErrorOf(std::string_view url) {
   return parsed.ok() ? "it was accepted" : parsed.error().ToString();
 }
 
+TEST(PoolUrl, IsToldFromOtherWordsByItsScheme) {
+  for (const char* url : {"embedded:", "file:", "file:a", "shm:a,b", "tcp://a:1", "tcp:wrong"})
+    EXPECT_TRUE(HasUrlScheme(url)) << url;
+  for (const char* word : {"", "users", "file", "files:a", "pool.farside", ":", "a:file:"})
+    EXPECT_FALSE(HasUrlScheme(word)) << word;
+}
+
 TEST(PoolUrl, Embedded) {
   const PoolUrl plain = *ParseUrl("embedded:");
   EXPECT_EQ(plain.kind, PoolUrl::Kind::kEmbedded);
