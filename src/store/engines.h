@@ -29,7 +29,7 @@ std::string AllEngineNames();
 
 // Whether tables of the engine with these options keep their keys in order. False if there is no such engine.
 bool IsOrdered(std::string_view name, const index::OptionMap& options);
-// "chime, reference": those that do, with their default options.
+// "chime, reference": the engines that do so with their default options.
 std::string OrderedEngineNames();
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.

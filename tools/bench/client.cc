@@ -19,8 +19,8 @@ namespace {
 
 // Progress is reported once in so many operations: it costs time that would be measured.
 constexpr uint64_t kOperationsPerCount = 32;
-// A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once, that takes
-// patience.
+// A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once,
+// that takes patience.
 constexpr int kMostLoadAttempts = 100;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A client of a benchmark: a table, with a number of operations in flight that never goes down.
 //
-// Workers are coroutines. Each performs one operation after the other, so `depth` workers keep `depth` operations in
-// flight. The same code runs on every fabric; table.h says what is behind it.
+// Workers are coroutines. Each performs one operation after the other, so `depth` workers keep `depth`
+// operations in flight. The same code runs on every fabric; table.h says what is behind it.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,8 @@ inline constexpr MutantName kChildNotRead{"shard/child-not-read"};
 inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
 // The overflow bit does not follow to the new unit (shard/4).
 inline constexpr MutantName kOverflowNotPassedOn{"shard/overflow-bit-not-passed-on"};
-// Level 2 is looked through once for keys of the unit, while others split it (shard/4).
+// Level 2 is looked through for keys of the unit from its end to its begin, and without a second look where READs
+// have no order, while others split it (shard/4).
 inline constexpr MutantName kOverflowProvedCarelessly{"shard/overflow-proved-carelessly"};
 // The tags are not refreshed by every eighth resize.
 inline constexpr MutantName kStaleWindow{"shard/window-not-refreshed"};

@@ -55,9 +55,11 @@ class Splitter {
 
   // ---- overflow bits (prove_overflow.cc)
   Task<Done> ProveOverflow(Access at, Split& split);
-  // Of all levels 2 and 3 of a small table. False: there are too many, or other clients were splitting
-  // meanwhile.
-  Task<bool> ReadAllOverflows(Access at, std::vector<Entry>& entries);
+  // The lines of level 2 of all units there may be, without the nodes behind them. None: other clients were
+  // splitting meanwhile, and a key that they moved could be missing.
+  Task<std::vector<Overflow>> ReadLevel2(Access at, uint32_t newest);
+  // What is in the line and in the nodes behind it.
+  Task<Done> AppendEntries(Access at, Overflow& overflow, std::vector<Entry>& entries);
 
   // ---- writing (write_split.cc)
   Task<Done> WriteSplit(Access at, Split& split, Draft* draft, bool unlock);
