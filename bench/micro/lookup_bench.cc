@@ -26,7 +26,7 @@
 #include "fabric/run.h"
 #include "pool/region/open.h"
 #include "store/engines.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tests/support/heap_count.h"
 #include "workload/records.h"
 
@@ -123,7 +123,7 @@ class Engine {
  private:
   Task<Done> Join() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
+    session_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "lookup", name_, options_));
     // So that it knows of this change of the catalog before an operation has to wait for something (shard/10).
     co_await session_->pool().Sync(op, /*raise=*/false);
@@ -197,7 +197,7 @@ class Engine {
   const uint64_t bytes_;
   std::unique_ptr<pool::OpenedPool> pool_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   uint64_t wrong_ = 0;
 };
@@ -297,7 +297,7 @@ int Main(const Command& command) {
   }
   Map map;
   OrderedMap ordered;
-  const bool scans = (*kind)->ordered() && beside_shard;
+  const bool scans = (*kind)->traits().ordered && beside_shard;
   for (const uint64_t record : records) {
     std::string key = KeyOf(record);
     std::string value = ValueOf(key);

@@ -31,6 +31,7 @@
 #include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/table.h"
 #include "farside/task.h"
 
@@ -206,7 +207,9 @@ class Session {
   // Runs the task to its end.
   template <class T>
   Result<T> Run(Task<T> task) {
-    return RunBeside(std::move(task), 0);
+    const Status ran = RunAll(std::span(&task, 1));
+    if (!ran.ok()) return ran.error();
+    return task.TakeResult();
   }
 
   // Runs all of them at once, so that their trips overlap. Take each one's result afterwards (Task::TakeResult).
@@ -214,12 +217,7 @@ class Session {
   Status RunAll(std::span<Task<T>> tasks) {
     Running running(*this, tasks.size());
     if (!running.status().ok()) return running.status();
-    for (Task<T>& task : tasks) task.Start();
-    for (Task<T>& task : tasks) {
-      while (!task.done()) {
-        if (!running.Poll()) return Stuck();
-      }
-    }
+    if (!RunTasks(tasks, [&running] { return running.Poll(); })) return Stuck();
     return OkStatus();
   }
 
@@ -247,23 +245,6 @@ class Session {
     Status status_;
   };
   static Error Stuck();
-
-  // Runs the task to its end, beside so many others.
-  template <class T>
-  Result<T> RunBeside(Task<T> task, size_t others) {
-    Running running(*this, 1 + others);
-    if (!running.status().ok()) return running.status().error();
-    task.Start();
-    while (!task.done()) {
-      if (!running.Poll()) return Stuck();
-    }
-    return task.TakeResult();
-  }
-  // An operation that can take long: signs of life are given beside it.
-  template <class T>
-  Result<T> RunLong(Task<T> task) {
-    return RunBeside(std::move(task), 1);
-  }
 
   std::shared_ptr<store::PoolState> pool_;  // outlives the state
   std::unique_ptr<store::SessionState> state_;

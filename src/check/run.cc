@@ -13,7 +13,7 @@
 #include "pool/fsck/fsck.h"
 #include "pool/region/describe.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::check {
 namespace {
@@ -158,7 +158,7 @@ class Actor {
     pool::ClientOptions options;
     options.lease.lease = kLease;
     options.operations_per_sync = 3;
-    session_ = co_await store::Session::Join(op, *client_, stage.FindEngine(), options);
+    session_ = co_await store::Registration::Join(op, *client_, stage.FindEngine(), options);
     if (role_ == Role::kDropper) {
       co_await session_->tables().Drop(op, kTable);
     } else {
@@ -251,7 +251,7 @@ class Actor {
   }
   Task<Done> MakeUseAndDrop(Stage& stage, Op& op) {
     index::Tables& tables = session_->tables();
-    const std::optional<size_t> size = stage.engine.fixed_size();
+    const std::optional<size_t> size = stage.engine.traits().fixed_size;
     const std::string value = Fitted(fmt::format("of client {}", number_), size);
     {
       index::OpenTable table =
@@ -320,7 +320,7 @@ class Actor {
   size_t drops_at_;
   size_t next_ = 0;
   std::unique_ptr<Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   std::optional<Task<Done>> task_;
 };
@@ -360,11 +360,12 @@ Script AuditScript(const std::vector<std::string>& keys, const index::Engine& en
   Script script;
   for (const std::string& key : keys) {
     script.push_back({.kind = Kind::kGet, .key = key});
-    if (engine.ordered() && script.size() == 1) script.push_back(all);
-    script.push_back({.kind = Kind::kPut, .key = key, .value = Fitted("audited", engine.fixed_size())});
+    if (engine.traits().ordered && script.size() == 1) script.push_back(all);
+    script.push_back(
+        {.kind = Kind::kPut, .key = key, .value = Fitted("audited", engine.traits().fixed_size)});
     script.push_back({.kind = Kind::kGet, .key = key});
   }
-  if (engine.ordered()) script.insert(script.end(), {all, {.kind = Kind::kLast}});
+  if (engine.traits().ordered) script.insert(script.end(), {all, {.kind = Kind::kLast}});
   return script;
 }
 

@@ -26,10 +26,7 @@ store::PutRequest RequestOf(PutItem& item) { return {item.key, item.value}; }
 store::DeleteRequest RequestOf(DeleteItem& item) { return {item.key}; }
 
 void SetOutcome(GetItem& item, Result<bool> outcome) { item.found = std::move(outcome); }
-void SetOutcome(PutItem& item, Result<index::PutOutcome> outcome) {
-  item.status = OkStatus();
-  if (!outcome.ok()) item.status = outcome.error();
-}
+void SetOutcome(PutItem& item, Status outcome) { item.status = std::move(outcome); }
 void SetOutcome(DeleteItem& item, Result<bool> outcome) { item.deleted = std::move(outcome); }
 
 const Error* ErrorOf(const GetItem& item) { return item.found.ok() ? nullptr : &item.found.error(); }

@@ -15,31 +15,31 @@ using fabric::Op;
 
 namespace {
 
-// As often as a client has to (pool/client.cc): several visits may be in vain. More often while epochs move: somebody, perhaps
-// in another process, waits for those who do nothing here.
-constexpr int kKeeperRoundsPerLease = 8;
-constexpr int kRoundsWhileNudging = 32;
+// As often as a client has to sync: several rounds may find a session in use. More often while epochs move: then some
+// client, perhaps of another process, waits for the idle sessions of this one.
+constexpr int kRoundsPerLease = 8;
+constexpr int kRoundsWhileMoving = 32;
 constexpr auto kMoment = std::chrono::microseconds(200);
-// To move everyone takes a trip for each of them. Those who wait for that to help, of whom there may be many, rest so many
-// times as long as it took.
+// A nudge takes a trip for each session. Sessions that wait for its effect, which may be many, rest for so many times as
+// long as it took.
 constexpr int kRest = 4;
 
-// What is known of a table when it is not open any more. An open one belongs to its session: it must end in the session's
-// turn, or the keeper may be using the session at that moment.
+// What stays known of a table when it is not open any more. An open table belongs to the pool's own session, and must be
+// closed before the keeper can have that session.
 struct Known {
   pool::TableInfo info;
   bool created = false;
 };
 
-Task<Known> MakeKnown(Op& op, Session& session, std::string name, std::string engine,
-                      index::OptionMap options) {
+Task<Known> CreateOrLookUp(Op& op, Registration& self, std::string name, std::string engine,
+                           index::OptionMap options) {
   const index::OpenTable open =
-      co_await session.tables().CreateOrOpen(op, std::move(name), std::move(engine), std::move(options));
+      co_await self.tables().CreateOrOpen(op, std::move(name), std::move(engine), std::move(options));
   co_return Known{open.info, open.created};
 }
 
-Task<Known> LookUp(Op& op, Session& session, std::string name) {
-  const index::OpenTable open = co_await session.tables().Open(op, std::move(name));
+Task<Known> LookUp(Op& op, Registration& self, std::string name) {
+  const index::OpenTable open = co_await self.tables().Open(op, std::move(name));
   co_return Known{open.info, open.created};
 }
 
@@ -103,6 +103,12 @@ Status PoolState::Close() {
   return own->Close();
 }
 
+void PoolState::Abandon() {
+  StopKeeper();
+  const std::scoped_lock lock(sessions_mutex_);
+  for (SessionState* session : sessions_) session->Abandon();
+}
+
 Error PoolState::Closed() { return Error(ErrorCode::kInvalidArgument, "the pool is closed"); }
 
 // ---- sessions ----------------------------------------------------------------------------------------
@@ -122,50 +128,50 @@ void PoolState::Remove(SessionState& session) {
   std::erase(sessions_, &session);
 }
 
-void PoolState::Nudge(const SessionState* but, InUse in_use, Turn turn) {
+void PoolState::Nudge(const SessionState* self, InUse in_use, Busy busy) {
   std::unique_lock lock(sessions_mutex_, std::defer_lock);
-  if (turn == Turn::kAwaited) {
+  if (busy == Busy::kWait) {
     lock.lock();
   } else if (!lock.try_lock()) {
-    return;  // somebody else does the same, or comes or goes
+    return;  // another thread nudges, or a session comes or goes
   }
   // All at once: to wait for one after the other at a node that hangs would take longer than a lease.
   for (SessionState* session : sessions_) {
-    if (session == but) continue;
-    if (session->BeginKeeping()) {
-      kept_.push_back(session);
-    } else if (in_use == InUse::kAsked) {
-      session->AskForSign();
+    if (session == self) continue;
+    if (session->BeginBackgroundSync()) {
+      syncing_.push_back(session);
+    } else if (in_use == InUse::kRequest) {
+      session->RequestSync();
     }
   }
-  while (!kept_.empty()) {
-    std::erase_if(kept_, [](SessionState* session) { return session->ContinueKeeping(); });
+  while (!syncing_.empty()) {
+    std::erase_if(syncing_, [](SessionState* session) { return session->ContinueBackgroundSync(); });
   }
 }
 
-void PoolState::NudgeAndRest(const SessionState* but, InUse in_use) {
+void PoolState::NudgeAndRest(const SessionState* self, InUse in_use) {
   using Time = std::chrono::steady_clock;
   const Time::time_point begin = Time::now();
   if (begin.time_since_epoch() < rest_until_.load(std::memory_order_relaxed)) return;
-  Nudge(but, in_use, Turn::kIfFree);
+  Nudge(self, in_use, Busy::kReturn);
   const Time::time_point end = Time::now();
-  // Not for longer than the keeper rests: somebody may depend on it.
-  const Nanos most = options_.client.lease.lease / kKeeperRoundsPerLease;
+  // Not for longer than the keeper rests: the waiting session may depend on it.
+  const Nanos most = options_.client.lease.lease / kRoundsPerLease;
   const Nanos rest = std::min<Nanos>(kRest * (end - begin), most);
   rest_until_.store(end.time_since_epoch() + rest, std::memory_order_relaxed);
 }
 
-void PoolState::WaitForOthers(const SessionState* but) {
+void PoolState::WaitForOthers(const SessionState* self) {
   std::this_thread::sleep_for(kMoment);
-  NudgeAndRest(but, InUse::kAsked);
+  NudgeAndRest(self, InUse::kRequest);
 }
 
-// ---- the keeper --------------------------------------------------------------------------------------
+// ---- the keeper ------------------------------------------------------------------------------------------
 
-// By a thread of its own, because to knock at a machine that is gone takes a while, and the keeper has no time.
-void PoolState::LookForLostNodes() {
+// By a thread of its own: to connect to a machine that is gone takes longer than the keeper may.
+void PoolState::StartRequestedProbe() {
   if (probing_.load(std::memory_order_acquire)) return;
-  if (!recovery_wanted_.exchange(false, std::memory_order_relaxed)) return;
+  if (!probe_requested_.exchange(false, std::memory_order_relaxed)) return;
   if (probe_.joinable()) probe_.join();
   probing_.store(true, std::memory_order_relaxed);
   try {
@@ -173,9 +179,9 @@ void PoolState::LookForLostNodes() {
       ProbeLostNodes();
       probing_.store(false, std::memory_order_release);
     });
-  } catch (const std::system_error&) {  // there may be no more threads; the next visit tries again
+  } catch (const std::system_error&) {  // there may be no more threads; the next round tries again
     probing_.store(false, std::memory_order_relaxed);
-    AskForRecovery();
+    RequestProbe();
   }
 }
 
@@ -189,17 +195,17 @@ void PoolState::ProbeLostNodes() {
 }
 
 bool PoolState::Keep() {
-  LookForLostNodes();
-  // Those in use are asked for signs of life here and nowhere else for certain, so it waits for its turn.
-  Nudge(nullptr, InUse::kAsked, Turn::kAwaited);
+  StartRequestedProbe();
+  // Only here are sessions in use sure to be asked for a sync, so it waits for other threads that nudge.
+  Nudge(nullptr, InUse::kRequest, Busy::kWait);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return false;
   uint64_t epochs = epochs_;
-  // Nobody can be told if it fails, and the next visit tries again.
+  // A failure is not reported: the next round tries again.
   [[maybe_unused]] const Status kept = own_->Administer<Done>(
-      [&epochs](Op& op, Session& session) {
-        epochs = session.pool().KnownEpochs();
-        return session.pool().Maintain(op);
+      [&epochs](Op& op, Registration& self) {
+        epochs = self.pool().KnownEpochs();
+        return self.pool().Maintain(op);
       },
       [this] { return closing(); });
   return std::exchange(epochs_, epochs) != epochs;
@@ -209,7 +215,7 @@ void PoolState::RunKeeper() {
   bool moving = false;
   std::unique_lock lock(keeper_mutex_);
   const auto pause = [&] {
-    const int rounds = moving ? kRoundsWhileNudging : kKeeperRoundsPerLease;
+    const int rounds = moving ? kRoundsWhileMoving : kRoundsPerLease;
     return std::max<Nanos>(options_.client.lease.lease / rounds, std::chrono::milliseconds(1));
   };
   while (!keeper_wakes_.wait_for(lock, pause(), [this] { return closing(); })) {
@@ -249,7 +255,7 @@ void PoolState::ReturnSlot(uint32_t slot) {
   free_slots_.push_back(slot);
 }
 
-// Waits as long as the task does, which is bounded by itself.
+// Waits as long as the task does, which bounds itself.
 template <class T, class MakeTask>
 Result<T> PoolState::Administer(MakeTask make_task) {
   if (own_ == nullptr) return Closed();
@@ -259,8 +265,8 @@ Result<T> PoolState::Administer(MakeTask make_task) {
 Result<PoolState::MadeTable> PoolState::CreateOrOpen(std::string_view name, std::string_view engine,
                                                      const index::OptionMap& options) {
   const std::scoped_lock lock(own_mutex_);
-  Result<Known> known = Administer<Known>([&](Op& op, Session& session) {
-    return MakeKnown(op, session, std::string(name), std::string(engine), options);
+  Result<Known> known = Administer<Known>([&](Op& op, Registration& self) {
+    return CreateOrLookUp(op, self, std::string(name), std::string(engine), options);
   });
   if (!known.ok()) return known.error();
   return MadeTable{.table = NewTable(std::move(known->info), options), .created = known->created};
@@ -269,7 +275,7 @@ Result<PoolState::MadeTable> PoolState::CreateOrOpen(std::string_view name, std:
 Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view name) {
   const std::scoped_lock lock(own_mutex_);
   Result<Known> known =
-      Administer<Known>([&](Op& op, Session& session) { return LookUp(op, session, std::string(name)); });
+      Administer<Known>([&](Op& op, Registration& self) { return LookUp(op, self, std::string(name)); });
   if (!known.ok()) return known.error();
   Result<index::OptionMap> options = index::ParseOptions(known->info.options);
   if (!options.ok()) return options.error();
@@ -279,13 +285,13 @@ Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view 
 Status PoolState::DropTable(std::string_view name) {
   const std::scoped_lock lock(own_mutex_);
   return Administer<Done>(
-      [&](Op& op, Session& session) { return session.tables().Drop(op, std::string(name)); });
+      [&](Op& op, Registration& self) { return self.tables().Drop(op, std::string(name)); });
 }
 
 Result<std::vector<pool::TableInfo>> PoolState::ListTables() {
   const std::scoped_lock lock(own_mutex_);
   return Administer<std::vector<pool::TableInfo>>(
-      [](Op& op, Session& session) { return session.tables().List(op); });
+      [](Op& op, Registration& self) { return self.tables().List(op); });
 }
 
 }  // namespace farside::store

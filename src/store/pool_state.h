@@ -1,11 +1,11 @@
-// What is behind a farside::Pool: the fabric, a session of the pool's own for its tables, and the keeper.
+// What is behind a farside::Pool: the fabric, a session of the pool's own for work on its tables, and the keeper.
 //
-// The keeper is a thread that gives signs of life for sessions that nobody uses at the moment. Without them an idle session
-// would be taken for dead after a lease, and until then everybody's freed memory would wait for it (docs/leases.md). It
-// also looks for what dead clients have left, with the pool's own session, so that no user's operation has to.
+// The keeper is a thread that syncs for idle sessions. Without it, other clients would fence an idle session after a
+// lease, and memory that any client has freed could not be used again until then (docs/leases.md). It also repairs what
+// dead clients have left, with the pool's own session, so that no operation of a user has to.
 //
-// Whoever waits for others to move on (a session that leaves, a table that is dropped, a pool that is full) does not wait
-// for the keeper to come round, but moves everybody itself (NudgeSessions).
+// A session that waits for all others to sync (because it leaves, drops a table, or found the pool full) does not wait
+// for the keeper's next round: it nudges the sessions of this process itself (NudgeSessions).
 #pragma once
 
 #include <atomic>
@@ -34,21 +34,21 @@ namespace farside::store {
 struct PoolStateOptions {
   pool::OpenOptions open;
   pool::ClientOptions client;
-  bool keeper = true;  // false: tests call Keep themselves
+  bool keeper = true;  // false: there is no thread, and tests call Keep
 };
 
 class PoolState : public std::enable_shared_from_this<PoolState> {
  public:
   static Result<std::shared_ptr<PoolState>> Open(std::string_view url, const PoolStateOptions& options);
-  // Of a pool that was opened already.
+  // The same for far memory that is open already.
   static Result<std::shared_ptr<PoolState>> Serve(std::unique_ptr<pool::OpenedPool> opened,
                                                   const PoolStateOptions& options);
   ~PoolState();
   PoolState(const PoolState&) = delete;
   PoolState& operator=(const PoolState&) = delete;
 
-  // ---- tables; safe from any thread, one at a time
-  // Makes the table, or opens the one that is there.
+  // ---- tables; for any thread; one call at a time runs, the others wait
+  // Makes the table, or opens the one that exists.
   struct MadeTable {
     std::shared_ptr<const TableState> table;
     bool created = false;
@@ -61,47 +61,50 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   Result<std::unique_ptr<SessionState>> NewSession();
   Status Close();
+  // For a pool whose memory is not used again: its sessions end without leaving it. No call may be under way.
+  void Abandon();
 
-  // ---- for sessions; safe from any thread
+  // ---- for sessions; for any thread
   fabric::Fabric& fabric() { return *opened_->fabric; }
   const pool::ClientOptions& client_options() const { return options_.client; }
   bool closing() const { return closing_.load(std::memory_order_relaxed); }
   void Add(SessionState& session);
   void Remove(SessionState& session);
-  // A sign of life from each session but this one that nobody uses; those who are in use are asked for one.
-  void NudgeSessions(const SessionState* but) { Nudge(but, InUse::kAsked, Turn::kIfFree); }
-  // The same, but those in use are left alone: they move on by themselves.
-  void NudgeIdleSessions(const SessionState* but) { Nudge(but, InUse::kLeftAlone, Turn::kIfFree); }
-  // The same, but not all the time: for who has done so in vain.
-  void NudgeIdleSessionsRarely(const SessionState* but) { NudgeAndRest(but, InUse::kLeftAlone); }
-  // For who waits until all have moved: lets a moment pass, and moves everyone, but not all the time.
-  void WaitForOthers(const SessionState* but);
+  // Makes all sessions sync but `self`: idle ones at once, those in use with their next operation. Does nothing while
+  // another thread is at it.
+  void NudgeSessions(const SessionState* self) { Nudge(self, InUse::kRequest, Busy::kReturn); }
+  // The same for idle sessions only; those in use sync by themselves.
+  void NudgeIdleSessions(const SessionState* self) { Nudge(self, InUse::kSkip, Busy::kReturn); }
+  // The same, but not all the time: for a session that has nudged in vain.
+  void NudgeIdleSessionsRarely(const SessionState* self) { NudgeAndRest(self, InUse::kSkip); }
+  // For a session that waits until all others have synced: lets a moment pass, and nudges, but not all the time.
+  void WaitForOthers(const SessionState* self);
   void ReturnSlot(uint32_t slot);
 
-  // How often nodes that were out of reach were found back. Whoever joined before that may join anew.
+  // How often nodes that were out of reach were found back. A session that registered before that may register anew.
   uint64_t recoveries() const { return recoveries_.load(std::memory_order_relaxed); }
-  // Somebody misses a node: the keeper looks whether it is back.
-  void AskForRecovery() { recovery_wanted_.store(true, std::memory_order_relaxed); }
+  // A session misses a node: the keeper probes whether it is back.
+  void RequestProbe() { probe_requested_.store(true, std::memory_order_relaxed); }
 
-  // What the keeper does each time: NudgeSessions, and a look at what the dead have left. True: epochs have moved since the
-  // last time.
+  // One round of the keeper: nudges all sessions, and repairs what dead clients have left. True: epochs have moved since
+  // the last round.
   bool Keep();
 
  private:
-  enum class InUse : uint8_t { kAsked, kLeftAlone };
-  enum class Turn : uint8_t { kIfFree, kAwaited };
-  void Nudge(const SessionState* but, InUse in_use, Turn turn);
-  void NudgeAndRest(const SessionState* but, InUse in_use);
+  enum class InUse : uint8_t { kRequest, kSkip };  // what to do with sessions in use
+  enum class Busy : uint8_t { kReturn, kWait };    // what to do while another thread nudges
+  void Nudge(const SessionState* self, InUse in_use, Busy busy);
+  void NudgeAndRest(const SessionState* self, InUse in_use);
 
   PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options);
 
   Status Start();
   void RunKeeper();
-  void LookForLostNodes();
+  void StartRequestedProbe();
   void ProbeLostNodes();
   void StopKeeper();
   static Error Closed();
-  // One use of the pool's own session.
+  // Work with the pool's own session.
   template <class T, class MakeTask>
   Result<T> Administer(MakeTask make_task);
   std::shared_ptr<const TableState> NewTable(pool::TableInfo info, index::OptionMap options);
@@ -110,28 +113,28 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   const std::unique_ptr<pool::OpenedPool> opened_;
 
   std::mutex sessions_mutex_;
-  std::vector<SessionState*> sessions_;  // all that are open, the pool's own too
-  std::vector<SessionState*> kept_;      // those that Move is at
+  std::vector<SessionState*> sessions_;  // all that are open, the pool's own included
+  std::vector<SessionState*> syncing_;   // those that Nudge has begun with
   bool own_is_open_ = false;
-  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, NudgeAndRest moves nobody
+  std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, NudgeAndRest does nothing
 
-  std::mutex own_mutex_;               // one at a time uses the pool's own session
+  std::mutex own_mutex_;               // held while the pool's own session is used
   std::unique_ptr<SessionState> own_;  // null when the pool is closed
-  uint64_t epochs_ = 0;                // that it knew at the keeper's last visit, added up
+  uint64_t epochs_ = 0;                // that it knew at the keeper's last round, added up
 
   std::mutex slots_mutex_;
   std::vector<uint32_t> free_slots_;
   uint32_t slots_ = 0;    // given out so far
   uint64_t last_id_ = 0;  // of a table handle
 
-  std::atomic<bool> recovery_wanted_{false};
+  std::atomic<bool> probe_requested_{false};
   std::atomic<uint64_t> recoveries_{0};
   std::atomic<bool> closing_{false};
   std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
   std::condition_variable keeper_wakes_;
   std::thread keeper_;
   std::atomic<bool> probing_{false};
-  std::thread probe_;  // of the keeper
+  std::thread probe_;  // started by the keeper
 };
 
 }  // namespace farside::store

@@ -71,7 +71,7 @@ Task<bool> LastTask(store::SessionState& state, const Table& table, const KeyRan
 
 Result<bool> Session::Scan(const Table& table, const KeyRange& range, size_t limit,
                            std::vector<Record>& page) {
-  if (limit > kMostAtOnce) return RunLong(ScanTask(*state_, table, range, limit, page));
+  if (limit > kMostAtOnce) return state_->RunLong(ScanTask(*state_, table, range, limit, page));
   if (Status good = CheckScan(table, limit); !good.ok()) return good.error();
   return state_->Perform(table.state(), ScanRequest{.range = &range, .limit = limit, .page = &page});
 }

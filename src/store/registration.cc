@@ -2,40 +2,50 @@
 
 #include <utility>
 
-#include "store/engines.h"
+#include "pool/region/superblock.h"
 
 namespace farside::store {
 
-Result<std::unique_ptr<Registration>> Registration::Connect(fabric::Fabric& fabric) {
-  Result<std::unique_ptr<fabric::Client>> client = fabric.Connect();
-  if (!client.ok()) return client.error();
-  std::unique_ptr<Registration> registration(new Registration());
-  registration->client_ = std::move(*client);
-  return registration;
+Registration::Registration(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_engine)
+    : pool_(std::move(pool)), tables_(*pool_, std::move(find_engine)) {
+  if (pool_->read_only()) return;
+  // Dead clients leave blocks behind. Only a walk through all tables can tell them from blocks in use.
+  pool_->set_walk([this](fabric::Op& op, pool::Reach& reach) { return tables_.Walk(op, reach); });
+}
+
+Task<std::unique_ptr<Registration>> Registration::Join(fabric::Op& op, fabric::Client& client,
+                                                       index::FindEngine find_engine,
+                                                       pool::ClientOptions options) {
+  std::vector<pool::Geometry> geometries;
+  for (size_t node = 0; node < client.region_bytes().size(); ++node) {
+    pool::Geometry geometry;  // stays empty if the node is out of reach
+    if (client.Reaches(static_cast<fabric::NodeId>(node)))
+      geometry = co_await pool::ReadGeometry(op, static_cast<fabric::NodeId>(node));
+    geometries.push_back(geometry);
+  }
+  std::unique_ptr<pool::PoolClient> pool =
+      co_await pool::PoolClient::Join(op, client, std::move(geometries), options);
+  co_return std::unique_ptr<Registration>(new Registration(std::move(pool), std::move(find_engine)));
 }
 
 bool Registration::degraded() const {
-  const size_t nodes = client_->region_bytes().size();
+  const fabric::Client& client = pool_->client();
+  const size_t nodes = client.region_bytes().size();
   size_t reached = 0;
-  for (size_t node = 0; node < nodes; ++node) reached += client_->Reaches(static_cast<fabric::NodeId>(node));
+  for (size_t node = 0; node < nodes; ++node) reached += client.Reaches(static_cast<fabric::NodeId>(node));
   return reached > 0 && reached < nodes;
 }
 
-Task<Done> Registration::JoinPool(fabric::Op& op, pool::ClientOptions options) {
-  session_ = co_await Session::Join(op, *client_, MakeEngine, options);
-  co_return Done{};
-}
-
 Result<OpenedTable*> Registration::Open(const TableState& table) {
-  Result<index::OpenTable> open = session_->tables().OpenKnown(table.info, table.options);
+  Result<index::OpenTable> open = tables_.OpenKnown(table.info, table.options);
   if (!open.ok()) return open.error();
   auto opened = std::make_unique<OpenedTable>();
   opened->id = table.id;
   opened->table = std::move(*open);
-  opened->home = &pool().member(table.info.entry.node);
-  if (table.slot >= tables_.size()) tables_.resize(table.slot + 1);
-  tables_[table.slot] = std::move(opened);
-  return tables_[table.slot].get();
+  opened->home = &pool_->member(table.info.entry.node);
+  if (table.slot >= opened_.size()) opened_.resize(table.slot + 1);
+  opened_[table.slot] = std::move(opened);
+  return opened_[table.slot].get();
 }
 
 }  // namespace farside::store

@@ -1,104 +1,86 @@
-// A registration: one client of the pool, with the tables that it has opened. A session has one at a time, and gets
-// another when it was cut off.
+// A registration: one client that is a member of the pool, and the tables of the pool as that client sees them. A
+// session has one at a time, and registers anew when its client was fenced.
+//
+//   fabric::Op op(client, fabric::OpKind::kMaintenance);
+//   std::unique_ptr<Registration> self = co_await Registration::Join(op, client, MakeEngine, options);
+//   index::OpenTable table = co_await self->tables().Open(op, "users");
+//   ...
+//   co_await self->Leave(op);
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fabric/client.h"
-#include "fabric/fabric.h"
+#include "fabric/op.h"
 #include "farside/result.h"
+#include "farside/task.h"
 #include "index/tables.h"
 #include "pool/client.h"
-#include "store/session.h"
 #include "store/table_state.h"
 
 namespace farside::store {
 
 // A table as this client sees it.
 struct OpenedTable {
-  // Whether an operation may begin: nothing was dropped since somebody looked (catalog/5).
+  // Whether an operation may begin: no table was dropped since this one was last validated (catalog/5).
   bool valid() const { return home->control().catalog_changes == table.validated_at; }
   index::Index& index() { return *table.index; }
 
   uint64_t id = 0;  // of the handle
   index::OpenTable table;
-  const pool::Membership* home = nullptr;  // of the catalog entry
+  const pool::Membership* home = nullptr;  // on the node that has the table's catalog entry
 };
 
 class Registration {
  public:
-  // Connects, and joins the pool. `while_waiting` is called now and then while that takes long.
-  template <class WhileWaiting>
-  static Result<std::unique_ptr<Registration>> Join(fabric::Fabric& fabric,
-                                                    const pool::ClientOptions& options,
-                                                    WhileWaiting while_waiting);
+  // Reads the superblock of every node that the client reaches, and joins the pool. The client must outlive the
+  // registration, or be given to it (OwnClient).
+  static Task<std::unique_ptr<Registration>> Join(fabric::Op& op, fabric::Client& client,
+                                                  index::FindEngine find_engine, pool::ClientOptions options);
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
 
-  // Null if it was not opened yet. The table must be of this pool.
+  // The client that joined ends with the registration.
+  void OwnClient(std::unique_ptr<fabric::Client> client) { owned_client_ = std::move(client); }
+  // Gives all memory back, and deregisters. No operation may be in flight, and none may follow.
+  Task<Done> Leave(fabric::Op& op) { return pool_->Leave(op); }
+
+  fabric::Client& client() { return pool_->client(); }
+  pool::PoolClient& pool() { return *pool_; }
+  index::Tables& tables() { return tables_; }
+
+  // ---- tables by handle
+  // Null if this client has not opened the table yet. The table must be of this pool.
   OpenedTable* Find(const TableState& table) {
-    if (table.slot >= tables_.size()) return nullptr;
-    OpenedTable* const found = tables_[table.slot].get();
+    if (table.slot >= opened_.size()) return nullptr;
+    OpenedTable* const found = opened_[table.slot].get();
     return found != nullptr && found->id == table.id ? found : nullptr;
   }
   Result<OpenedTable*> Open(const TableState& table);
 
-  fabric::Client& client() { return *client_; }
-  pool::PoolClient& pool() { return session_->pool(); }
-  Session& session() { return *session_; }
-
-  // Cut off, or a completion was lost: nothing can be done with it any more.
+  // ---- its health
+  // Fenced, or a completion was lost: every later trip fails.
   bool broken() const { return broken_; }
   void Break() { broken_ = true; }
-  // Whether it goes on with some of the nodes only, because others are out of reach.
+  // Whether it reaches some of the nodes, but not all of them.
   bool degraded() const;
-  // What PoolState::recoveries() said when it joined.
+  // What PoolState::recoveries() was when it joined.
   uint64_t joined_at() const { return joined_at_; }
   void set_joined_at(uint64_t recoveries) { joined_at_ = recoveries; }
 
  private:
-  Registration() = default;
-  static Result<std::unique_ptr<Registration>> Connect(fabric::Fabric& fabric);
-  Task<Done> JoinPool(fabric::Op& op, pool::ClientOptions options);
+  Registration(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_engine);
 
   // Destroyed in the opposite order.
-  std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<Session> session_;
-  std::vector<std::unique_ptr<OpenedTable>> tables_;  // by TableState::slot
+  std::unique_ptr<fabric::Client> owned_client_;
+  const std::unique_ptr<pool::PoolClient> pool_;
+  index::Tables tables_;
+  std::vector<std::unique_ptr<OpenedTable>> opened_;  // by TableState::slot
   bool broken_ = false;
   uint64_t joined_at_ = 0;
 };
-
-// Runs a task that may have to wait for others, such as joining, leaving or dropping, and calls `while_waiting` whenever
-// it does. Ends with kContended, and with the task abandoned, if `give_up` says so.
-template <class T, class WhileWaiting, class GiveUp>
-Result<T> RunBlocking(fabric::Client& client, Task<T> task, WhileWaiting while_waiting, GiveUp give_up) {
-  // On fabrics that complete at once, only pauses come back here.
-  task.Start();
-  while (!task.done()) {
-    if (!client.Poll()) {
-      return Error(ErrorCode::kUnavailable, "the operation waits for something that is not in flight");
-    }
-    if (task.done()) break;
-    while_waiting();
-    if (give_up()) return Error(ErrorCode::kContended, "gave up waiting for other clients to move on");
-  }
-  return task.TakeResult();
-}
-
-template <class WhileWaiting>
-Result<std::unique_ptr<Registration>> Registration::Join(fabric::Fabric& fabric,
-                                                         const pool::ClientOptions& options,
-                                                         WhileWaiting while_waiting) {
-  Result<std::unique_ptr<Registration>> made = Connect(fabric);
-  if (!made.ok()) return made;
-  Registration& registration = **made;
-  fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);
-  const Status joined = RunBlocking(registration.client(), registration.JoinPool(op, options), while_waiting,
-                                    [] { return false; });  // joining is bounded by itself
-  if (!joined.ok()) return joined.error();
-  op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
-  return made;
-}
 
 }  // namespace farside::store

@@ -1,5 +1,5 @@
-// The operations on tables as values that can be performed at once or as a task: what they are counted as, how large
-// they are, and how an index is asked.
+// The operations on tables as values, which SessionState performs at once or as a task: what an operation is counted
+// as, how large its key and value are, and which function of an index it calls.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,13 @@
 
 namespace farside::store {
 
+// What the caller is told: of a put, only that it was done.
+inline Done AnswerOf(index::PutOutcome /*outcome*/) { return Done{}; }
+template <class T>
+T AnswerOf(T answer) {
+  return answer;
+}
+
 struct GetRequest {
   using Answer = bool;
   static constexpr fabric::OpKind kKind = fabric::OpKind::kSearch;
@@ -27,7 +34,7 @@ struct GetRequest {
 };
 
 struct PutRequest {
-  using Answer = index::PutOutcome;
+  using Answer = Done;
   static constexpr fabric::OpKind kKind = fabric::OpKind::kUpdate;
   std::string_view key;
   std::string_view value;
@@ -98,7 +105,7 @@ struct NextRequest {
   std::vector<Record>* page;
 
   size_t value_bytes() const { return 0; }
-  // A page that was begun and failed, or was tried on a client that was cut off, is begun anew.
+  // An attempt that failed may have filled the page in part.
   Task<bool> Start(fabric::Op& op, index::Index& index) const {
     page->clear();
     return index.Next(op, *cursor, *page);
@@ -114,7 +121,7 @@ struct ScanRequest {
   std::vector<Record>* page;
 
   size_t value_bytes() const { return 0; }
-  // As above: a page that was begun is begun anew.
+  // As above.
   Task<bool> Start(fabric::Op& op, index::Index& index) const {
     page->clear();
     return index.Scan(op, *range, limit, *page);

@@ -51,9 +51,7 @@ Result<std::optional<std::string>> Session::Get(const Table& table, std::string_
 }
 
 Status Session::Put(const Table& table, std::string_view key, std::string_view value) {
-  const Result<index::PutOutcome> put = state_->Perform(table.state(), PutRequest{key, value});
-  if (!put.ok()) return put.error();
-  return OkStatus();
+  return state_->Perform(table.state(), PutRequest{key, value});
 }
 
 Result<bool> Session::Insert(const Table& table, std::string_view key, std::string_view value) {
@@ -84,7 +82,7 @@ Result<bool> Session::Next(const Table& table, Cursor& cursor, std::vector<Recor
 }
 
 Result<TableStats> Session::Stats(const Table& table) {
-  return RunLong(state_->PerformTask(table.state(), StatsRequest{}));
+  return state_->RunLong(state_->PerformTask(table.state(), StatsRequest{}));
 }
 
 // ---- coroutines --------------------------------------------------------------------------------------
@@ -98,27 +96,14 @@ Session::Running::~Running() {
 }
 bool Session::Running::Poll() { return state_->Poll(); }
 
-Error Session::Stuck() {
-  return Error(ErrorCode::kInvalidArgument,
-               "a task waits for something that is not an operation of this session");
-}
+Error Session::Stuck() { return store::SessionState::Stuck(); }
 
 Task<bool> AsyncSession::Get(const Table& table, std::string_view key, std::string& value) const {
   return state_->PerformTask(table.state(), GetRequest{key, &value});
 }
 
-namespace {
-
-// Not a coroutine of AsyncSession itself: that handle may be gone before its task begins.
-Task<Done> PutTask(store::SessionState& state, const Table& table, PutRequest request) {
-  co_await state.PerformTask(table.state(), request);
-  co_return Done{};
-}
-
-}  // namespace
-
 Task<Done> AsyncSession::Put(const Table& table, std::string_view key, std::string_view value) const {
-  return PutTask(*state_, table, PutRequest{key, value});
+  return state_->PerformTask(table.state(), PutRequest{key, value});
 }
 
 Task<bool> AsyncSession::Insert(const Table& table, std::string_view key, std::string_view value) const {

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <thread>
 
+#include "store/engines.h"
 #include "store/pool_state.h"
 
 namespace farside::store {
@@ -15,35 +16,27 @@ using fabric::OpOutcome;
 
 namespace {
 
-// What was unlinked can be used again when everybody has moved on twice, and this session has looked.
+// What was unlinked can be used again when every client has synced twice, and this session has looked.
 constexpr int kRoundsToMakeRoom = 6;
-// While a task of the session waits, others are moved on whenever it was polled this often.
-constexpr int kPollsUntilOthersMove = 256;
+// While a task of the session waits, other sessions are nudged whenever it was polled this often.
+constexpr int kPollsPerNudge = 256;
 // An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one more.
 constexpr int kMostIdleNudges = 4;
 
-constexpr Nanos kTick = std::chrono::milliseconds(1);
-
-// Ends with its visit.
-Task<Done> Tick(Op& op) {
-  while (true) co_await op.Pause(kTick);
-}
-
-void Add(Traffic& traffic, Registration& registration) {
-  const fabric::OpTally all = registration.client().counters().Total();
-  const fabric::OpTally kept = [&] {
-    fabric::OpTally sum;
-    for (const OpOutcome outcome : {OpOutcome::kDone, OpOutcome::kRefused, OpOutcome::kFailed})
-      sum.Add(registration.client().counters().at(OpKind::kMaintenance, outcome));
-    return sum;
-  }();
-  traffic.operations += all.operations - kept.operations;
-  traffic.trips += all.end_to_end_trips - kept.end_to_end_trips;
-  traffic.maintenance_trips += all.maintenance_trips + kept.end_to_end_trips;
+Traffic TrafficOf(const fabric::Counters& counters) {
+  const fabric::OpTally all = counters.Total();
+  fabric::OpTally kept;
+  for (const OpOutcome outcome : {OpOutcome::kDone, OpOutcome::kRefused, OpOutcome::kFailed})
+    kept.Add(counters.at(OpKind::kMaintenance, outcome));
+  Traffic traffic;
+  traffic.operations = all.operations - kept.operations;
+  traffic.trips = all.end_to_end_trips - kept.end_to_end_trips;
+  traffic.maintenance_trips = all.maintenance_trips + kept.end_to_end_trips;
   for (const fabric::VerbTally& tally : all.by_purpose) {
     traffic.bytes_read += tally.bytes_read;
     traffic.bytes_written += tally.bytes_written;
   }
+  return traffic;
 }
 
 }  // namespace
@@ -59,12 +52,12 @@ Result<std::unique_ptr<SessionState>> SessionState::Join(PoolState& pool) {
 SessionState::~SessionState() {
   const bool joined = current_ != nullptr;
   if (!joined || holder_.load(std::memory_order_relaxed) == Holder::kClosed) return;
-  [[maybe_unused]] const Status closed = Close();  // nobody is there to be told
+  [[maybe_unused]] const Status closed = Close();  // a destructor cannot report it
   assert(holder_.load(std::memory_order_relaxed) == Holder::kClosed &&
          "a session must not end while it is in use");
 }
 
-// ---- whose turn it is --------------------------------------------------------------------------------
+// ---- the holder ------------------------------------------------------------------------------------------
 
 bool SessionState::TakeSlowly() {
   while (true) {
@@ -91,6 +84,11 @@ Error SessionState::NotRunning() {
                "a task of a session runs in Session::Run or Session::RunAll, and nowhere else");
 }
 
+Error SessionState::Stuck() {
+  return Error(ErrorCode::kInvalidArgument,
+               "a task waits for something that is not an operation of this session");
+}
+
 Error SessionState::TooLarge(size_t key_bytes, size_t value_bytes) {
   if (key_bytes > kMaxKeyBytes) {
     return Error(ErrorCode::kInvalidArgument,
@@ -111,43 +109,41 @@ void SessionState::RenewIfRecovered() {
   if (current_->joined_at() != pool_.recoveries()) {
     current_->Break();
   } else {
-    pool_.AskForRecovery();
+    pool_.RequestProbe();
   }
 }
 
-bool SessionState::BeginKeeping() {
+bool SessionState::BeginBackgroundSync() {
   Holder found = Holder::kFree;
   if (!holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
     return false;
   }
   RenewIfRecovered();
-  // A look at the connection: whoever does nothing would not notice for long that the node is gone.
+  // A look at the connection: an idle session would not notice for long that the node is gone.
   if (current_->pool().operations_in_flight() == 0) static_cast<void>(current_->client().Poll());
-  if (!current_->broken()) {
-    keeper_sync_.emplace(*current_);
-    keeper_sync_->background.task.Start();
-  }
+  if (!current_->broken()) background_sync_.emplace(*current_);
   return true;
 }
 
-bool SessionState::ContinueKeeping() {
-  if (keeper_sync_.has_value() && !keeper_sync_->background.task.done()) {
-    if (!keeper_sync_->tick.has_value()) {
-      keeper_sync_->tick.emplace(Tick(keeper_sync_->background.op));
-      keeper_sync_->tick->Start();
-    }
+bool SessionState::ContinueBackgroundSync() {
+  if (background_sync_.has_value() && !background_sync_->done()) {
+    background_sync_->KeepPollsShort();
     static_cast<void>(current_->client().Poll());
-    if (!keeper_sync_->background.task.done()) return false;
+    if (!background_sync_->done()) return false;
   }
-  if (keeper_sync_.has_value()) {
-    const Status kept = keeper_sync_->background.task.TakeResult();
-    if (kept.ok()) keeper_sync_->background.op.End(OpKind::kMaintenance, OpOutcome::kDone);
-    if (!kept.ok() && Breaks(*current_, kept.error())) current_->Break();
-    keeper_sync_.reset();
-  }
+  if (background_sync_.has_value()) FinishBackgroundSync();
   holder_.store(Holder::kFree, std::memory_order_release);
   return true;
+}
+
+void SessionState::FinishBackgroundSync() {
+  if (background_sync_->done()) {
+    Registration& registration = background_sync_->registration();
+    const Status synced = background_sync_->TakeResult();
+    if (!synced.ok() && Breaks(registration, synced.error())) registration.Break();
+  }
+  background_sync_.reset();
 }
 
 // ---- before and after an operation -------------------------------------------------------------------
@@ -164,7 +160,7 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
     Registration& registration = *current_;
     Result<OpenedTable*> ready = co_await PrepareOn(registration, table).Outcome();
     if (ready.ok()) {
-      // Another task may have registered anew meanwhile.
+      // Another task of the session may have registered anew meanwhile.
       if (current_.get() == &registration) co_return *ready;
     } else if (Breaks(registration, ready.error())) {
       registration.Break();
@@ -178,8 +174,8 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
 }
 
 Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const TableState& table) {
-  if (wanted_.load(std::memory_order_relaxed) || registration.pool().MaintenanceDueByCount()) {
-    co_await KeepUp(registration);
+  if (sync_requested_.load(std::memory_order_relaxed) || registration.pool().MaintenanceDueByCount()) {
+    co_await Sync(registration);
     RenewIfRecovered();
   }
   OpenedTable* opened = registration.Find(table);
@@ -190,16 +186,16 @@ Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const Tab
   }
   if (!opened->valid()) {
     Op op(registration.client(), OpKind::kMaintenance);
-    co_await registration.session().tables().Validate(op, opened->table);
+    co_await registration.tables().Validate(op, opened->table);
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }
   co_return opened;
 }
 
-Task<Done> SessionState::KeepUp(Registration& registration) {
-  wanted_.store(false, std::memory_order_relaxed);
-  // Those of this process that do nothing would be waited for until the keeper comes by, while tables overflow. A few
-  // rounds are enough, if it is them; if it is others, rounds are in vain.
+Task<Done> SessionState::Sync(Registration& registration) {
+  sync_requested_.store(false, std::memory_order_relaxed);
+  // A table that waits for grace overflows until idle sessions of this process have synced, and the keeper may not come
+  // soon. A few nudges are enough if those sessions are what it waits for; otherwise more nudges do not help.
   if (!registration.pool().WaitsForGrace()) {
     idle_nudges_ = 0;
   } else if (idle_nudges_ < kMostIdleNudges) {
@@ -220,22 +216,22 @@ Task<Done> SessionState::KeepUp(Registration& registration) {
   co_return Done{};
 }
 
-Task<bool> SessionState::Recover(Registration& registration, Error error, int attempt) {
+Task<bool> SessionState::Recover(Registration& registration, Error error, int failures) {
+  const ErrorCode code = error.code();
   if (Breaks(registration, error)) registration.Break();
-  if (attempt > 0) co_return false;
-  if (error.code() == ErrorCode::kFenced) co_return true;  // Prepare registers anew
-  if (error.code() == ErrorCode::kContended)
-    co_return true;  // Prepare looks whether the table is still there
-  if (error.code() != ErrorCode::kOutOfMemory) co_return false;
+  if (failures > 1) co_return false;
+  if (code == ErrorCode::kFenced) co_return true;     // Prepare registers anew
+  if (code == ErrorCode::kContended) co_return true;  // Prepare checks that the table still exists
+  if (code != ErrorCode::kOutOfMemory) co_return false;
   co_await MakeRoom(registration);
   co_return true;
 }
 
-// What was deleted is given back when everybody has moved on, and some may have had no reason to.
+// Deleted memory comes back when every client has synced, and idle ones have no reason of their own to do so.
 Task<Done> SessionState::MakeRoom(Registration& registration) {
   for (int round = 0; round < kRoundsToMakeRoom; ++round) {
     pool_.NudgeSessions(this);
-    co_await KeepUp(registration);
+    co_await Sync(registration);
   }
   pool::PoolClient& pool = registration.pool();
   for (size_t node = 0; node < pool.nodes(); ++node)
@@ -245,9 +241,11 @@ Task<Done> SessionState::MakeRoom(Registration& registration) {
 
 Status SessionState::Reconnect() {
   const uint64_t recoveries = pool_.recoveries();
-  Result<std::unique_ptr<Registration>> joined =
-      Registration::Join(pool_.fabric(), pool_.client_options(), [this] { WaitForOthers(); });
+  Result<std::unique_ptr<fabric::Client>> client = pool_.fabric().Connect();
+  if (!client.ok()) return client.error();
+  Result<std::unique_ptr<Registration>> joined = Join(**client);
   if (!joined.ok()) return joined.error();
+  (*joined)->OwnClient(std::move(*client));
   (*joined)->set_joined_at(recoveries);
   if (current_ != nullptr) retired_.push_back(std::move(current_));
   if (!running_) DropRetired();
@@ -256,10 +254,19 @@ Status SessionState::Reconnect() {
   return OkStatus();
 }
 
+Result<std::unique_ptr<Registration>> SessionState::Join(fabric::Client& client) {
+  Op op(client, OpKind::kMaintenance);
+  Result<std::unique_ptr<Registration>> joined =
+      fabric::Run(client, Registration::Join(op, client, MakeEngine, pool_.client_options()),
+                  [this] { return WaitForOthersUnless([] { return false; }); });  // joining bounds itself
+  if (joined.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  return joined;
+}
+
 void SessionState::DropRetired() {
   std::erase_if(retired_, [this](const std::unique_ptr<Registration>& retired) {
     if (!retired->pool().idle()) return false;
-    Add(before_, *retired);
+    before_.Add(retired->client().counters());
     return true;
   });
 }
@@ -275,7 +282,7 @@ Task<Done> SessionState::SearchTogether(const TableState& table, std::span<index
   co_return Done{};
 }
 
-// ---- running tasks -----------------------------------------------------------------------------------
+// ---- running tasks ---------------------------------------------------------------------------------------
 
 Status SessionState::BeginRunning(size_t tasks) {
   if (!Take()) return NotNow();
@@ -286,7 +293,7 @@ Status SessionState::BeginRunning(size_t tasks) {
 }
 
 void SessionState::EndRunning() {
-  while (background_sync_.has_value() && !background_sync_->task.done() && Poll()) continue;
+  while (background_sync_.has_value() && !background_sync_->done() && Poll()) continue;
   if (background_sync_.has_value()) FinishBackgroundSync();
   concurrency_ = 1;
   current_->client().set_concurrency(1);
@@ -296,28 +303,17 @@ void SessionState::EndRunning() {
 }
 
 bool SessionState::Poll() {
-  // Operations that go on for long give their signs of life in between.
+  // Operations that take long must not keep the session from syncing.
   if (running_ && !background_sync_.has_value() && !current_->broken() &&
-      wanted_.load(std::memory_order_relaxed)) {
-    wanted_.store(false, std::memory_order_relaxed);
+      sync_requested_.load(std::memory_order_relaxed)) {
+    sync_requested_.store(false, std::memory_order_relaxed);
     background_sync_.emplace(*current_);
-    background_sync_->task.Start();
   }
   bool progress = current_->client().Poll();
   for (size_t i = 0; i < retired_.size(); ++i) progress |= retired_[i]->client().Poll();
-  if (background_sync_.has_value() && background_sync_->task.done()) FinishBackgroundSync();
-  if (!running_ && ++polls_ % kPollsUntilOthersMove == 0) pool_.NudgeSessions(this);
+  if (background_sync_.has_value() && background_sync_->done()) FinishBackgroundSync();
+  if (!running_ && ++polls_ % kPollsPerNudge == 0) pool_.NudgeSessions(this);
   return progress;
-}
-
-void SessionState::FinishBackgroundSync() {
-  if (background_sync_->task.done()) {
-    const Status kept = background_sync_->task.TakeResult();
-    if (kept.ok()) background_sync_->op.End(OpKind::kMaintenance, OpOutcome::kDone);
-    if (!kept.ok() && Breaks(background_sync_->registration, kept.error()))
-      background_sync_->registration.Break();
-  }
-  background_sync_.reset();
 }
 
 // ---- leaving -----------------------------------------------------------------------------------------
@@ -329,7 +325,7 @@ Status SessionState::Close() {
     return Error(ErrorCode::kInvalidArgument, "tasks of the session have not ended; destroy them first");
   }
   Status left = OkStatus();
-  // Others have, or will find, what a registration that was cut off had.
+  // Other clients have taken over, or will take over, what a broken registration held.
   if (!current_->broken()) left = Leave();
   if (!left.ok() && left.error().code() == ErrorCode::kFenced) left = OkStatus();
   pool_.Remove(*this);
@@ -340,14 +336,14 @@ Status SessionState::Close() {
 
 Status SessionState::Leave() {
   fabric::Client& client = current_->client();
-  // A little more than a lease: whoever is silent for one is cut off, and then nobody waits for it any more.
+  // A little more than a lease: a client that is silent for a lease is fenced, and nothing waits for it any more.
   const Nanos lease = pool_.client_options().lease.lease;
   const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);
   Op op(client, OpKind::kMaintenance);
-  Status left = RunBlocking(
-      client, current_->session().Leave(op), [this] { WaitForOthers(); },
-      [&] { return client.Now() >= deadline; });
+  Status left = fabric::Run(client, current_->Leave(op), [&] {
+    return WaitForOthersUnless([&] { return client.Now() >= deadline; });
+  });
   if (left.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
   return left;
 }
@@ -362,18 +358,20 @@ void SessionState::AwaitGrace(Nanos deadline) {
     }
     Op op(current_->client(), OpKind::kMaintenance);
     const Status kept = fabric::Run(current_->client(), pool.KeepUp(op));
-    if (!kept.ok()) return;  // Leave tells
+    if (!kept.ok()) return;  // Leave reports it
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }
 }
 
+// ---- what it cost ----------------------------------------------------------------------------------------
+
 Traffic SessionState::traffic() {
   const Turn turn(*this);
-  if (!turn.taken()) return before_;
-  Traffic traffic = before_;
-  for (const auto& retired : retired_) Add(traffic, *retired);
-  Add(traffic, *current_);
-  return traffic;
+  fabric::Counters sum = before_;
+  if (!turn.taken()) return TrafficOf(sum);
+  for (const auto& retired : retired_) sum.Add(retired->client().counters());
+  sum.Add(current_->client().counters());
+  return TrafficOf(sum);
 }
 
 }  // namespace farside::store

@@ -1,17 +1,17 @@
-// What is behind a farside::Session.
+// What is behind a farside::Session: its registration in the pool, and what an operation needs before and after it.
 //
-// Who may touch it. `holder_` says whose turn it is: the owner's, for the time of a call, or the keeper's, who gives signs of
-// life on behalf of sessions that nobody uses (pool_state.h). Taking it and giving it back are the only atomic operations
-// of a call: no other thread wants it, nearly always.
+// Two threads may use it: the session's owner, and the pool's keeper, which syncs for sessions that are idle
+// (pool_state.h). `holder_` says which of them has it. A call of the owner takes it and gives it back, the only atomic
+// operations of the call; the keeper is rarely there.
 //
-//   free ---- owner calls ----> owner ---- the call returns ----> free
-//   free ---- keeper comes ---> keeper --- a few trips later ---> free
-//   owner --- Close ----------> closed
+//   free ---- the owner calls ----> owner ---- the call returns ----> free
+//   free ---- the keeper comes ---> keeper --- a few trips later ---> free
+//   owner --- Close --------------> closed
 //
-// A keeper that finds the owner at it leaves a note (`wanted_`), and the next operation gives the sign of life.
+// A keeper that finds the session in use requests a sync (`sync_requested_`), and the owner's next operation makes it.
 //
-// What happens when the client was cut off: an operation that changed nothing says kFenced. The session then registers anew,
-// and the operation is tried once more. The old registration stays until no task is in the middle of an operation of it.
+// If the client was fenced, an operation that changed nothing ends with kFenced. The session then registers anew, and the
+// operation is tried once more. The old registration stays until no task is in the middle of an operation on it.
 #pragma once
 
 #include <atomic>
@@ -27,11 +27,14 @@
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "farside/result.h"
+#include "farside/run_tasks.h"
 #include "farside/session.h"
 #include "farside/task.h"
 #include "index/index.h"
 #include "pool/memory/block.h"
+#include "store/background_sync.h"
 #include "store/registration.h"
+#include "store/requests.h"
 #include "store/table_state.h"
 
 namespace farside::store {
@@ -48,61 +51,72 @@ class SessionState {
   SessionState& operator=(const SessionState&) = delete;
   ~SessionState();
 
-  // ---- the owner's calls
+  // ---- calls of the owner
 
   // One operation (requests.h).
   template <class Request>
   Result<typename Request::Answer> Perform(const TableState& table, Request request);
-  // The same, for a task that runs in this session (BeginRunning).
+  // The same, as a task that runs in this session.
   template <class Request>
-  Task<typename Request::Answer> PerformTask(const TableState& table, Request request);
-  // Whether SearchTogether is worth while.
+  Task<typename Request::Answer> PerformTask(const TableState& table, Request request) {
+    return Attempts(table, request, Caller::kTask, std::nullopt);
+  }
+  // Whether SearchTogether saves trips.
   bool SearchesTogether(const TableState& table) {
     OpenedTable* const opened = current_->Find(table);
     return opened != nullptr && opened->index().searches_together();
   }
-  // Searches some keys by trips that they share (Index::SearchTogether), for a task that runs in this session. What it leaves
-  // open is to be performed one by one, which also does whatever is in the way.
+  // Searches some keys by trips that they share (Index::SearchTogether), as a task that runs in this session. Searches
+  // that it leaves open are to be performed one by one; PerformTask also handles every error.
   Task<Done> SearchTogether(const TableState& table, std::span<index::Search> searches);
-  // An operation on the key comes soon. By a task of the session.
+  // Tells the index that an operation on the key comes soon. To be called by a task of the session.
   void Anticipate(const TableState& table, std::string_view key) {
     OpenedTable* const opened = current_->Find(table);
     if (opened != nullptr) opened->index().Anticipate(key);
   }
 
-  // From here to EndRunning, tasks run in this session, so many at a time.
+  // From BeginRunning to EndRunning, `tasks` tasks run in this session, and Poll makes them progress.
   Status BeginRunning(size_t tasks);
   void EndRunning();
   bool Poll();
+  // Runs a task that may take longer than a lease; the session syncs beside it.
+  template <class T>
+  Result<T> RunLong(Task<T> task);
+  // A task waits for something that is not an operation of this session.
+  static Error Stuck();
 
-  // What is not an operation on a table: `make_task(op, session)`, which may have to wait for others, until
-  // `give_up()` says that it should not.
+  // Work on the pool rather than on a table: runs `make_task(op, registration)`, which may have to wait for other
+  // clients, until `give_up()` returns true.
   template <class T, class MakeTask, class GiveUp>
   Result<T> Administer(MakeTask make_task, GiveUp give_up);
 
   Status Close();
   Traffic traffic();
 
-  // Memory for the tasks of batches, and for the items that are left open.
+  // Memory for the tasks of batches, and for the items that they leave open.
   std::vector<Task<Done>>& workers() { return workers_; }
   std::vector<size_t>& open_items() { return open_items_; }
 
-  // ---- anybody's calls
+  // ---- calls of any thread
 
-  // A sign of life, if nobody uses the session now. After true, ContinueKeeping follows until it returns true, by the
-  // same thread. False: somebody does; AskForSign lets that one give the sign soon.
-  bool BeginKeeping();
-  bool ContinueKeeping();
-  void AskForSign() { wanted_.store(true, std::memory_order_relaxed); }
-  // Tasks at once that an operation on many keys is worth.
+  // Syncs on behalf of the owner, unless the session is in use. True: call ContinueBackgroundSync, by the same thread,
+  // until it returns true. False: the session is in use; RequestSync makes its owner sync.
+  bool BeginBackgroundSync();
+  bool ContinueBackgroundSync();
+  void RequestSync() { sync_requested_.store(true, std::memory_order_relaxed); }
+  // How many tasks at once an operation on many keys should have.
   size_t most_workers() const { return most_workers_; }
 
-  // ---- for tests, between calls
+  // ---- for tests and tools, between calls
   Registration& registration() { return *current_; }
+  // The session ends without leaving the pool.
+  void Abandon() { current_->Break(); }
 
  private:
   enum class Holder : uint8_t { kFree, kOwner, kKeeper, kClosed };
-  // The owner's turn, for the time of a call.
+  enum class Caller : uint8_t { kOwner, kTask };
+
+  // Holds the session for the owner, for the time of a call.
   class Turn {
    public:
     explicit Turn(SessionState& session) : session_(session), taken_(session.Take()) {}
@@ -118,21 +132,10 @@ class SessionState {
     const bool taken_;
   };
 
-  // A task that runs beside those of the owner.
-  struct BackgroundSync {
-    explicit BackgroundSync(Registration& of)
-        : registration(of), op(of.client(), fabric::OpKind::kMaintenance), task(of.pool().KeepUp(op)) {}
-    Registration& registration;
-    fabric::Op op;
-    Task<Done> task;
-  };
-
-  // A sign of life on behalf of a session. The tick is there so that nobody sleeps for long in a Poll of this session, as
-  // others are visited at the same time.
-  struct KeeperSync {
-    explicit KeeperSync(Registration& of) : background(of) {}
-    BackgroundSync background;
-    std::optional<Task<Done>> tick;  // if it takes more than a moment
+  // An attempt that failed.
+  struct Failure {
+    Registration* registration;
+    Error error;
   };
 
   explicit SessionState(PoolState& pool) : pool_(pool) {}
@@ -145,41 +148,51 @@ class SessionState {
   }
   bool TakeSlowly();
   void GiveBack() { holder_.store(Holder::kFree, std::memory_order_release); }
-  // Why it is not the owner's turn.
+  // Why the owner cannot have the session.
   Error NotNow() const;
   static Error NotRunning();
   template <class Request>
   static bool Fits(const Request& request);
   static Error TooLarge(size_t key_bytes, size_t value_bytes);
-  // Whether the client can do nothing any more after this error.
+  // Whether the registration is of no use after this error.
   static bool Breaks(const Registration& registration, const Error& error);
-  // A node that was out of reach has come back: another registration can have it.
+  // A node that was out of reach may have come back: another registration can reach it.
   void RenewIfRecovered();
 
   // The table, if an operation on it can begin at once; nearly always.
   OpenedTable* Ready(const TableState& table) {
-    if (wanted_.load(std::memory_order_relaxed) || current_->broken() ||
+    if (sync_requested_.load(std::memory_order_relaxed) || current_->broken() ||
         current_->pool().MaintenanceDueByCount() || table.pool.get() != &pool_) {
       return nullptr;
     }
     OpenedTable* const opened = current_->Find(table);
     return opened != nullptr && opened->valid() ? opened : nullptr;
   }
-  // Does what is in the way of that.
+  // Does what is due before an operation on the table can begin.
   Task<OpenedTable*> Prepare(const TableState& table);
   Task<OpenedTable*> PrepareOn(Registration& registration, const TableState& table);
-  // After an operation that failed in its `attempt`: whether it should be tried again.
-  Task<bool> Recover(Registration& registration, Error error, int attempt);
+  // The retry loop of every operation: prepares, attempts, recovers, attempts once more. `failed` is a first attempt
+  // that was made already.
+  template <class Request>
+  Task<typename Request::Answer> Attempts(const TableState& table, Request request, Caller caller,
+                                          std::optional<Failure> failed);
+  // After an attempt that failed: whether the operation should be tried again. `failures` counts this one too.
+  Task<bool> Recover(Registration& registration, Error error, int failures);
   Task<Done> MakeRoom(Registration& registration);
-  Task<Done> KeepUp(Registration& registration);
+  Task<Done> Sync(Registration& registration);
+  // Registers anew, and retires the current registration.
   Status Reconnect();
-  // Lets some time pass, and moves others on who may be waited for.
+  Result<std::unique_ptr<Registration>> Join(fabric::Client& client);
+  // Lets some time pass, and nudges other sessions, which this one may wait for.
   void WaitForOthers();
+  // The same, but kContended if `give_up()` returns true then.
+  template <class GiveUp>
+  Status WaitForOthersUnless(GiveUp give_up);
 
-  // Runs a task of this session that may register anew on the way.
+  // Runs a task in a call of the owner. The task may register anew on the way.
   template <class T>
   Result<T> RunHere(Task<T> task);
-  // Gives everything back, and deregisters; a lease at most.
+  // Gives all memory back, and deregisters; takes a lease at most.
   Status Leave();
   void AwaitGrace(Nanos deadline);
   void FinishBackgroundSync();
@@ -187,33 +200,45 @@ class SessionState {
 
   PoolState& pool_;
   std::atomic<Holder> holder_{Holder::kFree};
-  std::atomic<bool> wanted_{false};  // the keeper came in vain
+  std::atomic<bool> sync_requested_{false};
 
-  // By the holder only.
+  // Used by the holder only.
   std::unique_ptr<Registration> current_;
-  std::vector<std::unique_ptr<Registration>> retired_;  // broken, and perhaps with operations of tasks
+  std::vector<std::unique_ptr<Registration>> retired_;  // broken, perhaps with operations of tasks in flight
   bool running_ = false;                                // between BeginRunning and EndRunning
   size_t concurrency_ = 1;
   std::optional<BackgroundSync> background_sync_;
-  std::optional<KeeperSync> keeper_sync_;
   std::vector<Task<Done>> workers_;
   std::vector<size_t> open_items_;
-  Traffic before_;  // of registrations that are gone
+  fabric::Counters before_;  // of registrations that are gone
   uint64_t polls_ = 0;
-  int idle_nudges_ = 0;      // of those who are idle, since it last waited for nobody
+  int idle_nudges_ = 0;      // in a row, while an engine waited for grace
   size_t most_workers_ = 1;  // the same for all clients of a fabric, so set once
 };
 
-// ---- templates ---------------------------------------------------------------------------------------
+// ---- templates -------------------------------------------------------------------------------------------
 
 template <class T>
 Result<T> SessionState::RunHere(Task<T> task) {
-  task.Start();
-  while (!task.done()) {
-    if (!Poll())
-      return Error(ErrorCode::kUnavailable, "the operation waits for something that is not in flight");
-  }
+  if (!RunTasks(std::span(&task, 1), [this] { return Poll(); })) return fabric::NothingInFlight();
   return task.TakeResult();
+}
+
+template <class T>
+Result<T> SessionState::RunLong(Task<T> task) {
+  // Two at a time: the task, and the sync beside it.
+  if (Status begun = BeginRunning(2); !begun.ok()) return begun.error();
+  const bool ended = RunTasks(std::span(&task, 1), [this] { return Poll(); });
+  EndRunning();
+  if (!ended) return Stuck();
+  return task.TakeResult();
+}
+
+template <class GiveUp>
+Status SessionState::WaitForOthersUnless(GiveUp give_up) {
+  WaitForOthers();
+  if (give_up()) return Error(ErrorCode::kContended, "gave up waiting for other clients to sync");
+  return OkStatus();
 }
 
 template <class Request>
@@ -226,39 +251,36 @@ Result<typename Request::Answer> SessionState::Perform(const TableState& table, 
   const Turn turn(*this);
   if (!turn.taken()) [[unlikely]]
     return NotNow();
-  if (!Fits(request)) [[unlikely]]
-    return TooLarge(request.key.size(), request.value_bytes());
-  for (int attempt = 0;; ++attempt) {
-    OpenedTable* opened = Ready(table);
-    if (opened == nullptr) [[unlikely]] {
-      const Result<OpenedTable*> prepared = RunHere(Prepare(table));
-      if (!prepared.ok()) return prepared.error();
-      opened = *prepared;
-    }
-    Registration& registration = *current_;
-    fabric::Op op(registration.client(), Request::kKind);
-    Result<typename Request::Answer> result =
-        fabric::Run(registration.client(), request.Start(op, opened->index()));
+  // The first attempt needs no frame of its own: it succeeds, nearly always.
+  std::optional<Failure> failed;
+  OpenedTable* const opened = Fits(request) ? Ready(table) : nullptr;
+  if (opened != nullptr) [[likely]] {
+    fabric::Op op(current_->client(), Request::kKind);
+    auto result = fabric::Run(op.client(), request.Start(op, opened->index()));
     if (result.ok()) [[likely]]
-      return result;
-    const Result<bool> again = RunHere(Recover(registration, result.error(), attempt));
-    if (!again.ok() || !*again) return result;
+      return AnswerOf(std::move(*result));
+    failed.emplace(Failure{current_.get(), result.error()});
   }
+  return RunHere(Attempts(table, request, Caller::kOwner, std::move(failed)));
 }
 
 template <class Request>
-Task<typename Request::Answer> SessionState::PerformTask(const TableState& table, Request request) {
-  if (!running_) co_return NotRunning();
+Task<typename Request::Answer> SessionState::Attempts(const TableState& table, Request request, Caller caller,
+                                                      std::optional<Failure> failed) {
+  if (caller == Caller::kTask && !running_) co_return NotRunning();
   if (!Fits(request)) co_return TooLarge(request.key.size(), request.value_bytes());
-  for (int attempt = 0;; ++attempt) {
+  for (int failures = failed.has_value() ? 1 : 0;; ++failures) {
+    if (failed.has_value()) {
+      const Result<bool> again = co_await Recover(*failed->registration, failed->error, failures).Outcome();
+      if (!again.ok() || !*again) co_return failed->error;
+    }
     OpenedTable* opened = Ready(table);
     if (opened == nullptr) opened = co_await Prepare(table);
     Registration& registration = *current_;
     fabric::Op op(registration.client(), Request::kKind);
-    Result<typename Request::Answer> result = co_await request.Start(op, opened->index()).Outcome();
-    if (result.ok()) co_return std::move(result);
-    const Result<bool> again = co_await Recover(registration, result.error(), attempt).Outcome();
-    if (!again.ok() || !*again) co_return std::move(result);
+    auto result = co_await request.Start(op, opened->index()).Outcome();
+    if (result.ok()) co_return AnswerOf(std::move(*result));
+    failed.emplace(Failure{&registration, result.error()});
   }
 }
 
@@ -273,8 +295,8 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
     }
     Registration& registration = *current_;
     fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);
-    Result<T> result = RunBlocking(
-        registration.client(), make_task(op, registration.session()), [this] { WaitForOthers(); }, give_up);
+    Result<T> result = fabric::Run(registration.client(), make_task(op, registration),
+                                   [&] { return WaitForOthersUnless(give_up); });
     if (result.ok()) {
       op.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
       return result;

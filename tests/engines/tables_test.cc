@@ -13,7 +13,7 @@
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index {
 namespace {
@@ -41,7 +41,7 @@ class TablesTest : public testing::Test {
       asked_.push_back(options);
       return reference::MakeReferenceEngine(options);
     };
-    session_ = std::move(*Run([&](Op& op) { return store::Session::Join(op, *client_, find, {}); }));
+    session_ = std::move(*Run([&](Op& op) { return store::Registration::Join(op, *client_, find, {}); }));
   }
 
   Result<OpenTable> CreateOrOpen(OptionMap options) {
@@ -55,7 +55,7 @@ class TablesTest : public testing::Test {
   fabric::sim::SimFabric world_;
   std::unique_ptr<fabric::Client> client_;
   std::vector<OptionMap> asked_;  // for engines, in this order
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
 };
 
 TEST_F(TablesTest, OptionsThatChangeNoBytes_CountForWhoGivesThem_AndAreNotRecorded) {

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "index/reference/reference.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tests/support/timed_run.h"
 
 namespace farside::fabric::sim {
@@ -62,7 +62,8 @@ Task<Done> Work(index::Tables& tables, index::OpenTable& table, pool::PoolClient
 Task<Done> Live(Client& client, uint64_t number) {
   Op op(client, OpKind::kMaintenance);
   const pool::ClientOptions options;
-  std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, FindReference, options);
+  std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, client, FindReference, options);
   {
     index::OpenTable table = co_await session->tables().CreateOrOpen(op, "shared", "reference", kBuckets);
     co_await Work(session->tables(), table, session->pool(), client, op, number);
@@ -74,7 +75,8 @@ Task<Done> Live(Client& client, uint64_t number) {
 Task<Done> AddUp(Client& client, uint64_t& sum) {
   Op op(client, OpKind::kMaintenance);
   const pool::ClientOptions options;
-  std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, FindReference, options);
+  std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, client, FindReference, options);
   {
     index::OpenTable table = co_await session->tables().CreateOrOpen(op, "shared", "reference", kBuckets);
     co_await table.index->Verify(op);

@@ -20,7 +20,7 @@
 #include "index/index.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index {
 
@@ -305,7 +305,7 @@ class TableMember {
     };
     pool::ClientOptions options;
     options.lease.lease = std::chrono::milliseconds(10);
-    session_ = co_await store::Session::Join(op, *client_, find, options);
+    session_ = co_await store::Registration::Join(op, *client_, find, options);
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", engine_, options_));
     co_return Done{};
   }
@@ -323,7 +323,7 @@ class TableMember {
   const MakeEngine make_engine_;
   const OptionMap options_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<OpenTable> table_;
   std::optional<Task<Done>> beat_;
   bool left_ = false;

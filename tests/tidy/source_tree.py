@@ -17,7 +17,7 @@ LAYERS = {
 }
 
 # Public headers that belong to the lowest layer; all others belong to `store`.
-PUBLIC_BASE_HEADERS = {"range.h", "record.h", "result.h", "task.h"}
+PUBLIC_BASE_HEADERS = {"range.h", "record.h", "result.h", "run_tasks.h", "task.h"}
 
 CODE_FOLDERS = ["include", "src", "tools", "tests", "bench", "examples"]
 

@@ -8,8 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fabric/run.h"
-#include "store/engines.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
@@ -188,10 +186,7 @@ class BenchVerification : public testing::Test {
     const BenchPlan plan = *PlanBench(command);
     const std::unique_ptr<BenchWorld> world = std::move(*MakeBenchWorld(plan));
     std::vector<std::unique_ptr<BenchClient>> clients;
-    clients.push_back(std::make_unique<BenchClient>(0, std::move(*world->Connect(0))));
-    EXPECT_TRUE(
-        fabric::Run(clients[0]->client(), clients[0]->Join(store::MakeEngine, plan.table, engine, options))
-            .ok());
+    clients.push_back(std::make_unique<BenchClient>(0, std::move(*world->Join())));
     workload::Frontier frontier(records);
     for (const char* mix : {"load", "c"}) {
       BenchPhase::Options phase_options;

@@ -29,7 +29,7 @@ namespace {
 
 using fabric::Op;
 
-Task<Done> FillTable(Op& op, store::Session& session, std::string name, int keys) {
+Task<Done> FillTable(Op& op, store::Registration& session, std::string name, int keys) {
   index::OptionMap options;
   options["buckets"] = "8";
   const index::OpenTable table = co_await session.tables().CreateOrOpen(op, name, "reference", options);
@@ -63,8 +63,8 @@ class DamagedPool : public testing::Test {
       options.format.table_slots = 4;
       Result<PoolSession> session = PoolSession::Open(url_ + "?size=1MiB", options, store::MakeEngine);
       EXPECT_TRUE(session.ok());
-      Must(session->Run([](Op& op, store::Session& s) { return FillTable(op, s, "small", 40); }));
-      Must(session->Run([](Op& op, store::Session& s) { return FillTable(op, s, "large", 3); }));
+      Must(session->Run([](Op& op, store::Registration& s) { return FillTable(op, s, "small", 40); }));
+      Must(session->Run([](Op& op, store::Registration& s) { return FillTable(op, s, "large", 3); }));
       Must(session->Leave());
     }
     return Read();
@@ -236,7 +236,7 @@ Result<std::shared_ptr<index::Engine>> MakeLaterEngine(std::string_view name,
   return std::shared_ptr<index::Engine>(std::make_shared<LaterEngine>(*engine));
 }
 
-Task<Done> MakeTable(Op& op, store::Session& session, std::string name, std::string engine) {
+Task<Done> MakeTable(Op& op, store::Registration& session, std::string name, std::string engine) {
   co_await session.tables().CreateOrOpen(op, std::move(name), std::move(engine), {});
   co_return Done{};
 }
@@ -248,8 +248,8 @@ TEST_F(DamagedPool, TablesThatThisBuildDoesNotKnow_AreSaidToBeSo) {
   {
     Result<PoolSession> session = PoolSession::Open(url_, {}, MakeLaterEngine);
     ASSERT_TRUE(session.ok());
-    Must(session->Run([](Op& op, store::Session& s) { return MakeTable(op, s, "alien", "nosuch"); }));
-    Must(session->Run([](Op& op, store::Session& s) { return MakeTable(op, s, "later", "reference"); }));
+    Must(session->Run([](Op& op, store::Registration& s) { return MakeTable(op, s, "alien", "nosuch"); }));
+    Must(session->Run([](Op& op, store::Registration& s) { return MakeTable(op, s, "later", "reference"); }));
   }  // without leaving: it would want to walk tables in its own way
   const std::string bytes = Read();
   const Result<PoolReport> report = CheckPool(url_);

@@ -95,7 +95,7 @@ TEST_F(StatusTest, ClientThatGivesASignOfLife_IsSeen) {
   const PoolStatus status = Look([&](Nanos) {
     if (++pauses != 5) return;
     const Status synced =
-        alive.Run([](Op& op, store::Session& session) { return session.pool().Sync(op, true); });
+        alive.Run([](Op& op, store::Registration& session) { return session.pool().Sync(op, true); });
     EXPECT_TRUE(synced.ok());
   });
   ASSERT_THAT(status.clients, SizeIs(4));
@@ -112,7 +112,7 @@ TEST_F(StatusTest, WhenEverybodyHasBeenSeen_ItWaitsNoLonger) {
   const PoolStatus status = Look([&](Nanos) {
     ++pauses;
     EXPECT_TRUE(
-        session.Run([](Op& op, store::Session& joined) { return joined.pool().Sync(op, true); }).ok());
+        session.Run([](Op& op, store::Registration& joined) { return joined.pool().Sync(op, true); }).ok());
   });
   EXPECT_EQ(pauses, 1);
   EXPECT_THAT(status.clients, SizeIs(2));
@@ -124,7 +124,7 @@ TEST_F(StatusTest, DamagedWords_AreNoticed) {
   {
     PoolSession session = Join();
     const uint64_t offset = pool_->geometries[0].chunk_word(0);
-    const Status written = session.Run([&](Op& op, store::Session&) { return WriteNoise(op, offset); });
+    const Status written = session.Run([&](Op& op, store::Registration&) { return WriteNoise(op, offset); });
     ASSERT_TRUE(written.ok());
   }
   const PoolStatus status = Look();

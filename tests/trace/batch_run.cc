@@ -17,7 +17,7 @@
 #include "index/tables.h"
 #include "pool/client.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::trace {
 namespace {
@@ -40,7 +40,7 @@ class BatchClient {
   BatchClient(SimFabric& world, index::Engine& engine, uint64_t seed)
       : engine_(engine), random_(seed), client_(std::move(*world.Connect())), task_(Live()) {
     for (size_t i = 0; i < kKeys; ++i)
-      keys_.push_back(check::Fitted(fmt::format("key {}", i), engine.fixed_size()));
+      keys_.push_back(check::Fitted(fmt::format("key {}", i), engine.traits().fixed_size));
     task_.Start();
   }
   BatchClient(const BatchClient&) = delete;
@@ -52,7 +52,7 @@ class BatchClient {
   // Errors end the client. What it posted until then is what counts here.
   Task<Done> Live() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, FindEngine(), pool::ClientOptions());
+    session_ = co_await store::Registration::Join(op, *client_, FindEngine(), pool::ClientOptions());
     table_.emplace(co_await session_->tables().CreateOrOpen(op, kTable, std::string(engine_.name()), {}));
     for (int round = 0; round < kRounds; ++round) {
       co_await ChangeOne(round);
@@ -74,7 +74,7 @@ class BatchClient {
   Task<Done> ChangeOne(int round) {
     const std::string& key = keys_[random_.Below(kKeys)];
     const std::string value =
-        check::Fitted(fmt::format("{} of {}", round, Number(client_->id())), engine_.fixed_size());
+        check::Fitted(fmt::format("{} of {}", round, Number(client_->id())), engine_.traits().fixed_size);
     if (random_.Chance(1, 4)) {
       Op op(*client_, OpKind::kDelete);
       const Result<bool> deleted = co_await table_->index->Delete(op, key).Outcome();
@@ -118,7 +118,7 @@ class BatchClient {
   Random random_;
   std::vector<std::string> keys_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   Task<Done> task_;  // destroyed before what it uses
 };

@@ -1,26 +1,23 @@
 #include "tools/bench/client.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "fabric/op.h"
+#include "base/random.h"
+#include "fabric/counters.h"
 #include "workload/records.h"
 
 namespace farside::tools {
 
-using fabric::Op;
-using fabric::OpKind;
-using fabric::OpOutcome;
 using workload::Action;
 using workload::Request;
 
 namespace {
 
-// Progress is told once in so many operations: it costs time that would be measured.
+// Progress is reported once in so many operations: it costs time that would be measured.
 constexpr uint64_t kOperationsPerCount = 32;
 // A record that is not loaded spoils the run. With very many clients, all of which ask for memory at once, that takes
 // patience.
@@ -28,96 +25,22 @@ constexpr int kMostLoadAttempts = 100;
 
 }  // namespace
 
-// ---- BenchTally ----------------------------------------------------------------------------------------
-
-void BenchTally::Add(const BenchTally& other) {
-  for (size_t action = 0; action < latency.size(); ++action) latency[action].Merge(other.latency[action]);
-  counters.Add(other.counters);
-  // The time from the first client's begin to the last one's end.
-  began = operations == 0 ? other.began : std::min(began, other.began);
-  ended = std::max(ended, other.ended);
-  operations += other.operations;
-  scanned += other.scanned;
-  errors += other.errors;
-  windows.resize(std::max(windows.size(), other.windows.size()));
-  for (size_t i = 0; i < other.windows.size(); ++i) windows[i] += other.windows[i];
-  for (const auto& [step, at] : other.growth) {
-    const auto [known, is_new] = growth.emplace(step, at);
-    if (!is_new) known->second = std::min(known->second, at);
-  }
-  if (first_problem.empty()) first_problem = other.first_problem;
-}
-
-// ---- BenchPhase ----------------------------------------------------------------------------------------
-
-uint64_t BenchPhase::Take(uint64_t& first) {
-  if (options_.duration.has_value()) return kLargestPortion;
-  first = taken_.fetch_add(portion_, std::memory_order_relaxed);
-  return first < options_.operations ? std::min(portion_, options_.operations - first) : 0;
-}
-
-void BenchPhase::Fail(const Error& error) {
-  const std::scoped_lock lock(mutex_);
-  if (!error_.has_value()) error_.emplace(error);
-  failed_.store(true, std::memory_order_relaxed);
-}
-
-// ---- BenchClient ---------------------------------------------------------------------------------------
-
-BenchClient::BenchClient(uint64_t number, std::unique_ptr<fabric::Client> client, pool::ClientOptions options)
-    : number_(number), client_(std::move(client)), options_(options) {}
-
-// Tasks first, then what they use.
-BenchClient::~BenchClient() {
-  workers_.clear();
-  table_.reset();
-  session_.reset();
-}
-
-Task<bool> BenchClient::Join(index::FindEngine find_engine, std::string table, std::string engine,
-                             index::OptionMap options) {
-  Op op(*client_, OpKind::kMaintenance);
-  session_ = co_await store::Session::Join(op, *client_, std::move(find_engine), options_);
-  table_.emplace(
-      co_await session_->tables().CreateOrOpen(op, std::move(table), std::move(engine), std::move(options)));
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  co_return table_->created;
-}
-
-Task<Done> BenchClient::Leave(bool drop) {
-  Op op(*client_, OpKind::kMaintenance);
-  const std::string name = table_->info.name;
-  table_.reset();
-  if (drop) co_await session_->tables().Drop(op, name);
-  co_await session_->Leave(op);
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  co_return Done{};
-}
-
-Task<Done> BenchClient::GiveSignOfLife() {
-  Op op(*client_, OpKind::kMaintenance);
-  co_await session_->pool().Sync(op, /*raise=*/false);
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  co_return Done{};
-}
-
-void BenchClient::Start(BenchPhase& phase, uint32_t depth) {
+Status BenchClient::Run(BenchPhase& phase, uint32_t depth) {
   const BenchPhase::Options& options = phase.options();
   phase_ = &phase;
   workload::Shape shape = options.shape;
   shape.seed = Random(shape.seed).Fork(options.stream).seed();
   generator_.emplace(shape, phase.frontier(), number_);
   tally_ = BenchTally();
-  client_->counters() = fabric::Counters();
+  counting_ = false;
   left_ = 0;
-  tally_.began = client_->Now();
+  tally_.began = table_->Now();
   tally_.ended = tally_.began;
   deadline_ = options.duration.has_value() ? tally_.began + *options.duration : Nanos::max();
-  client_->set_concurrency(depth);
   workers_.clear();
   working_ = depth;
   for (uint32_t i = 0; i < depth; ++i) workers_.push_back(Worker());
-  for (Task<Done>& worker : workers_) worker.Start();
+  return table_->RunAll(workers_);
 }
 
 bool BenchClient::done() const {
@@ -126,16 +49,18 @@ bool BenchClient::done() const {
 
 // The end of an operation is the begin of the next one, so the clock is read once for each.
 Task<Done> BenchClient::Worker() {
+  if (!std::exchange(counting_, true)) table_->counters() = fabric::Counters();
   const BenchPhase::Options& options = phase_->options();
   Buffers buffers;
   buffers.key.resize(options.key_size);
   buffers.value.resize(options.value_size);
-  Nanos begin = client_->Now();
+  Nanos begin = table_->Now();
   while (true) {
     const std::optional<Request> request = NextRequest(begin);
     if (!request.has_value()) break;
+    workload::FillKey(request->record, buffers.key);
     const Result<Done> performed = co_await Perform(*request, buffers).Outcome();
-    const Nanos end = client_->Now();
+    const Nanos end = table_->Now();
     if (!performed.ok()) {
       phase_->Fail(performed.error());
       break;
@@ -145,16 +70,20 @@ Task<Done> BenchClient::Worker() {
     begin = end;
     if (++tally_.operations % kOperationsPerCount == 0) phase_->Count(kOperationsPerCount);
     // A table may ask for a sync before the next operation, so this is looked at after each.
-    if (maintaining_ || !session_->pool().MaintenanceDue()) continue;
-    const Result<Done> maintained = co_await Maintain().Outcome();
+    if (!table_->MaintenanceDue()) continue;
+    const Result<Done> maintained = co_await table_->Maintain().Outcome();
     if (!maintained.ok()) phase_->Fail(maintained.error());
-    begin = client_->Now();
+    begin = table_->Now();
   }
-  if (--working_ > 0) co_return Done{};
-  tally_.ended = client_->Now();
-  tally_.counters = client_->counters();
+  if (--working_ == 0) co_await End();
+  co_return Done{};
+}
+
+Task<Done> BenchClient::End() {
+  tally_.ended = table_->Now();
+  tally_.counters = table_->counters();
   phase_->Leave();
-  const Result<Done> waited = co_await WaitForOthers().Outcome();
+  const Result<Done> waited = co_await table_->AwaitEnd(*phase_).Outcome();
   if (!waited.ok()) phase_->Fail(waited.error());
   co_return Done{};
 }
@@ -173,24 +102,20 @@ void BenchClient::FillNewValue(Buffers& buffers) {
   workload::FillValue(buffers.key, versions_++, buffers.value);
 }
 
+// No coroutine: an operation has no frame that only chooses.
 Task<Done> BenchClient::Perform(Request request, Buffers& buffers) {
-  workload::FillKey(request.record, buffers.key);
   switch (request.action) {
-    case Action::kRead: co_await Read(buffers); break;
-    case Action::kUpdate: co_await Update(buffers); break;
-    case Action::kInsert: co_await Insert(request.record, buffers); break;
-    case Action::kReadModifyWrite:
-      co_await Read(buffers);
-      co_await Update(buffers);
-      break;
-    case Action::kScan: co_await Scan(request.length, buffers); break;
+    case Action::kRead: break;
+    case Action::kUpdate: return Update(buffers);
+    case Action::kInsert: return Insert(request.record, buffers);
+    case Action::kReadModifyWrite: return ReadAndUpdate(buffers);
+    case Action::kScan: return Scan(request.length, buffers);
   }
-  co_return Done{};
+  return Read(buffers);
 }
 
 Task<Done> BenchClient::Read(Buffers& buffers) {
-  Op op(*client_, OpKind::kSearch);
-  const Result<bool> found = co_await index().Get(op, buffers.key, buffers.read).Outcome();
+  const Result<bool> found = co_await table_->Get(buffers.key, buffers.read).Outcome();
   if (!found.ok()) {
     if (!Survives(found.error(), "read")) co_return found.error();
     co_return Done{};
@@ -205,11 +130,16 @@ Task<Done> BenchClient::Read(Buffers& buffers) {
   co_return Done{};
 }
 
+Task<Done> BenchClient::ReadAndUpdate(Buffers& buffers) {
+  co_await Read(buffers);
+  co_await Update(buffers);
+  co_return Done{};
+}
+
 Task<Done> BenchClient::Scan(uint32_t length, Buffers& buffers) {
   buffers.range.from = buffers.key;
   buffers.page.clear();
-  Op op(*client_, OpKind::kScan);
-  const Result<bool> scanned = co_await index().Scan(op, buffers.range, length, buffers.page).Outcome();
+  const Result<bool> scanned = co_await table_->Scan(buffers.range, length, buffers.page).Outcome();
   if (!scanned.ok()) {
     if (!Survives(scanned.error(), "scan")) co_return scanned.error();
     co_return Done{};
@@ -238,8 +168,7 @@ std::string BenchClient::ProblemOf(const Buffers& buffers, uint32_t length) cons
 
 Task<Done> BenchClient::Update(Buffers& buffers) {
   FillNewValue(buffers);
-  Op op(*client_, OpKind::kUpdate);
-  const Result<bool> updated = co_await index().Update(op, buffers.key, buffers.value).Outcome();
+  const Result<bool> updated = co_await table_->Update(buffers.key, buffers.value).Outcome();
   if (!updated.ok()) {
     if (!Survives(updated.error(), "update")) co_return updated.error();
   } else if (!*updated) {
@@ -261,12 +190,11 @@ Task<Done> BenchClient::Insert(uint64_t record, Buffers& buffers) {
   co_return Done{};
 }
 
-// The load tries again when others were in the way.
+// The load tries again when other clients were in the way.
 Task<bool> BenchClient::InsertUncontended(Buffers& buffers) {
   const int attempts = phase_->options().shape.mix.is_load ? kMostLoadAttempts : 1;
   for (int attempt = 1;; ++attempt) {
-    Op op(*client_, OpKind::kInsert);
-    Result<bool> inserted = co_await index().Insert(op, buffers.key, buffers.value).Outcome();
+    Result<bool> inserted = co_await table_->Insert(buffers.key, buffers.value).Outcome();
     const bool contended = !inserted.ok() && inserted.error().code() == ErrorCode::kContended;
     if (!contended || attempt == attempts) co_return inserted;
   }
@@ -277,7 +205,7 @@ void BenchClient::CountInWindow(Nanos end) {
   const auto window = static_cast<size_t>(since / phase_->options().window);
   if (window >= tally_.windows.size()) tally_.windows.resize(window + 1);
   ++tally_.windows[window];
-  const uint64_t growth = index().growth();
+  const uint64_t growth = table_->growth();
   if (growth > growth_seen_) tally_.growth.emplace(growth, since);
   growth_seen_ = growth;
 }
@@ -290,32 +218,6 @@ bool BenchClient::Survives(const Error& error, const char* what) {
   if (error.code() != ErrorCode::kContended && error.code() != ErrorCode::kCorrupt) return false;
   CountError(fmt::format("{}: {}", what, error.ToString()));
   return true;
-}
-
-Task<Done> BenchClient::Maintain() {
-  maintaining_ = true;
-  Op op(*client_, OpKind::kMaintenance);
-  const Result<Done> maintained = co_await session_->pool().Maintain(op).Outcome();
-  maintaining_ = false;
-  if (!maintained.ok()) co_return maintained.error();
-  op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  co_return Done{};
-}
-
-// What others retire can be used again only when this client has said that it has moved on.
-Task<Done> BenchClient::WaitForOthers() {
-  while (!phase_->over() && !phase_->failed()) {
-    Op op(*client_, OpKind::kMaintenance);
-    co_await op.Pause(phase_->options().idle_pause);
-    // To look around at everybody takes more, and is not needed each time.
-    if (session_->pool().NeedsGrace() || session_->pool().MaintenanceDue()) {
-      co_await Maintain();
-    } else {
-      co_await session_->pool().Sync(op, /*raise=*/false);
-    }
-    op.End(OpKind::kMaintenance, OpOutcome::kDone);
-  }
-  co_return Done{};
 }
 
 }  // namespace farside::tools

@@ -3,41 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/size.h"
-#include "fabric/op.h"
-#include "fabric/run.h"
-#include "pool/memory/reach.h"
-#include "store/engines.h"
-#include "tools/bench/keeper.h"
 
 namespace farside::tools {
 namespace {
 
-using fabric::Op;
-using fabric::OpKind;
 using Clients = std::vector<std::unique_ptr<BenchClient>>;
 
 enum Stream : uint64_t { kLoadStream, kWarmupStream, kRunStream };
 
-// Where the load is not what is measured. In real time, a thousand clients that all begin with an empty table are in each
-// other's way until it has grown, for longer than it takes some of them to fill it.
+// Clients that load, if the load is not what is measured. In real time, a thousand clients that all begin with an empty
+// table are in each other's way until it has grown, for longer than some of them take to fill it.
 constexpr uint64_t kMostLoaders = 32;
-
-class MemorySum final : public pool::Reach {
- public:
-  void Mark(fabric::FarAddr, uint64_t bytes) override { memory_.index_bytes += bytes; }
-  void MarkBlock(fabric::FarAddr, uint64_t bytes) override { memory_.block_bytes += bytes; }
-  const BenchMemory& memory() const { return memory_; }
-
- private:
-  BenchMemory memory_;
-};
 
 Error Explain(const BenchPlan& plan, std::string_view during, const Error& error) {
   std::string text = fmt::format("{}, during the {}", error.message(), during);
@@ -45,14 +26,6 @@ Error Explain(const BenchPlan& plan, std::string_view during, const Error& error
     text += fmt::format(" (each node has {}; if that is what is full, give it more with --size)",
                         FormatSize(plan.region_bytes));
   return Error(error.code(), std::move(text));
-}
-
-// Others wait for those signs of life, but in real time, where hundreds share few processors, those who have ended must not
-// keep them from working: all together they give some thousands in a second, however many they are.
-Nanos IdlePause(const BenchPlan& plan) {
-  constexpr Nanos kShortest = std::chrono::milliseconds(1);
-  if (plan.fabric == BenchFabric::kSim) return kShortest;
-  return std::max(kShortest, plan.clients * Nanos(std::chrono::microseconds(250)));
 }
 
 uint64_t InMillis(Nanos time) {
@@ -63,6 +36,11 @@ uint64_t InMillis(Nanos time) {
 class Bencher {
  public:
   Bencher(const BenchPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
+  Bencher(const Bencher&) = delete;
+  Bencher& operator=(const Bencher&) = delete;
+  ~Bencher() {
+    if (world_ != nullptr) world_->Abandon();
+  }
 
   Result<BenchRun> Run() {
     if (Status ready = SetUp(); !ready.ok()) return ready.error();
@@ -82,11 +60,11 @@ class Bencher {
     result.uses = world_->Uses();
     result.model = world_->Model();
     result.records = frontier_.known();
-    if (Status counted = CountMemory(result); !counted.ok())
-      return Explain(plan_, "count of memory", counted.error());
-    if (world_->tidies_up()) {
-      if (Status tidied = TidyUp(); !tidied.ok()) return Explain(plan_, "end", tidied.error());
-    }
+    Result<BenchSize> size = clients_.front()->table().Measure();
+    if (!size.ok()) return Explain(plan_, "count of memory", size.error());
+    result.memory = size->memory;
+    result.stats = std::move(size->stats);
+    if (Status tidied = world_->TidyUp(clients_); !tidied.ok()) return Explain(plan_, "end", tidied.error());
     return result;
   }
 
@@ -95,32 +73,13 @@ class Bencher {
     Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(plan_);
     if (!world.ok()) return world.error();
     world_ = std::move(*world);
-    const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
     for (uint32_t number = 0; number < plan_.clients; ++number) {
-      Result<std::unique_ptr<fabric::Client>> connected = world_->Connect(number % plan_.compute_nodes);
-      if (!connected.ok()) return connected.error();
-      pool::ClientOptions options;
-      options.operations_per_sync = plan_.operations_per_sync;
-      clients_.push_back(std::make_unique<BenchClient>(number, std::move(*connected), options));
-      BenchClient& client = *clients_.back();
-      const Result<bool> made =
-          fabric::Run(client.client(),
-                      client.Join(store::MakeEngine, plan_.table, plan_.engine_name, plan_.engine_options));
-      if (!made.ok()) return Explain(plan_, "set-up", made.error());
-      // It will be dropped, so it must not be somebody else's.
-      if (number == 0 && !*made) {
-        return Error(
-            ErrorCode::kAlreadyExists,
-            fmt::format("the pool has a table '{}' already; if nobody needs it, drop it", plan_.table));
-      }
-      if (keeper != nullptr) keeper->Add(client);
+      Result<std::unique_ptr<BenchTable>> table = world_->Join();
+      if (!table.ok() && table.error().code() == ErrorCode::kAlreadyExists) return table.error();
+      if (!table.ok()) return Explain(plan_, "set-up", table.error());
+      clients_.push_back(std::make_unique<BenchClient>(number, std::move(*table)));
     }
     return OkStatus();
-  }
-
-  // Simulated time does not pass while nobody does anything.
-  std::unique_ptr<BenchKeeper> MakeKeeper() const {
-    return plan_.fabric == BenchFabric::kSim ? nullptr : std::make_unique<BenchKeeper>();
   }
 
   // Nothing, if there is no need: what only measures has nothing to find.
@@ -145,7 +104,6 @@ class Bencher {
     options.value_size = plan_.value_size;
     options.verify = plan_.verifies();
     options.window = plan_.window;
-    options.idle_pause = IdlePause(plan_);
     return options;
   }
   BenchPhase::Options WarmupOptions() const {
@@ -165,7 +123,7 @@ class Bencher {
   Result<std::unique_ptr<BenchTally>> RunPhase(std::string_view name, const BenchPhase::Options& options) {
     BenchPhase phase(options, frontier_);
     const std::string what = fmt::format("{} of {}", name, plan_.engine_name);
-    const fabric::Client& clock = clients_.front()->client();
+    const BenchTable& clock = clients_.front()->table();
     const Nanos begin = clock.Now();
     const Status driven = world_->Run(clients_, phase, plan_.depth, [&](uint64_t done) {
       if (!options.duration.has_value()) return progress_(what, done, options.operations, "operations");
@@ -176,47 +134,6 @@ class Bencher {
     auto all = std::make_unique<BenchTally>();
     for (const std::unique_ptr<BenchClient>& client : clients_) all->Add(client->tally());
     return all;
-  }
-
-  Status CountMemory(BenchRun& result) {
-    const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
-    for (size_t i = 1; keeper != nullptr && i < clients_.size(); ++i) keeper->Add(*clients_[i]);
-    BenchClient& client = *clients_.front();
-    client.client().set_concurrency(1);
-    Op op(client.client(), OpKind::kMaintenance);
-    MemorySum sum;
-    {
-      const pool::PoolClient::Pin pin = client.session().pool().Begin();
-      const Result<Done> walked = fabric::Run(client.client(), client.index().Walk(op, sum));
-      if (!walked.ok()) return walked.error();
-    }
-    result.memory = sum.memory();
-    Result<index::TableStats> stats = fabric::Run(client.client(), client.index().Stats(op));
-    if (!stats.ok()) return stats.error();
-    result.stats = std::move(*stats);
-    return OkStatus();
-  }
-
-  // Leaves a pool that others use as it was. Who leaves has to wait until all others have moved on, and they do so while
-  // they leave; so all leave at the same time, but for the one that drops the table, which waits for everybody.
-  Status TidyUp() {
-    std::mutex mutex;
-    Status left_all = OkStatus();
-    const auto leave = [&](BenchClient& client, bool drop) {
-      client.client().set_concurrency(1);
-      const Result<Done> left = fabric::Run(client.client(), client.Leave(drop));
-      const std::scoped_lock lock(mutex);
-      if (!left.ok() && left_all.ok()) left_all = left.error();
-    };
-    {
-      const std::unique_ptr<BenchKeeper> keeper = MakeKeeper();
-      if (keeper != nullptr) keeper->Add(*clients_.front());
-      std::vector<std::jthread> threads;
-      for (size_t i = 1; i < clients_.size(); ++i)
-        threads.emplace_back([&leave, client = clients_[i].get()] { leave(*client, /*drop=*/false); });
-    }
-    if (left_all.ok()) leave(*clients_.front(), /*drop=*/true);
-    return left_all;
   }
 
   const BenchPlan& plan_;

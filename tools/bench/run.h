@@ -1,4 +1,4 @@
-// Runs a benchmark: a pool, clients, the load, the warm-up and the measured run, and then what the table takes.
+// Runs a benchmark: makes a pool and clients, loads, warms up, runs what is measured, and measures the table's memory.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,20 @@
 #include <string_view>
 #include <vector>
 
+#include "farside/record.h"
 #include "farside/result.h"
-#include "index/index.h"
 #include "tools/bench/client.h"
 #include "tools/bench/options.h"
+#include "tools/bench/table.h"
 #include "tools/bench/world.h"
 
 namespace farside::tools {
-
-// Far memory of a table, as its walk marks it.
-struct BenchMemory {
-  uint64_t index_bytes = 0;
-  uint64_t block_bytes = 0;
-};
 
 struct BenchRun {
   std::unique_ptr<BenchTally> load;  // null if there was no need for one
   std::unique_ptr<BenchTally> run;   // the measured one; with workload load, the load
   BenchMemory memory;
-  index::TableStats stats;
+  TableStats stats;
   uint64_t records = 0;  // in the table at the end
   std::vector<BenchFigure> model;
   std::vector<BenchUse> uses;  // in the measured run

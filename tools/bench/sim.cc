@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "fabric/run.h"
 #include "fabric/sim/timed/timed.h"
+#include "pool/client.h"
 #include "pool/region/superblock.h"
+#include "tools/bench/index_table.h"
 #include "tools/bench/world.h"
 
 namespace farside::tools {
@@ -15,25 +18,36 @@ constexpr uint64_t kEventsPerLook = 4096;
 
 class SimWorld final : public BenchWorld {
  public:
-  explicit SimWorld(std::unique_ptr<TimedFabric> fabric) : fabric_(std::move(fabric)) {}
+  SimWorld(const BenchPlan& plan, std::unique_ptr<TimedFabric> fabric)
+      : plan_(plan), fabric_(std::move(fabric)) {}
 
-  Result<std::unique_ptr<fabric::Client>> Connect(uint32_t compute_node) override {
-    return fabric_->Connect(compute_node);
+  Result<std::unique_ptr<BenchTable>> Join() override {
+    Result<std::unique_ptr<fabric::Client>> connected = fabric_->Connect(joined_ % plan_.compute_nodes);
+    if (!connected.ok()) return connected.error();
+    pool::ClientOptions options;
+    options.operations_per_sync = plan_.operations_per_sync;
+    auto table = std::make_unique<IndexTable>(std::move(*connected), options);
+    const Result<bool> made = fabric::Run(table->client(), table->Join(plan_));
+    if (!made.ok()) return made.error();
+    if (joined_++ == 0 && !*made) return TableExists(plan_);
+    return std::unique_ptr<BenchTable>(std::move(table));
   }
 
   Status Run(std::span<const std::unique_ptr<BenchClient>> clients, BenchPhase& phase, uint32_t depth,
              const Progress& progress) override {
     fabric_->ResetUses();
-    for (const std::unique_ptr<BenchClient>& client : clients) client->Start(phase, depth);
+    for (const std::unique_ptr<BenchClient>& client : clients) {
+      if (Status started = client->Run(phase, depth); !started.ok()) return started;
+    }
     for (uint64_t event = 0; !phase.over(); ++event) {
       if (event % kEventsPerLook == 0) progress(phase.done());
-      if (!fabric_->Step()) return Stuck();
+      if (!fabric_->Step()) return fabric::NothingInFlight();
     }
     // Before the clients notice that it is over, which takes a pause.
     RememberUses();
     for (const std::unique_ptr<BenchClient>& client : clients) {
       while (!client->done()) {
-        if (!fabric_->Step()) return Stuck();
+        if (!fabric_->Step()) return fabric::NothingInFlight();
       }
     }
     return OkStatus();
@@ -49,10 +63,6 @@ class SimWorld final : public BenchWorld {
   std::vector<BenchUse> Uses() const override { return uses_; }
 
  private:
-  static Error Stuck() {
-    return Error(ErrorCode::kUnavailable, "an operation waits for something that is not in flight");
-  }
-
   void RememberUses() {
     uses_.clear();
     for (fabric::sim::ResourceUse& use : fabric_->Uses()) uses_.push_back({std::move(use.name), use.share});
@@ -60,7 +70,9 @@ class SimWorld final : public BenchWorld {
                      [](const BenchUse& a, const BenchUse& b) { return a.share > b.share; });
   }
 
+  const BenchPlan& plan_;
   const std::unique_ptr<TimedFabric> fabric_;
+  uint32_t joined_ = 0;  // clients so far
   std::vector<BenchUse> uses_;
 };
 
@@ -78,7 +90,7 @@ Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan) {
         (*fabric)->memory(static_cast<fabric::NodeId>(node)), FormatFor(plan), {plan.seed + 1, node});
     if (!formatted.ok()) return formatted.error();
   }
-  return std::unique_ptr<BenchWorld>(std::make_unique<SimWorld>(std::move(*fabric)));
+  return std::unique_ptr<BenchWorld>(std::make_unique<SimWorld>(plan, std::move(*fabric)));
 }
 
 }  // namespace farside::tools

@@ -3,12 +3,21 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "pool/region/open.h"
+#include "farside/pool.h"
+#include "farside/session.h"
+#include "farside/table.h"
+#include "store/pool_state.h"
+#include "tools/bench/session_table.h"
 #include "tools/bench/world.h"
 #include "tools/common/daemon.h"
 #include "tools/common/descriptor_limit.h"
@@ -20,12 +29,21 @@ constexpr auto kProgressPause = std::chrono::milliseconds(10);
 
 class ThreadsWorld final : public BenchWorld {
  public:
-  ThreadsWorld(std::unique_ptr<pool::OpenedPool> pool, std::vector<Daemon> daemons, bool tidies_up)
-      : daemons_(std::move(daemons)), pool_(std::move(pool)), tidies_up_(tidies_up) {}
+  ThreadsWorld(const BenchPlan& plan, std::shared_ptr<store::PoolState> state, std::vector<Daemon> daemons)
+      : plan_(plan), daemons_(std::move(daemons)), state_(std::move(state)), pool_(state_) {}
 
-  bool tidies_up() const override { return tidies_up_; }
-
-  Result<std::unique_ptr<fabric::Client>> Connect(uint32_t) override { return pool_->fabric->Connect(); }
+  Result<std::unique_ptr<BenchTable>> Join() override {
+    if (!table_.has_value()) {
+      Result<Table> made =
+          pool_.CreateTable(plan_.table, {.engine = plan_.engine_name, .options = plan_.engine_options});
+      if (!made.ok() && made.error().code() == ErrorCode::kAlreadyExists) return TableExists(plan_);
+      if (!made.ok()) return made.error();
+      table_.emplace(std::move(*made));
+    }
+    Result<Session> session = pool_.NewSession();
+    if (!session.ok()) return session.error();
+    return std::unique_ptr<BenchTable>(std::make_unique<SessionTable>(std::move(*session), *table_));
+  }
 
   Status Run(std::span<const std::unique_ptr<BenchClient>> clients, BenchPhase& phase, uint32_t depth,
              const Progress& progress) override {
@@ -35,7 +53,7 @@ class ThreadsWorld final : public BenchWorld {
     for (const std::unique_ptr<BenchClient>& client : clients) {
       threads.emplace_back([&ready, &running, &phase, depth, client = client.get()] {
         ready.arrive_and_wait();
-        Drive(*client, phase, depth);
+        if (const Status ran = client->Run(phase, depth); !ran.ok()) phase.Fail(ran.error());
         running.fetch_sub(1);
       });
     }
@@ -46,19 +64,38 @@ class ThreadsWorld final : public BenchWorld {
     return OkStatus();
   }
 
- private:
-  static void Drive(BenchClient& client, BenchPhase& phase, uint32_t depth) {
-    client.Start(phase, depth);
-    while (!client.done()) {
-      if (client.client().Poll()) continue;
-      phase.Fail(Error(ErrorCode::kUnavailable, "an operation waits for something that is not in flight"));
-      return;
+  // A session that leaves waits until all others have synced, and they do so while they leave; so all leave at once.
+  Status TidyUp(std::span<const std::unique_ptr<BenchClient>> clients) override {
+    if (!stays()) return OkStatus();
+    std::mutex mutex;
+    Status all = OkStatus();
+    {
+      std::vector<std::jthread> threads;
+      for (const std::unique_ptr<BenchClient>& client : clients) {
+        threads.emplace_back([&mutex, &all, client = client.get()] {
+          const Status left = static_cast<SessionTable&>(client->table()).session().Close();
+          const std::scoped_lock lock(mutex);
+          if (!left.ok() && all.ok()) all = left;
+        });
+      }
     }
+    if (all.ok()) all = pool_.DropTable(plan_.table);
+    if (all.ok()) all = pool_.Close();
+    return all;
   }
 
-  const std::vector<Daemon> daemons_;  // outlive those who use their memory
-  const std::unique_ptr<pool::OpenedPool> pool_;
-  const bool tidies_up_;
+  void Abandon() override {
+    if (!stays()) state_->Abandon();
+  }
+
+ private:
+  bool stays() const { return plan_.fabric == BenchFabric::kUrl; }
+
+  const BenchPlan& plan_;
+  const std::vector<Daemon> daemons_;  // outlive the clients of their memory
+  const std::shared_ptr<store::PoolState> state_;
+  Pool pool_;
+  std::optional<Table> table_;
 };
 
 // Memory nodes of our own, in processes of their own.
@@ -99,9 +136,10 @@ Result<std::unique_ptr<BenchWorld>> MakeThreadsWorld(const BenchPlan& plan) {
     if (!raised.ok()) return raised.error();
   }
   Random random(plan.seed);
-  pool::OpenOptions options;
-  options.format = FormatFor(plan);
-  options.random = &random;
+  store::PoolStateOptions options;
+  options.open.format = FormatFor(plan);
+  options.open.random = &random;
+  options.client.operations_per_sync = plan.operations_per_sync;
   std::vector<Daemon> daemons;
   std::string url = plan.url;
   if (plan.fabric == BenchFabric::kEmbedded)
@@ -113,11 +151,10 @@ Result<std::unique_ptr<BenchWorld>> MakeThreadsWorld(const BenchPlan& plan) {
     const bool tcp = plan.fabric == BenchFabric::kTcp;
     url = UrlOfAll(daemons, tcp ? "tcp" : "shm", tcp ? "tcp://" : "shm:");
   }
-  Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(url, options);
+  Result<std::shared_ptr<store::PoolState>> pool = store::PoolState::Open(url, options);
   if (!pool.ok()) return pool.error();
-  const bool tidies_up = plan.fabric == BenchFabric::kUrl;
   return std::unique_ptr<BenchWorld>(
-      std::make_unique<ThreadsWorld>(std::move(*pool), std::move(daemons), tidies_up));
+      std::make_unique<ThreadsWorld>(plan, std::move(*pool), std::move(daemons)));
 }
 
 }  // namespace farside::tools

@@ -1,7 +1,7 @@
 // Where a benchmark runs: an empty pool on a fabric, and what makes its clients go on.
 //
-//   embedded   memory of this process; every client is a thread, and time is real
-//   shm, tcp   the same, but the memory belongs to memory nodes that are started for the benchmark, or are there (--url)
+//   embedded   memory of this process; every client is a thread with a session of its own, and time is real
+//   shm, tcp   the same, but the memory belongs to memory nodes that are started for the benchmark, or run already (--url)
 //   sim        a simulated cluster; all clients run in this thread, and time is virtual
 #pragma once
 
@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "fabric/client.h"
 #include "farside/result.h"
 #include "pool/region/superblock.h"
 #include "tools/bench/client.h"
 #include "tools/bench/options.h"
+#include "tools/bench/table.h"
 
 namespace farside::tools {
 
@@ -39,23 +39,29 @@ class BenchWorld {
 
   virtual ~BenchWorld() = default;
 
-  virtual Result<std::unique_ptr<fabric::Client>> Connect(uint32_t compute_node) = 0;
+  // The table of the next client. The first one makes it: kAlreadyExists if the pool has a table of this name.
+  virtual Result<std::unique_ptr<BenchTable>> Join() = 0;
   // Runs a phase on all clients until it is over. A failure of the phase itself stands in the phase.
   virtual Status Run(std::span<const std::unique_ptr<BenchClient>> clients, BenchPhase& phase, uint32_t depth,
                      const Progress& progress) = 0;
-  // Whether it stays when the benchmark is over, so that the table has to be dropped.
-  virtual bool tidies_up() const { return false; }
+  // Leaves a pool that stays when the benchmark is over as it was: the clients leave, and the table is dropped.
+  virtual Status TidyUp(std::span<const std::unique_ptr<BenchClient>> /*clients*/) { return OkStatus(); }
+  // To be called before the clients end: if the pool ends with the benchmark, they need not leave it in good order.
+  virtual void Abandon() {}
   // Of a simulated cluster; else empty.
   virtual std::vector<BenchFigure> Model() const { return {}; }
   // During the last phase, the busiest first.
   virtual std::vector<BenchUse> Uses() const { return {}; }
 };
 
-// As the plan asks for.
+// What the plan asks for. The plan must outlive it.
 Result<std::unique_ptr<BenchWorld>> MakeBenchWorld(const BenchPlan& plan);
 
 // Slots for the clients of the plan, and some to spare.
 pool::FormatOptions FormatFor(const BenchPlan& plan);
+
+// That the table of the plan must not be dropped, since the benchmark has not made it.
+Error TableExists(const BenchPlan& plan);
 
 Result<std::unique_ptr<BenchWorld>> MakeThreadsWorld(const BenchPlan& plan);
 Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan);

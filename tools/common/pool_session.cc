@@ -21,27 +21,29 @@ Result<PoolSession> PoolSession::Open(std::string_view url, const pool::OpenOpti
 }
 
 Result<PoolSession> PoolSession::Join(const pool::OpenedPool& pool, index::FindEngine find_engine) {
-  PoolSession joined;
   Result<std::unique_ptr<fabric::Client>> client = pool.fabric->Connect();
   if (!client.ok()) return client.error();
-  joined.client_ = std::move(*client);
   pool::ClientOptions options;
   if (!pool.remote) options.lease.lease = kLeaseAlone;
-  fabric::Op op(*joined.client_, fabric::OpKind::kMaintenance);
-  Result<std::unique_ptr<store::Session>> session = fabric::Run(
-      *joined.client_, store::Session::Join(op, *joined.client_, std::move(find_engine), options));
-  if (!session.ok()) return session.error();
-  joined.session_ = std::move(*session);
+  PoolSession joined;
+  {
+    fabric::Op op(**client, fabric::OpKind::kMaintenance);
+    Result<std::unique_ptr<store::Registration>> registration =
+        fabric::Run(**client, store::Registration::Join(op, **client, std::move(find_engine), options));
+    if (!registration.ok()) return registration.error();
+    joined.registration_ = std::move(*registration);
+  }
+  joined.registration_->OwnClient(std::move(*client));
   return joined;
 }
 
 Status PoolSession::Walk(index::Index& index, pool::Reach& reach) {
-  const pool::PoolClient::Pin pin = session_->pool().Begin();
-  return Run([&](fabric::Op& op, store::Session&) { return index.Walk(op, reach); });
+  const pool::PoolClient::Pin pin = registration_->pool().Begin();
+  return Run([&](fabric::Op& op, store::Registration&) { return index.Walk(op, reach); });
 }
 
 Status PoolSession::Leave() {
-  return Run([](fabric::Op& op, store::Session& session) { return session.Leave(op); });
+  return Run([](fabric::Op& op, store::Registration& self) { return self.Leave(op); });
 }
 
 }  // namespace farside::tools

@@ -8,14 +8,14 @@
 #include "farside/task.h"
 #include "index/tables.h"
 #include "pool/client.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::tools::demo {
 
-// The session stays for whoever is shown next.
+// The registration stays until the demo is over.
 struct DemoClient {
   std::unique_ptr<fabric::Client> client;
-  std::unique_ptr<store::Session> session;
+  std::unique_ptr<store::Registration> registration;
   std::unique_ptr<index::OpenTable> table;
 
   index::Index& index() { return *table->index; }

@@ -24,7 +24,7 @@
 #include "pool/region/pool_region.h"
 #include "pool/region/superblock.h"
 #include "store/engines.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tools/common/output.h"
 #include "tools/common/terminal.h"
 #include "tools/json.h"
@@ -46,10 +46,11 @@ constexpr uint64_t kEnoughMemlock = 1 * kGiB;
 
 Task<Done> PutAndGet(Client& client) {
   Op op(client, OpKind::kMaintenance);
-  const std::unique_ptr<store::Session> session =
-      co_await store::Session::Join(op, client, store::MakeEngine, {});
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, client, store::MakeEngine, {});
   {
-    const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", "reference", {});
+    const std::string engine(store::DefaultEngine());
+    const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", engine, {});
     Op put(client, OpKind::kInsert);
     co_await table.index->Put(put, "doctor", "was here");
     Op get(client, OpKind::kSearch);

@@ -66,21 +66,21 @@ void NotWalked(const TableInfo& table, Severity severity, const std::string& why
 void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool::Geometry>& geometries,
                const Measure::Progress& progress, Walked& walked) {
   walked.tables.push_back({table.name, table.engine, std::nullopt, ""});
-  const Result<std::shared_ptr<index::Engine>> engine = pool.session().tables().EngineOf(table);
+  const Result<std::shared_ptr<index::Engine>> engine = pool.registration().tables().EngineOf(table);
   if (!engine.ok()) {
     return NotWalked(table, Severity::kNote, engine.error().message(),
                      "check the pool with a build that knows this table", walked);
   }
   walked.reached.BeginTable(table.name);
   Measure measure(&walked.reached, progress);
-  const std::unique_ptr<index::Index> index = (*engine)->Open(pool.session().pool(), table.roots);
+  const std::unique_ptr<index::Index> index = (*engine)->Open(pool.registration().pool(), table.roots);
   const Status marked = pool.Walk(*index, measure);
   if (!marked.ok()) {
     return NotWalked(table, Severity::kDamage, marked.error().message(),
                      "export what can still be read of it, then drop the table", walked);
   }
   walked.tables.back().size = measure.Size(geometries);
-  const Status verified = pool.Run([&](Op& op, store::Session&) { return index->Verify(op); });
+  const Status verified = pool.Run([&](Op& op, store::Registration&) { return index->Verify(op); });
   if (verified.ok()) return;
   walked.broken.push_back({Severity::kDamage, table.entry,
                            fmt::format("table {}: {}", table.name, verified.error().message()),

@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "base/random.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/region/open.h"
 #include "store/engines.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tools/bench/options.h"
+#include "tools/bench/world.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {
@@ -24,7 +23,6 @@ using fabric::OpKind;
 using fabric::OpOutcome;
 using fabric::OpTally;
 
-constexpr uint64_t kSeed = 1;
 constexpr uint64_t kOperationsPerLook = 32;
 constexpr uint64_t kScanned = 100;
 
@@ -38,20 +36,18 @@ class Meter {
   Meter(const TripsPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
 
   Status SetUp() {
-    BenchCommand sizes;
-    sizes.engine = plan_.engine;
-    sizes.options = plan_.options;
-    sizes.records = plan_.records;
-    const Result<BenchPlan> room = PlanBench(sizes);
+    BenchCommand command;
+    command.engine = plan_.engine;
+    command.options = plan_.options;
+    command.records = plan_.records;
+    command.fabric = Name(BenchFabric::kSim);
+    const Result<BenchPlan> room = PlanBench(command);
     if (!room.ok()) return room.error();
-    ordered_ = room->engine->ordered();
-    pool::OpenOptions options;
-    options.random = &random_;
-    Result<std::unique_ptr<pool::OpenedPool>> pool =
-        pool::OpenPool(fmt::format("embedded:?size={}", room->region_bytes), options);
-    if (!pool.ok()) return pool.error();
-    pool_ = std::move(*pool);
-    Result<std::unique_ptr<fabric::Client>> client = pool_->fabric->Connect();
+    ordered_ = room->engine->traits().ordered;
+    Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(*room);
+    if (!world.ok()) return world.error();
+    world_ = std::move(*world);
+    Result<std::unique_ptr<fabric::Client>> client = world_->Connect(/*compute_node=*/0);
     if (!client.ok()) return client.error();
     client_ = std::move(*client);
     return fabric::Run(*client_, Join());
@@ -84,7 +80,7 @@ class Meter {
 
   Task<Done> Join() {
     Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Session::Join(op, *client_, store::MakeEngine, {});
+    session_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "paper", plan_.engine, plan_.options));
     co_return Done{};
   }
@@ -117,7 +113,8 @@ class Meter {
     return {.operations = tally.operations,
             .index = Per(tally.index_trips, tally.operations),
             .end_to_end = Per(tally.end_to_end_trips, tally.operations),
-            .maintenance = Per(tally.maintenance_trips, tally.operations)};
+            .maintenance = Per(tally.maintenance_trips, tally.operations),
+            .tally = tally};
   }
 
   void FillKey(uint64_t record) { workload::FillKey(record, key_); }
@@ -174,10 +171,9 @@ class Meter {
 
   const TripsPlan& plan_;
   const BenchProgress& progress_;
-  Random random_{kSeed};
-  std::unique_ptr<pool::OpenedPool> pool_;
+  std::unique_ptr<BenchWorld> world_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
   std::string key_ = std::string(8, '\0');
   std::string value_ = std::string(8, '\0');

@@ -107,9 +107,9 @@ Task<TableInfo> FindTable(Op& op, pool::PoolClient& client, std::string name) {
 // What a table occupies; kCorrupt if it is damaged, another error if this build does not know such tables.
 Result<TableSize> SizeOf(PoolSession& session, const TableInfo& info,
                          const std::vector<pool::Geometry>& geometries) {
-  const Result<std::shared_ptr<index::Engine>> engine = session.session().tables().EngineOf(info);
+  const Result<std::shared_ptr<index::Engine>> engine = session.registration().tables().EngineOf(info);
   if (!engine.ok()) return engine.error();
-  const std::unique_ptr<index::Index> index = (*engine)->Open(session.session().pool(), info.roots);
+  const std::unique_ptr<index::Index> index = (*engine)->Open(session.registration().pool(), info.roots);
   Measure measure;
   const Status walked = session.Walk(*index, measure);
   if (!walked.ok()) return walked.error();
@@ -126,7 +126,7 @@ Result<Seen> LookAt(const OpenedPool& pool, const std::string& name) {
   Result<PoolSession> session = PoolSession::Join(pool, store::MakeEngine);
   if (!session.ok()) return session.error();
   Result<TableInfo> info =
-      session->Run([&](Op& op, store::Session& joined) { return FindTable(op, joined.pool(), name); });
+      session->Run([&](Op& op, store::Registration& joined) { return FindTable(op, joined.pool(), name); });
   std::optional<Seen> seen;
   if (info.ok()) seen = Seen{*info, SizeOf(*session, *info, pool.geometries)};
   // Others would have to bury it.
@@ -164,7 +164,7 @@ Status RehearseLeave(const OpenedPool& copy) {
 Result<MadeTable> RehearseCreate(const OpenedPool& copy, const TableCommand& command) {
   Result<PoolSession> session = PoolSession::Join(copy, MakeDryRunEngine);
   if (!session.ok()) return session.error();
-  const Result<OpenTable> table = session->Run([&](Op& op, store::Session& joined) {
+  const Result<OpenTable> table = session->Run([&](Op& op, store::Registration& joined) {
     return joined.tables().CreateOrOpen(op, command.name, command.engine, command.options);
   });
   if (!table.ok()) return table.error();
@@ -195,7 +195,7 @@ Result<MadeTable> Make(const TableCommand& command) {
   MadeTable made;
   made.pool_made = session->pool().made;
   {
-    const Result<OpenTable> table = session->Run([&](Op& op, store::Session& joined) {
+    const Result<OpenTable> table = session->Run([&](Op& op, store::Registration& joined) {
       return joined.tables().CreateOrOpen(op, command.name, command.engine, command.options);
     });
     if (!table.ok()) return table.error();
@@ -209,7 +209,7 @@ Result<MadeTable> Make(const TableCommand& command) {
 ExitCode Create(const TableCommand& command, const PoolUrl& url) {
   const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage(Called(command.verb), engine.error().message());
-  if ((*engine)->measures_only()) {
+  if (!(*engine)->traits().keeps_records) {
     return WrongUsage(
         Called(command.verb),
         fmt::format("{} only measures the fabric and remembers nothing; it is for 'farside bench'",
@@ -245,7 +245,7 @@ ExitCode Create(const TableCommand& command, const PoolUrl& url) {
 
 // ---- dropping ----------------------------------------------------------------------------------------
 
-Task<Done> DropTable(Op& op, store::Session& session, std::string name) {
+Task<Done> DropTable(Op& op, store::Registration& session, std::string name) {
   co_await session.tables().Drop(op, std::move(name));
   co_return Done{};
 }
@@ -254,7 +254,7 @@ Status DropIt(const TableCommand& command) {
   Result<PoolSession> session = PoolSession::Open(command.url, {}, store::MakeEngine);
   if (!session.ok()) return session.error();
   const Status dropped =
-      session->Run([&](Op& op, store::Session& joined) { return DropTable(op, joined, command.name); });
+      session->Run([&](Op& op, store::Registration& joined) { return DropTable(op, joined, command.name); });
   if (!dropped.ok()) return dropped;
   return session->Leave();
 }

@@ -6,7 +6,7 @@
 #include "check/perform.h"
 #include "fabric/op.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::check {
 namespace {
@@ -31,8 +31,8 @@ constexpr std::string_view kTable = "t";
 Task<Done> PerformAll(Actor& self, index::Engine& engine, pool::ClientOptions pool_options,
                       std::vector<Call> calls, CallsOptions options) {
   Op op(self.client(), OpKind::kMaintenance);
-  const std::unique_ptr<store::Session> session =
-      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, self.client(), Only(engine), pool_options);
   const index::OpenTable table = co_await session->tables().Open(op, std::string(kTable));
   for (const Call& call : calls) {
     Result<Done> done =
@@ -52,8 +52,8 @@ Task<Done> FormatTable(Actor& self, index::Engine& engine, pool::ClientOptions p
   if (!geometry.ok()) co_return geometry.error();
   Op op(self.client(), OpKind::kMaintenance);
   co_await op.InOrder(fabric::Write(fabric::FarAddr(fabric::NodeId{0}, 0), region));
-  const std::unique_ptr<store::Session> session =
-      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, self.client(), Only(engine), pool_options);
   co_await session->tables().CreateOrOpen(op, std::string(kTable), std::string(engine.name()), {});
   co_await session->Leave(op);
   co_return Done{};
@@ -61,8 +61,8 @@ Task<Done> FormatTable(Actor& self, index::Engine& engine, pool::ClientOptions p
 
 Task<Done> VerifyTable(Actor& self, index::Engine& engine, pool::ClientOptions pool_options) {
   Op op(self.client(), OpKind::kMaintenance);
-  const std::unique_ptr<store::Session> session =
-      co_await store::Session::Join(op, self.client(), Only(engine), pool_options);
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, self.client(), Only(engine), pool_options);
   const index::OpenTable table = co_await session->tables().Open(op, std::string(kTable));
   co_return co_await table.index->Verify(op);
 }

@@ -5,8 +5,8 @@
 //     friend class ChangingIndex<Table>;
 //     Task<Changed> Modify(fabric::Op& op, Change change);
 //
-// A template: nothing stands between an operation and Modify, neither a coroutine nor a virtual call. It is instantiated
-// once, where Modify is defined.
+// A template: nothing stands between an operation and Modify, neither a coroutine nor a virtual call. It is
+// instantiated once, where Modify is defined.
 #pragma once
 
 #include <cstdint>

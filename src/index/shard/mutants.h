@@ -9,8 +9,8 @@ namespace farside::index::shard {
 
 // ---- keys and slots
 
-// A put fills the first free slot it sees, hole or not, by a plain CAS, as the paper has it: two puts of a key land in
-// two slots, and a delete brings the older one back (shard/1).
+// A put fills the first free slot it sees, hole or not, by a plain CAS, as the paper has it: two puts of a
+// key land in two slots, and a delete brings the older one back (shard/1).
 inline constexpr MutantName kPublishedRefill{"shard/published-refill-and-delete"};
 // A failed CAS counts as done.
 inline constexpr MutantName kFailedCasIsDone{"shard/failed-cas-is-done"};
@@ -36,17 +36,15 @@ inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"}
 inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
 // A lock is released by a WRITE, which an atomic of somebody else may swallow.
 inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
-// An operation that has waited goes on, although its table may have been dropped meanwhile (shard/10).
-inline constexpr MutantName kPinsPastADrop{"shard/pins-past-a-drop"};
 // For a change, level 1 is read when level 2 was read already (shard/1).
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
 inline constexpr MutantName kCacheNotCompared{"shard/cache-not-compared"};
-// Puts that another one carries are told that they are done before it has done anything.
-inline constexpr MutantName kCoalescedTooEarly{"shard/coalesced-too-early"};
-// A search together with others takes a key that is not in its bucket for absent, whatever the overflow bit says (shard/4).
+// A search together with others takes a key that is not in its bucket for absent, whatever the overflow bit
+// says (shard/4).
 inline constexpr MutantName kOverflowNotAskedFor{"shard/together-without-overflow"};
-// The block that the location cache names is read before the line that says whether it is the key's (shard/9).
+// The block that the location cache names is read before the line that says whether it is the key's
+// (shard/9).
 inline constexpr MutantName kCacheBlockFirst{"shard/cache-block-read-first"};
 // Locations are used however old they are, where READs have no order (shard/9).
 inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
@@ -67,7 +65,8 @@ inline constexpr MutantName kChildNotRead{"shard/child-not-read"};
 inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
 // The overflow bit does not follow to the new unit (shard/4).
 inline constexpr MutantName kOverflowNotPassedOn{"shard/overflow-bit-not-passed-on"};
-// Level 2 is looked through once for keys of the unit, while others split it (shard/4).
+// Level 2 is looked through for keys of the unit from its end to its begin, and without a second look where READs
+// have no order, while others split it (shard/4).
 inline constexpr MutantName kOverflowProvedCarelessly{"shard/overflow-proved-carelessly"};
 // The tags are not refreshed by every eighth resize.
 inline constexpr MutantName kStaleWindow{"shard/window-not-refreshed"};
@@ -102,50 +101,20 @@ inline constexpr MutantName kWalkEndsEarly{"shard/walk-ends-early"};
 inline constexpr MutantName kCursorEndsEarly{"shard/cursor-ends-early"};
 
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill,
-    kFailedCasIsDone,
-    kTagIsKey,
-    kFlagNotKept,
-    kReuseAtOnce,
-    kOverflowSetLate,
-    kOverflowWithoutLock,
-    kLinkDropsEntry,
-    kNoCarefulMode,
-    kSplitBeforeGrace,
-    kTornAccepted,
-    kNotRefreshed,
-    kChildNotRead,
-    kUnsplitIsEmpty,
-    kOverflowNotPassedOn,
-    kStaleWindow,
-    kWrongNumber,
-    kParentFirst,
-    kNotFinished,
-    kRedoneFromScratch,
-    kLockBroken,
-    kBlindFold,
-    kHalfSplitWalked,
-    kUnitOfOldVersion,
-    kSecondLockNotHelped,
-    kSecondLockAwaited,
-    kUnlockByWrite,
-    kPinsPastADrop,
-    kLevel2First,
-    kCacheNotCompared,
-    kCacheBlockFirst,
-    kCoalescedTooEarly,
-    kOverflowNotAskedFor,
-    kCacheOfAnyEpoch,
-    kDirectoryWrittenLate,
-    kStateOfSameRead,
-    kPreparerNotFollowed,
-    kWalkEndsEarly,
-    kCursorEndsEarly,
-    kLineOfOldVersion,
-    kOverflowProvedCarelessly,
-    kBackLinesFirst,
-    kLevel2NotReadBySplit,
-    kBucketOfParent,
+    kPublishedRefill,     kFailedCasIsDone,      kTagIsKey,
+    kFlagNotKept,         kReuseAtOnce,          kOverflowSetLate,
+    kOverflowWithoutLock, kLinkDropsEntry,       kNoCarefulMode,
+    kSplitBeforeGrace,    kTornAccepted,         kNotRefreshed,
+    kChildNotRead,        kUnsplitIsEmpty,       kOverflowNotPassedOn,
+    kStaleWindow,         kWrongNumber,          kParentFirst,
+    kNotFinished,         kRedoneFromScratch,    kLockBroken,
+    kBlindFold,           kHalfSplitWalked,      kUnitOfOldVersion,
+    kSecondLockNotHelped, kSecondLockAwaited,    kUnlockByWrite,
+    kLevel2First,         kCacheNotCompared,     kCacheBlockFirst,
+    kOverflowNotAskedFor, kCacheOfAnyEpoch,      kDirectoryWrittenLate,
+    kStateOfSameRead,     kPreparerNotFollowed,  kWalkEndsEarly,
+    kCursorEndsEarly,     kLineOfOldVersion,     kOverflowProvedCarelessly,
+    kBackLinesFirst,      kLevel2NotReadBySplit, kBucketOfParent,
 };
 
 }  // namespace farside::index::shard

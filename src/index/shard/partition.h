@@ -1,4 +1,5 @@
-// The part of a table that lives on one node, as one client knows it: the directory, and how far the table has grown.
+// The part of a table that lives on one node, as one client knows it: the directory, and how far the table
+// has grown.
 //
 // A resize, from version v to v + 1, passes through three states (docs/engines/shard.md):
 //
@@ -7,8 +8,8 @@
 //
 // A small table that many clients fill at once goes several versions by one resize.
 //
-//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced: the root's line
-//            rides with every sync (pool/4), so a grace period says so.
+//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced:
+//            every sync reads the root's line (pool/4), so a grace period says so.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@
 
 namespace farside::index::shard {
 
-// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a table.
+// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a
+// table.
 struct Directory {
   uint32_t version = 0;    // up to which buckets are split; 0: nothing is known yet
   bool announced = false;  // that they will be split further; so changes are made under locks
@@ -108,8 +110,9 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
-  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock that was taken in
-  // vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or five verbs and a trip or two.
+  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock
+  // that was taken in vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or
+  // five verbs and a trip or two.
   static constexpr int kUnsplitWeight = 3;
   static constexpr int kSplitWeight = 2;
   static constexpr int kMostUnsplit = 64;

@@ -6,7 +6,7 @@
 #include "fabric/sim/sim.h"
 #include "index/chime/chime.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::chime {
 namespace {
@@ -112,7 +112,8 @@ Task<Done> PutSome(fabric::Client& client, OptionMap options,
                    std::vector<fabric::FarAddr>& roots) {
   fabric::Op op(client, fabric::OpKind::kMaintenance);
   const auto find = [](std::string_view, const OptionMap& some) { return MakeChimeEngine(some); };
-  const std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, find, {});
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, client, find, {});
   const OpenTable table = co_await session->tables().CreateOrOpen(op, "t", "chime", options);
   roots = table.info.roots;
   for (const auto& [key, value] : records) co_await table.index->Put(op, key, value);

@@ -68,7 +68,7 @@ Task<Done> OrderedClient::JoinWithTable(const EngineUnderTest& engine) {
   const auto find = [make = engine.make](std::string_view, const index::OptionMap& options) {
     return make(options);
   };
-  session_ = co_await store::Session::Join(op, *client_, find, {});
+  session_ = co_await store::Registration::Join(op, *client_, find, {});
   table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", engine.engine, engine.options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
@@ -116,8 +116,8 @@ std::unique_ptr<OrderedClient> OrderedTest::NewClient() {
 std::string OrderedTest::Fitted(std::string_view text) const {
   std::string fitted(text);
   if (takes_any_size()) return fitted;
-  EXPECT_LE(text.size(), *GetParam().engine.fixed_size);
-  fitted.resize(*GetParam().engine.fixed_size, '\0');
+  EXPECT_LE(text.size(), *GetParam().engine.traits.fixed_size);
+  fitted.resize(*GetParam().engine.traits.fixed_size, '\0');
   return fitted;
 }
 

@@ -17,7 +17,7 @@
 #include "farside/range.h"
 #include "farside/record.h"
 #include "index/tables.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tests/engines/conformance/engine.h"
 #include "tests/fabric/conformance/backend.h"
 
@@ -51,14 +51,14 @@ class OrderedClient {
   std::optional<Record> Last(const KeyRange& range);
 
   fabric::Client& client() { return *client_; }
-  store::Session& session() { return *session_; }
+  store::Registration& session() { return *session_; }
   index::Index& index() { return *table_->index; }
 
  private:
   Task<Done> JoinWithTable(const EngineUnderTest& engine);
 
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
 };
 
@@ -71,7 +71,7 @@ class OrderedTest : public testing::TestWithParam<OrderedUnderTest> {
   // zeros behind it, so it must be as short as that, and not end with a zero.
   std::string K(std::string_view text) const { return Fitted(text); }
   std::string V(std::string_view text) const { return Fitted(text); }
-  bool takes_any_size() const { return !GetParam().engine.fixed_size.has_value(); }
+  bool takes_any_size() const { return !GetParam().engine.traits.fixed_size.has_value(); }
 
   // Puts the record, and notes it in the model.
   void Put(const std::string& key, const std::string& value);

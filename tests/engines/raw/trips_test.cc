@@ -10,7 +10,7 @@
 #include "index/raw/raw.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::raw {
 namespace {
@@ -35,7 +35,7 @@ class RawTrips : public testing::Test {
   Task<Done> JoinWithTable() {
     Op op(*client_, OpKind::kMaintenance);
     const auto find = [](std::string_view, const OptionMap& options) { return MakeRawEngine(options); };
-    session_ = co_await store::Session::Join(op, *client_, find, {});
+    session_ = co_await store::Registration::Join(op, *client_, find, {});
     table_ = std::make_unique<OpenTable>(co_await session_->tables().CreateOrOpen(op, "t", "raw", kOptions));
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
     co_return Done{};
@@ -60,7 +60,7 @@ class RawTrips : public testing::Test {
 
   fabric::sim::SimFabric world_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::unique_ptr<OpenTable> table_;
   std::string value_;
 };

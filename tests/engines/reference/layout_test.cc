@@ -8,7 +8,7 @@
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::reference {
 namespace {
@@ -37,7 +37,8 @@ TEST(ReferenceLayout, EntryWord) {
 Task<Done> PutTwice(fabric::Client& client, std::vector<fabric::FarAddr>& roots) {
   fabric::Op op(client, fabric::OpKind::kMaintenance);
   const auto find = [](std::string_view, const OptionMap& options) { return MakeReferenceEngine(options); };
-  const std::unique_ptr<store::Session> session = co_await store::Session::Join(op, client, find, {});
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, client, find, {});
   const OptionMap options = {{"buckets", "1"}};
   const OpenTable table = co_await session->tables().CreateOrOpen(op, "t", "reference", options);
   roots = table.info.roots;

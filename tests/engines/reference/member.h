@@ -15,7 +15,7 @@
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::reference {
 
@@ -75,7 +75,7 @@ class Member {
     const auto find = [](std::string_view, const OptionMap& options) { return MakeReferenceEngine(options); };
     pool::ClientOptions options;
     options.lease.lease = std::chrono::milliseconds(10);
-    session_ = co_await store::Session::Join(op, *client_, find, options);
+    session_ = co_await store::Registration::Join(op, *client_, find, options);
     const OptionMap one_bucket = {{"buckets", "1"}};
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", "reference", one_bucket));
     co_return Done{};
@@ -86,7 +86,7 @@ class Member {
   }
 
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::optional<OpenTable> table_;
 };
 

@@ -6,7 +6,7 @@
 #include "fabric/sim/sim.h"
 #include "index/reference/reference.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::reference {
 namespace {
@@ -27,7 +27,7 @@ class ReferenceTrips : public testing::Test {
   Task<Done> JoinWithTable() {
     Op op(*client_, OpKind::kMaintenance);
     const auto find = [](std::string_view, const OptionMap& options) { return MakeReferenceEngine(options); };
-    session_ = co_await store::Session::Join(op, *client_, find, {});
+    session_ = co_await store::Registration::Join(op, *client_, find, {});
     table_ = std::make_unique<OpenTable>(co_await session_->tables().CreateOrOpen(op, "t", "reference", {}));
     // Claims a chunk, so that what follows is the steady state.
     co_await table_->index->Put(op, "first", "v");
@@ -39,7 +39,7 @@ class ReferenceTrips : public testing::Test {
 
   fabric::sim::SimFabric world_;
   std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Session> session_;
+  std::unique_ptr<store::Registration> session_;
   std::unique_ptr<OpenTable> table_;
 };
 

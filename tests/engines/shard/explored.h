@@ -13,7 +13,7 @@
 #include "check/perform.h"
 #include "index/shard/shard.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 
 namespace farside::index::shard {
 
@@ -72,8 +72,9 @@ class Explored {
 
   Task<Done> BeginWith(Actor& self, std::vector<Call> calls, bool announces) {
     fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
-    const std::unique_ptr<store::Session> session =
-        co_await store::Session::Join(op, self.client(), Only(announces ? grower_ : engine_), kImpatient);
+    const std::unique_ptr<store::Registration> session =
+        co_await store::Registration::Join(op, self.client(), Only(announces ? grower_ : engine_),
+                                           kImpatient);
     {
       const OpenTable table = co_await session->tables().Open(op, "t");
       for (const Call& call : calls)
@@ -89,8 +90,8 @@ class Explored {
 
   Task<Done> Perform(Actor& self, Prelude prelude, std::vector<Call> calls) {
     fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
-    const std::unique_ptr<store::Session> session =
-        co_await store::Session::Join(op, self.client(), Only(engine_), kImpatient);
+    const std::unique_ptr<store::Registration> session =
+        co_await store::Registration::Join(op, self.client(), Only(engine_), kImpatient);
     const OpenTable table = co_await session->tables().Open(op, "t");
     const fabric::FarAddr root = table.info.roots[0];
     if (prelude.activates) {

@@ -13,7 +13,7 @@
 #include "pool/catalog/layout.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
-#include "store/session.h"
+#include "store/registration.h"
 #include "tests/pool/pool_run.h"
 
 namespace farside::pool {
@@ -42,7 +42,7 @@ struct User {
     const index::FindEngine find = [made = engine](std::string_view, const index::OptionMap&) {
       return Result<std::shared_ptr<index::Engine>>(made);
     };
-    session = std::move(*Try([&](Op& op) { return store::Session::Join(op, *client, find, options); }));
+    session = std::move(*Try([&](Op& op) { return store::Registration::Join(op, *client, find, options); }));
     table.emplace(std::move(*Try([&](Op& op) {
       return session->tables().CreateOrOpen(op, kTable, std::string(engine->name()), {});
     })));
@@ -73,7 +73,7 @@ struct User {
 
   std::shared_ptr<index::Engine> engine;
   std::unique_ptr<fabric::Client> client;
-  std::unique_ptr<store::Session> session;
+  std::unique_ptr<store::Registration> session;
   std::optional<index::OpenTable> table;
 };
 
