@@ -14,9 +14,9 @@ namespace farside::store {
 
 using index::EngineEntry;
 
-// Every engine, by rank; also those that keep no records.
+// Every engine, by rank; also engines that keep no records.
 std::span<const EngineEntry> AllEngines();
-// The engines that users make tables with: those that keep records, by rank.
+// The engines that users make tables with, by rank: all that keep records.
 std::span<const EngineEntry> Engines();
 
 // The engine of tables that are made without naming one.
