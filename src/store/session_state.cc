@@ -218,14 +218,14 @@ Task<Done> SessionState::Sync(Registration& registration) {
   co_return Done{};
 }
 
-Task<bool> SessionState::Recover(Failure failure, int failures) {
-  const ErrorCode code = failure.error.code();
-  if (Breaks(*failure.registration, failure.error)) failure.registration->Break();
+Task<bool> SessionState::Recover(Registration& registration, Error error, int failures) {
+  const ErrorCode code = error.code();
+  if (Breaks(registration, error)) registration.Break();
   if (failures > 1) co_return false;
   if (code == ErrorCode::kFenced) co_return true;     // Prepare registers anew
   if (code == ErrorCode::kContended) co_return true;  // Prepare checks that the table still exists
   if (code != ErrorCode::kOutOfMemory) co_return false;
-  co_await MakeRoom(*failure.registration);
+  co_await MakeRoom(registration);
   co_return true;
 }
 

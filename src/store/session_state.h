@@ -179,8 +179,8 @@ class SessionState {
   template <class Request>
   Task<typename Request::Answer> Attempts(const TableState& table, Request request, Caller caller,
                                           std::optional<Failure> failed);
-  // After a failure: whether the operation should be tried again.
-  Task<bool> Recover(Failure failure, int failures);
+  // After an attempt that failed: whether the operation should be tried again. `failures` counts this one too.
+  Task<bool> Recover(Registration& registration, Error error, int failures);
   Task<Done> MakeRoom(Registration& registration);
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration.
@@ -274,7 +274,7 @@ Task<typename Request::Answer> SessionState::Attempts(const TableState& table, R
   if (!Fits(request)) co_return TooLarge(request.key.size(), request.value_bytes());
   for (int failures = failed.has_value() ? 1 : 0;; ++failures) {
     if (failed.has_value()) {
-      const Result<bool> again = co_await Recover(*failed, failures).Outcome();
+      const Result<bool> again = co_await Recover(*failed->registration, failed->error, failures).Outcome();
       if (!again.ok() || !*again) co_return failed->error;
     }
     OpenedTable* opened = Ready(table);
