@@ -2,7 +2,7 @@
 #
 #   farside_layer(NAME fabric FOLDER src/fabric DEPS base LIBS fmt::fmt)
 #   farside_mutable_layer(NAME pool FOLDER src/pool DEPS fabric)
-#   farside_engine(NAME reference FOLDER src/index/reference)
+#   farside_engines(engines)
 #   farside_tests(NAME crash SOURCES tests/engines/chime/crash_test.cc)
 #
 # Sources are found, not listed: a new file in a folder is picked up by the next build. A folder
@@ -57,19 +57,20 @@ function(farside_glob out recurse)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# farside_layer(NAME n FOLDER folder... [RECURSE] [DEPS layers...] [LIBS libraries...]
+# farside_layer(NAME n FOLDER folder... [RECURSE] [SOURCES files...] [DEPS layers...] [LIBS libraries...]
 #               [DEFINITIONS d...] [INSTALL])
 #
-# Makes the target farside_<n> (alias farside::<n>). DEPS are other layers by their short names and
+# Makes the target farside_<n> (alias farside::<n>). SOURCES are files outside of its folders. DEPS are other layers by their short names and
 # are passed on to users of the layer; LIBS are third-party libraries used inside the .cc files only.
 # INSTALL makes it part of the installed library.
 function(farside_layer)
-  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;DEPS;LIBS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;SOURCES;DEPS;LIBS;DEFINITIONS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
     message(FATAL_ERROR "farside_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   set(target farside_${arg_NAME})
   farside_glob(sources "${arg_RECURSE}" ${arg_FOLDER})
+  list(APPEND sources ${arg_SOURCES})
   list(TRANSFORM arg_DEPS PREPEND farside_)
 
   if(sources)
@@ -98,14 +99,15 @@ function(farside_layer)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
 endfunction()
 
-# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...] [INSTALL])
+# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [SOURCES ...] [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...]
+#                       [INSTALL])
 #
 # A layer with planted bugs in it. It is compiled twice from the same sources: farside_<n> for everybody,
 # and farside_<n>_mutants, in which the bugs can be switched on, for the tests that prove that the
 # checkers catch them. MUTABLE_DEPS are layers of this sort; each form depends on the same form of them. The
 # second form is never installed, and no program links both.
 function(farside_mutable_layer)
-  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;SOURCES;DEPS;MUTABLE_DEPS;LIBS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
     message(FATAL_ERROR "farside_mutable_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -118,10 +120,10 @@ function(farside_mutable_layer)
     set(install INSTALL)
   endif()
   get_property(layers GLOBAL PROPERTY FARSIDE_LAYERS)
-  farside_layer(NAME ${arg_NAME} FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS} ${install})
+  set(same FOLDER ${arg_FOLDER} ${recurse} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS})
+  farside_layer(NAME ${arg_NAME} ${same} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} ${install})
   list(TRANSFORM arg_MUTABLE_DEPS APPEND _mutants)
-  farside_layer(NAME ${arg_NAME}_mutants FOLDER ${arg_FOLDER} ${recurse} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} LIBS ${arg_LIBS}
-    DEFINITIONS FARSIDE_MUTANTS=1)
+  farside_layer(NAME ${arg_NAME}_mutants ${same} DEPS ${arg_DEPS} ${arg_MUTABLE_DEPS} DEFINITIONS FARSIDE_MUTANTS=1)
   set_target_properties(farside_${arg_NAME}_mutants PROPERTIES EXCLUDE_FROM_ALL ON)
   # Programs choose between the two forms, so neither is in the list of layers.
   set_property(GLOBAL PROPERTY FARSIDE_LAYERS ${layers})
@@ -129,12 +131,34 @@ function(farside_mutable_layer)
   set_property(GLOBAL PROPERTY FARSIDE_MUTABLE_LAYERS farside_${arg_NAME} ${mutable_layers})  # users first
 endfunction()
 
-# farside_engine(NAME n FOLDER folder... [LIBS ...]): the target farside_index_<n>, which `store` links and enters in its
-# list of engines (src/store/engines.cc).
-function(farside_engine)
-  cmake_parse_arguments(arg "" "NAME" "FOLDER;LIBS" ${ARGN})
-  farside_mutable_layer(NAME index_${arg_NAME} FOLDER ${arg_FOLDER} MUTABLE_DEPS index LIBS ${arg_LIBS} INSTALL)
-  set_property(GLOBAL APPEND PROPERTY FARSIDE_ENGINES index_${arg_NAME})
+# farside_engines(out)
+#
+# Makes the target farside_index_<n> for every folder src/index/<n> with an engine.cc, and `engine_list`, the file with
+# the list of them for `store` (from src/store/engine_list.cc.in). Sets `out` to the short names of the targets. A folder
+# inside of a folder (src/index/baseline/race) is an engine too: its namespace and its target have both names.
+function(farside_engines out)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src/index"
+    "${PROJECT_SOURCE_DIR}/src/index/*/engine.cc")
+  set(FARSIDE_ENGINE_DECLARATIONS "")
+  set(entries "")
+  set(names "")
+  set(folders "")
+  foreach(file IN LISTS found)
+    cmake_path(GET file PARENT_PATH folder)
+    string(REPLACE "/" "_" name "index_${folder}")
+    string(REPLACE "/" "::" space "index::${folder}")
+    farside_mutable_layer(NAME ${name} FOLDER src/index/${folder} MUTABLE_DEPS index LIBS fmt::fmt INSTALL)
+    list(APPEND names ${name})
+    list(APPEND folders ${folder})
+    list(APPEND entries "${space}::Register()")
+    string(APPEND FARSIDE_ENGINE_DECLARATIONS "namespace farside::${space} {\nEngineEntry Register();\n}\n")
+  endforeach()
+  set_property(GLOBAL PROPERTY FARSIDE_ENGINE_FOLDERS ${folders})
+  list(JOIN entries ", " FARSIDE_ENGINE_ENTRIES)
+  set(list "${PROJECT_BINARY_DIR}/generated/engine_list.cc")
+  configure_file("${PROJECT_SOURCE_DIR}/src/store/engine_list.cc.in" "${list}" @ONLY)
+  set(engine_list "${list}" PARENT_SCOPE)
+  set(${out} ${names} PARENT_SCOPE)
 endfunction()
 
 # What all code of tests is compiled with: the libraries that it includes, but for those that have mutants.

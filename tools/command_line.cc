@@ -433,7 +433,7 @@ class Parser {
 
   CommandLine InterpretBench() const {
     if (bench_.engine.empty())
-      return Bad(fmt::format("--engine is missing; there is: {}, raw", store::EngineNames()));
+      return Bad(fmt::format("--engine is missing; there is: {}", store::AllEngineNames()));
     return bench_;
   }
 

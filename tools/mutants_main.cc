@@ -5,9 +5,8 @@
 #include <string>
 
 #include "base/mutant.h"
-#include "index/chime/mutants.h"
-#include "index/reference/mutants.h"
-#include "index/shard/mutants.h"
+#include "index/kit/mutants.h"
+#include "store/engines.h"
 #include "tools/farside.h"
 
 namespace farside::tools {
@@ -20,9 +19,10 @@ ExitCode RunWithMutant(const std::string& name, const std::function<ExitCode()>&
 
 MutantSwitch AllMutants() {
   MutantSwitch mutants{.names = {}, .run = RunWithMutant};
-  for (const MutantName& mutant : index::reference::kAllMutants) mutants.names.emplace_back(mutant.text);
-  for (const MutantName& mutant : index::chime::kAllMutants) mutants.names.emplace_back(mutant.text);
-  for (const MutantName& mutant : index::shard::kAllMutants) mutants.names.emplace_back(mutant.text);
+  for (const MutantName& mutant : index::kit::kAllMutants) mutants.names.emplace_back(mutant.text);
+  for (const store::EngineEntry& engine : store::AllEngines()) {
+    for (const MutantName& mutant : engine.mutants) mutants.names.emplace_back(mutant.text);
+  }
   return mutants;
 }
 

@@ -297,7 +297,7 @@ int Main(const Command& command) {
   }
   Map map;
   OrderedMap ordered;
-  const bool scans = (*kind)->ordered() && beside_shard;
+  const bool scans = (*kind)->traits().ordered && beside_shard;
   for (const uint64_t record : records) {
     std::string key = KeyOf(record);
     std::string value = ValueOf(key);

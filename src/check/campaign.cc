@@ -76,7 +76,7 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   sim.chaos = Chaos::ForSeed(run.seed, run.faults);
   const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;
   index::Engine& engine = subjects.For(run.seed);
-  const WorkloadFor table{.scans = engine.ordered(), .fixed_size = engine.fixed_size()};
+  const WorkloadFor table{.scans = engine.traits().ordered, .fixed_size = engine.traits().fixed_size};
   return Run(engine, MakeWorkload(run.seed, shape, table), std::move(sim));
 }
 

@@ -251,7 +251,7 @@ class Actor {
   }
   Task<Done> MakeUseAndDrop(Stage& stage, Op& op) {
     index::Tables& tables = session_->tables();
-    const std::optional<size_t> size = stage.engine.fixed_size();
+    const std::optional<size_t> size = stage.engine.traits().fixed_size;
     const std::string value = Fitted(fmt::format("of client {}", number_), size);
     {
       index::OpenTable table =
@@ -360,11 +360,12 @@ Script AuditScript(const std::vector<std::string>& keys, const index::Engine& en
   Script script;
   for (const std::string& key : keys) {
     script.push_back({.kind = Kind::kGet, .key = key});
-    if (engine.ordered() && script.size() == 1) script.push_back(all);
-    script.push_back({.kind = Kind::kPut, .key = key, .value = Fitted("audited", engine.fixed_size())});
+    if (engine.traits().ordered && script.size() == 1) script.push_back(all);
+    script.push_back(
+        {.kind = Kind::kPut, .key = key, .value = Fitted("audited", engine.traits().fixed_size)});
     script.push_back({.kind = Kind::kGet, .key = key});
   }
-  if (engine.ordered()) script.insert(script.end(), {all, {.kind = Kind::kLast}});
+  if (engine.traits().ordered) script.insert(script.end(), {all, {.kind = Kind::kLast}});
   return script;
 }
 

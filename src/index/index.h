@@ -119,17 +119,39 @@ class Index {
 // Options as the user gives them, `k=v`.
 using OptionMap = std::map<std::string, std::string, std::less<>>;
 
+// What an engine with its options states about its tables. The library, the tools and the tests ask for this, never for
+// the name of an engine.
+struct Traits {
+  // Tables keep their keys in order: Index::Scan and Last work.
+  bool ordered = false;
+  // They do, but a scan looks through the whole table, whatever its range and limit are.
+  bool scans_read_all = false;
+  // Tables take only keys and only values of exactly so many bytes. None: they take any.
+  std::optional<size_t> fixed_size = std::nullopt;
+  // False for an engine that only measures the fabric: a key that was put may be absent or have another value.
+  bool keeps_records = true;
+  // All of a table is in far memory: a client that opens the pool after all others have left finds every record.
+  bool persistent = true;
+  // Walk posts READs only, whatever state clients that died have left the table in.
+  bool read_only_walk = false;
+  // A new key may need index memory of another size than the blocks of deleted records: in a full pool, deleting half of
+  // the records makes room for few new keys.
+  bool grows_by_nodes = false;
+};
+
+// What a program expects to put into a table.
+struct ExpectedRecords {
+  uint64_t records = 0;               // in the whole table
+  std::optional<size_t> key_bytes;    // of every key; none: keys differ in size, or it is not known
+  std::optional<size_t> value_bytes;  // of every value
+};
+
 // An engine with its options fixed: makes tables and opens them.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
-  // Whether its tables keep their keys in order: Index::Scan and Last work.
-  virtual bool ordered() const { return false; }
-  // The only size in bytes that keys and values may have. None: any size.
-  virtual std::optional<size_t> fixed_size() const { return std::nullopt; }
-  // Whether it only measures the fabric, and stores nothing reliably.
-  virtual bool measures_only() const { return false; }
+  virtual Traits traits() const { return {}; }
   virtual uint32_t layout_version() const = 0;
   // Far memory of an empty table on each node, in bytes.
   virtual uint64_t empty_bytes() const = 0;
@@ -138,6 +160,10 @@ class Engine {
   // Sets of options with which tables of a few keys go through everything that large tables do; `farside
   // check` uses them.
   virtual std::vector<OptionMap> stress_options() const { return {OptionMap()}; }
+  // Further sets of options that the conformance suite runs with, by a name that becomes part of the tests' names.
+  virtual std::map<std::string, OptionMap> conformance_options() const { return {}; }
+  // The options that suit such a table. Empty: the defaults do.
+  virtual OptionMap OptionsFor(const ExpectedRecords& /*expected*/) const { return {}; }
 
   // Makes an empty table in memory of the pool and returns its root on each of the nodes. No client can reach
   // it yet.

@@ -237,8 +237,8 @@ void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
   nodes_[Index(node)]->waiting.push_back({.stamp = kUnstamped, .callback = std::move(callback)});
 }
 
-// A sweep must know what this client has handed out and published, so it begins only between operations. Until
-// such a moment comes, the dead wait; others may be faster.
+// A sweep must know what this client has handed out and published, so it begins only between operations.
+// Until such a moment comes, the dead wait; others may be faster.
 Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   if (!walk_ || in_flight_ > 0 || !TakesPartEverywhere()) co_return Done{};
   bool sweep = false;
@@ -247,8 +247,8 @@ Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
     sweep |= node->allocator.SweepDue();
   }
   if (sweep) {
-    // INVARIANT alloc/7: nobody is buried in a round that sweeps. The next one looks around and at the chunk table
-    // again, for those who died and for chunks that lost their owner meanwhile.
+    // INVARIANT alloc/7: no slot is released in a round that sweeps. The next round reads the registry and
+    // the chunk table again, for clients that died and for chunks that lost their owner meanwhile.
     if (in_flight_ == 0) co_await SweepAll(op);
     co_return Done{};
   }
@@ -284,8 +284,8 @@ Task<Done> PoolClient::SweepAll(Op& op) {
     if (!walked.ok()) co_return walked.error();
   }
   co_await Sync(op, /*raise=*/true);
-  // The walk passes over a table whose dropper has died. Operations that began meanwhile may have published blocks in
-  // it, if they did not know yet; only a sweep that begins after them finds those.
+  // The walk passes over a table whose dropper has died. Operations that began meanwhile may have published
+  // blocks in it, if they did not know yet; only a sweep that begins after them finds those.
   if (CatalogChanges() != catalogs) co_return Done{};  // it is still due
   for (size_t i = 0; i < nodes_.size(); ++i) all.sweeps[i]->WalkEnded(nodes_[i]->membership.known_epoch());
 
@@ -322,8 +322,8 @@ Task<Done> PoolClient::Leave(Op& op) {
   for (int round = 0; round < kMostGraceRounds; ++round) {
     co_await Maintain(op);
     const bool sweep_due = RepairDue();
-    // What a dead client has left is adopted in one round and buried in a later one. Clients that stay for a short
-    // while only would never get to it.
+    // What a dead client has left is adopted in one round, and its slot is released in a later one. Clients
+    // that stay for a short while only would never get to it.
     const bool releasing =
         walk_ && round < kRoundsForBurials && TakesPartEverywhere() &&
         std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return !node->fenced.empty(); });
@@ -338,8 +338,8 @@ Task<Done> PoolClient::Leave(Op& op) {
       }
       co_return Done{};
     }
-    // Somebody has died since the last look around; that is for the next round, in which this is still a member of
-    // every node.
+    // A client has died since the last look at the registry. The next round repairs it, while this client is
+    // still a member of every node.
     if (given_up.error().code() != ErrorCode::kContended || !walk_) co_return given_up.error();
     co_await op.Pause(GracePause());
   }

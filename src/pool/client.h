@@ -9,9 +9,10 @@
 // the epochs that were known when it began; the oldest generation with an operation in flight decides
 // what a sync may publish (pool/1).
 //
-// A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those, and does for them what it
-// always does; operations on the others fail with kUnavailable. What needs all nodes waits until a client reaches them:
-// fencing somebody, and so the repair of what the dead have left, and dropping tables.
+// A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those, and does for
+// them what it always does; operations on the others fail with kUnavailable. What needs all nodes waits until
+// a client reaches them: fencing a client, and so the repair of what dead clients have left, and dropping
+// tables.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ class PoolClient {
   };
 
  public:
-  // Marks every block that is reachable from a table; supplied by those who know the engines.
+  // Marks every block that is reachable from a table; supplied by the layer that knows the engines.
   using Walk = std::function<Task<Done>(fabric::Op&, Reach&)>;
 
   // An operation in flight.
@@ -65,8 +66,8 @@ class PoolClient {
     Generation* generation_;
   };
 
-  // Registers on every node that the client reaches; `geometries` are those of the nodes, in their order. A node without a
-  // free slot may take some leases (membership.h).
+  // Registers on every node that the client reaches; `geometries` are those of the nodes, in their order. A
+  // node without a free slot may take some leases (membership.h).
   static Task<std::unique_ptr<PoolClient>> Join(fabric::Op& op, fabric::Client& client,
                                                 std::vector<Geometry> geometries, ClientOptions options);
   PoolClient(const PoolClient&) = delete;
@@ -90,14 +91,14 @@ class PoolClient {
    private:
     PoolClient& client_;
   };
-  // Whether nobody is in the middle of an operation, so that the client may go away.
+  // Whether no operation is in flight or will come back, so that the client may go away.
   bool idle() const { return in_flight_ == 0 && unpinned_waits_ == 0; }
 
   // Publishes, and reads the control lines: one trip to each node that it reaches, one after the other.
   Task<Done> Sync(fabric::Op& op, bool raise);
   // Whether enough has happened, or enough time passed, for Maintain.
   bool MaintenanceDue() const;
-  // The same without a look at the clock, for who has somebody else to watch the time.
+  // The same, but ignores elapsed time; the keeper tracks it.
   bool MaintenanceDueByCount() const {
     return sync_requested_ || since_round_ >= options_.operations_per_sync;
   }
@@ -107,7 +108,7 @@ class PoolClient {
   Task<Done> KeepUp(fabric::Op& op);
   // Whether something that this client has unlinked waits for others to move on.
   bool NeedsGrace() const;
-  // Whether somebody waits for AfterGrace to call.
+  // Whether a callback of AfterGrace is waiting.
   bool WaitsForGrace() const {
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [this](const auto& node) { return TakesPart(*node) && !node->waiting.empty(); });
@@ -115,8 +116,8 @@ class PoolClient {
   // Whether the dead may have left something in memory that this client owns; Maintain looks for it.
   bool RepairDue() const;
 
-  // Calls `callback` in some later Maintain, when every client that was live at this call has moved past it: no
-  // operation that began before this call is in flight any more.
+  // Calls `callback` in some later Maintain, when every client that was live at this call has moved past it:
+  // no operation that began before this call is in flight any more.
   void AfterGrace(fabric::NodeId node, std::function<void()> callback);
 
   // Every sync of the node takes `listener` along, until it is removed.
@@ -128,8 +129,8 @@ class PoolClient {
     std::erase_if(nodes_[Index(node)]->listeners,
                   [listener](const auto& known) { return known.get() == listener; });
   }
-  // Asks for a sync before the next operation. A listener's wish costs one trip; if somebody waits for grace, Maintain
-  // does all that it takes.
+  // Asks for a sync before the next operation. A listener's wish costs one trip; if a callback waits for
+  // grace, Maintain does all that it takes.
   void RequestSync() { sync_requested_ = true; }
   // The largest epoch that this client has published on the node, or is about to.
   uint64_t published_epoch(fabric::NodeId node) const { return nodes_[Index(node)]->published; }
@@ -143,22 +144,23 @@ class PoolClient {
     return sum;
   }
 
-  // Changes of all catalogs, as known. If it has not moved since an operation began, the table that it works on is still
-  // there for a new pin (catalog/5).
+  // Changes of all catalogs, as known. If it has not moved since an operation began, the table that it works
+  // on is still there for a new pin (catalog/5).
   uint64_t known_catalog_changes() const {
     uint64_t sum = 0;
     for (const auto& node : nodes_) sum += node->membership.control().catalog_changes;
     return sum;
   }
 
-  // Without it, what the dead have left waits for somebody who can tell what is reachable.
+  // Without it, what dead clients have left waits for a client that can tell what is reachable.
   void set_walk(Walk walk) { walk_ = std::move(walk); }
 
   Membership& member(fabric::NodeId node) { return nodes_[Index(node)]->membership; }
   Allocator& allocator(fabric::NodeId node) { return nodes_[Index(node)]->allocator; }
   size_t nodes() const { return nodes_.size(); }
   fabric::Client& client() { return client_; }
-  // Whether it may change nothing in the pool but its own registration: others have to grow, repair and fence.
+  // Whether it may change nothing in the pool except its own registration: other clients have to grow, repair
+  // and fence.
   bool read_only() const { return client_.read_only(); }
 
  private:
@@ -203,7 +205,7 @@ class PoolClient {
   Task<Done> SweepAll(fabric::Op& op);
   // Of each node, as known.
   std::vector<uint64_t> CatalogChanges() const;
-  // On all nodes. kContended if somebody has died, and there is something to sweep first.
+  // On all nodes. kContended if a client has died, and there is something to sweep first.
   Task<Done> GiveUpMemory(fabric::Op& op);
   Nanos GracePause() const;
 

@@ -7,22 +7,23 @@ namespace farside::pool {
 
 // ---- the five that a pool must not have
 
-// No fence before the takeover: a client is declared dead, and its locks and memory are taken, while its verbs can
-// still land (pool/2).
+// No fence before the takeover: a client is declared dead, and its locks and memory are taken, while its
+// verbs can still land (pool/2).
 inline constexpr MutantName kSlotBeforeFence{"pool/no-fence-before-takeover"};
-// A block is reused at once: what was unlinked is given back without waiting for those who may look at it (alloc/3).
+// A block is reused at once: what was unlinked is given back without waiting for operations that may look at
+// it (alloc/3).
 inline constexpr MutantName kReuseAtOnce{"pool/block-reused-at-once"};
 // The epoch is published too early: by a client with an older operation in flight (pool/1).
 inline constexpr MutantName kPublishTooEarly{"pool/epoch-published-too-early"};
-// A lost adoption: a dead client is buried, and nobody takes over its chunks (alloc/7).
+// A lost adoption: the slot of a dead client is released, and no client takes over its chunks (alloc/7).
 inline constexpr MutantName kSkipAdoption{"pool/lost-adoption"};
 // A catalog race: tables are created and dropped without the lock.
 inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 // ---- steps of a sync
 
-// What tables want to learn is READ before the epoch: an operation may know the epoch and not what came before it
-// (pool/4).
+// What tables want to learn is READ before the epoch: an operation may know the epoch and not what came
+// before it (pool/4).
 inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"};
 
 // ---- steps of the allocator
@@ -35,11 +36,11 @@ inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
 inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
-inline constexpr MutantName kReleaseSlotTooEarly{"pool/buried-without-a-second-look"};
+inline constexpr MutantName kReleaseSlotTooEarly{"pool/slot-released-without-a-second-look"};
 
-// ---- steps of a newcomer who makes room for itself (join.cc)
+// ---- steps of a newcomer that makes room for itself (join.cc)
 
-inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-buries-before-all-know"};
-inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-buries-the-last-of-the-dead"};
+inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-releases-a-slot-before-all-know"};
+inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-releases-the-last-dead-slot"};
 
 }  // namespace farside::pool

@@ -1,63 +1,75 @@
 #include "store/engines.h"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "index/chime/chime.h"
-#include "index/raw/raw.h"
-#include "index/reference/reference.h"
-#include "index/shard/shard.h"
+#include "store/engine_list.h"
 
 namespace farside::store {
 namespace {
 
-// A new engine is one line here. The first one is the default.
-constexpr std::array kEngines = {
-    EngineEntry{"shard", index::shard::MakeShardEngine},
-    EngineEntry{"chime", index::chime::MakeChimeEngine},
-    EngineEntry{"reference", index::reference::MakeReferenceEngine},
+bool KeepsRecords(const EngineEntry& entry) {
+  const Result<std::shared_ptr<index::Engine>> engine = entry.make({});
+  return engine.ok() && (*engine)->traits().keeps_records;
+}
+
+// The engines that keep records first, so that Engines() is the beginning of AllEngines().
+struct SortedEngines {
+  std::vector<EngineEntry> all = EngineList();
+  size_t keep_records = 0;
+
+  SortedEngines() {
+    std::ranges::sort(all, {}, [](const EngineEntry& entry) { return std::tuple(entry.rank, entry.name); });
+    const auto others = std::ranges::stable_partition(all, KeepsRecords);
+    keep_records = all.size() - others.size();
+  }
 };
 
-// Keeps nothing, so no list has it: for `farside bench`, which knows its name.
-constexpr EngineEntry kRaw{"raw", index::raw::MakeRawEngine};
+const SortedEngines& Sorted() {
+  static const SortedEngines sorted;
+  return sorted;
+}
 
-// "a, b": those for which the predicate holds.
-template <class Predicate>
-std::string NamesOf(Predicate holds) {
+// "a, b".
+template <class Entries>
+std::string NamesOf(const Entries& entries) {
   std::string names;
-  for (const EngineEntry& engine : kEngines) {
-    if (holds(engine)) names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.name);
-  }
+  for (const EngineEntry& engine : entries)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.name);
   return names;
 }
 
 }  // namespace
 
-std::span<const EngineEntry> Engines() { return kEngines; }
+std::span<const EngineEntry> AllEngines() { return Sorted().all; }
 
-std::string_view DefaultEngine() { return kEngines.front().name; }
+std::span<const EngineEntry> Engines() { return AllEngines().first(Sorted().keep_records); }
 
-std::string EngineNames() {
-  return NamesOf([](const EngineEntry&) { return true; });
-}
+std::string_view DefaultEngine() { return Engines().front().name; }
+
+std::string EngineNames() { return NamesOf(Engines()); }
+
+std::string AllEngineNames() { return NamesOf(AllEngines()); }
 
 bool IsOrdered(std::string_view name, const index::OptionMap& options) {
   const Result<std::shared_ptr<index::Engine>> engine = MakeEngine(name, options);
-  return engine.ok() && (*engine)->ordered();
+  return engine.ok() && (*engine)->traits().ordered;
 }
 
 std::string OrderedEngineNames() {
-  return NamesOf([](const EngineEntry& engine) { return IsOrdered(engine.name, {}); });
+  std::vector<EngineEntry> ordered;
+  std::ranges::copy_if(Engines(), std::back_inserter(ordered),
+                       [](const EngineEntry& engine) { return IsOrdered(engine.name, {}); });
+  return NamesOf(ordered);
 }
 
 Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {
-  if (name == kRaw.name) return kRaw.make(options);
-  const auto known = std::find_if(kEngines.begin(), kEngines.end(),
-                                  [name](const EngineEntry& engine) { return engine.name == name; });
-  if (known == kEngines.end()) {
+  const auto known = std::ranges::find(AllEngines(), name, &EngineEntry::name);
+  if (known == AllEngines().end()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("there is no engine '{}'; there is: {}", Escape(name), EngineNames()));
   }

@@ -7,16 +7,16 @@
 #include <string_view>
 
 #include "farside/result.h"
+#include "index/engine_entry.h"
 #include "index/index.h"
 
 namespace farside::store {
 
-struct EngineEntry {
-  std::string_view name;
-  Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options);
-};
+using index::EngineEntry;
 
-// In the order in which they are preferred. Without `raw`, which keeps nothing and only measures.
+// Every engine, by rank; also those that keep no records.
+std::span<const EngineEntry> AllEngines();
+// The engines that users make tables with: those that keep records, by rank.
 std::span<const EngineEntry> Engines();
 
 // The engine of tables that are made without naming one.
@@ -24,6 +24,8 @@ std::string_view DefaultEngine();
 
 // "shard, chime, reference": for messages.
 std::string EngineNames();
+// The same with the engines that only measure the fabric behind them.
+std::string AllEngineNames();
 
 // Whether tables of the engine with these options keep their keys in order. False if there is no such engine.
 bool IsOrdered(std::string_view name, const index::OptionMap& options);

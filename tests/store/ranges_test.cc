@@ -31,7 +31,7 @@ class RangesTest : public testing::TestWithParam<std::string> {
  protected:
   static Table MakeTable(Pool& pool) {
     TableOptions options{.engine = GetParam()};
-    if (GetParam() == "reference") options.options = {{"buckets", "256"}};
+    options.options = Must(MakeEngine(GetParam(), {}))->OptionsFor({.records = 1280});
     return Must(pool.CreateTable("t", options));
   }
   static std::string Key(size_t i) { return fmt::format("key-{:04}", i); }

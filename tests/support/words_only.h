@@ -70,8 +70,11 @@ class WordsOnly final : public index::Engine {
   explicit WordsOnly(std::shared_ptr<index::Engine> behind) : behind_(std::move(behind)) {}
 
   std::string_view name() const override { return behind_->name(); }
-  bool ordered() const override { return behind_->ordered(); }
-  std::optional<size_t> fixed_size() const override { return 8; }
+  index::Traits traits() const override {
+    index::Traits traits = behind_->traits();
+    traits.fixed_size = 8;
+    return traits;
+  }
   uint32_t layout_version() const override { return behind_->layout_version(); }
   uint64_t empty_bytes() const override { return behind_->empty_bytes(); }
   index::OptionMap recorded_options() const override { return behind_->recorded_options(); }

@@ -40,7 +40,7 @@ class BatchClient {
   BatchClient(SimFabric& world, index::Engine& engine, uint64_t seed)
       : engine_(engine), random_(seed), client_(std::move(*world.Connect())), task_(Live()) {
     for (size_t i = 0; i < kKeys; ++i)
-      keys_.push_back(check::Fitted(fmt::format("key {}", i), engine.fixed_size()));
+      keys_.push_back(check::Fitted(fmt::format("key {}", i), engine.traits().fixed_size));
     task_.Start();
   }
   BatchClient(const BatchClient&) = delete;
@@ -74,7 +74,7 @@ class BatchClient {
   Task<Done> ChangeOne(int round) {
     const std::string& key = keys_[random_.Below(kKeys)];
     const std::string value =
-        check::Fitted(fmt::format("{} of {}", round, Number(client_->id())), engine_.fixed_size());
+        check::Fitted(fmt::format("{} of {}", round, Number(client_->id())), engine_.traits().fixed_size);
     if (random_.Chance(1, 4)) {
       Op op(*client_, OpKind::kDelete);
       const Result<bool> deleted = co_await table_->index->Delete(op, key).Outcome();

@@ -30,7 +30,7 @@ Result<BenchResult> RunBoth(const BenchCommand& command, const BenchPlan& plan) 
   if (!run.ok()) return run.error();
   result.run = std::move(*run);
   // Nothing is known of what raw would have to read for a scan.
-  if (command.no_raw || plan.engine->measures_only() || plan.mix.scans()) return result;
+  if (command.no_raw || !plan.engine->traits().keeps_records || plan.mix.scans()) return result;
 
   Result<BenchPlan> raw_plan = PlanRaw(plan, BucketBytes(*result.run.run));
   if (!raw_plan.ok()) return raw_plan.error();

@@ -104,13 +104,13 @@ uint64_t RegionBytes(const BenchPlan& plan) {
 
 // What the engine with these options cannot do.
 Status CheckEngine(const BenchPlan& plan) {
-  if (plan.mix.scans() && !plan.engine->ordered()) {
+  if (plan.mix.scans() && !plan.engine->traits().ordered) {
     return Refuse(
         fmt::format("--workload: {} scans ranges of keys, and the engine {} keeps them in no order; take an "
                     "ordered one: {}",
                     plan.mix.name, plan.engine_name, store::OrderedEngineNames()));
   }
-  const std::optional<size_t> size = plan.engine->fixed_size();
+  const std::optional<size_t> size = plan.engine->traits().fixed_size;
   if (size.has_value() && (plan.key_size != *size || plan.value_size != *size)) {
     return Refuse(
         fmt::format("{} with these options takes only keys and values of {} bytes: --key-size {} "
@@ -212,7 +212,7 @@ Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes, uint64_t t
   const auto bucket = static_cast<uint64_t>(std::clamp(lines * pool::kLine, static_cast<double>(pool::kLine),
                                                        static_cast<double>(index::raw::kMostBucketBytes)));
   const uint64_t block = pool::BlockBytes(plan.key_size, plan.value_size);
-  raw.engine_name = "raw";
+  raw.engine_name = index::raw::kName;
   raw.engine_options = {{"records", std::to_string(plan.records / plan.nodes + 1)},
                         {"bucket", std::to_string(bucket)},
                         {"block", std::to_string(block)},

@@ -51,7 +51,7 @@ struct BenchPlan {
   uint64_t operations_per_sync = 1000;  // fewer with large values: what was retired must not fill the memory
 
   // What is put in can be read again, so whether it is can be checked.
-  bool verifies() const { return !engine->measures_only(); }
+  bool verifies() const { return engine->traits().keeps_records; }
 };
 
 // "tcp": of a URL, what it begins with.

@@ -81,7 +81,7 @@ ExitCode Check(const CheckCommand& command) {
   std::vector<index::Engine*> subjects;
   for (const auto& engine : *engines) subjects.push_back(engine.get());
   const std::shared_ptr<index::Engine>* const engine = &engines->front();
-  if ((*engine)->measures_only()) {
+  if (!(*engine)->traits().keeps_records) {
     return WrongUsage("farside check",
                       fmt::format("{} only measures the fabric and remembers nothing, so there is "
                                   "nothing to check; it is for 'farside bench'",

@@ -159,7 +159,7 @@ std::optional<ExitCode> RefuseTable(std::string_view command, const std::string&
   const std::string engine_name = make->engine.empty() ? std::string(store::DefaultEngine()) : make->engine;
   const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(engine_name, make->options);
   if (!engine.ok()) return WrongUsage(command, engine.error().message());
-  if (!(*engine)->measures_only()) return std::nullopt;
+  if ((*engine)->traits().keeps_records) return std::nullopt;
   return WrongUsage(
       command, fmt::format("{} only measures the fabric and remembers nothing; it is for 'farside bench'",
                            engine_name));

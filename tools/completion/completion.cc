@@ -47,8 +47,9 @@ bool TakesValue(const CLI::Option& option) { return option.get_items_expected_ma
 Words ValuesOf(const CLI::App& command, const CLI::Option& option) {
   Words values;
   if (option.get_name() == "--engine") {
-    for (const store::EngineEntry& engine : store::Engines()) values.emplace_back(engine.name);
-    if (command.get_name() == "bench") values.emplace_back("raw");
+    const bool measures = command.get_name() == "bench";
+    for (const store::EngineEntry& engine : measures ? store::AllEngines() : store::Engines())
+      values.emplace_back(engine.name);
   }
   return values;
 }

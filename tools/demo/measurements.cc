@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "index/index.h"
+#include "store/engines.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
@@ -64,21 +66,16 @@ std::string EngineRow(std::string_view name, const BenchRun& run, double raw_rat
 // The rows of the engines, and that of raw below them. The progress line is wiped when this returns, so nothing
 // that is printed afterwards stands on it.
 Result<std::string> EngineRows() {
-  struct Contestant {
-    std::string_view name;
-    index::OptionMap options;
-  };
-  const std::array contestants = {Contestant{"shard", {}}, Contestant{"chime", {{"keys", "inline"}}},
-                                  Contestant{"reference", {{"buckets", "4000"}}}};
+  constexpr index::ExpectedRecords kExpected{.records = 20'000, .key_bytes = 8, .value_bytes = 8};
   Lines lines;
   const paper::Settings settings{.progress = lines.progress()};
   double raw_rate = 0;
   std::string rows;
   std::string raw_row;
-  for (const Contestant& contestant : contestants) {
-    BenchCommand command = OnCluster(contestant.name, "b");
-    command.options = contestant.options;
-    command.records = 20'000;
+  for (const store::EngineEntry& engine : store::Engines()) {
+    BenchCommand command = OnCluster(engine.name, "b");
+    command.options = (*engine.make({}))->OptionsFor(kExpected);
+    command.records = kExpected.records;
     command.ops = 100'000;
     const Result<BenchPlan> plan = PlanBench(command);
     if (!plan.ok()) return plan.error();
@@ -90,9 +87,9 @@ Result<std::string> EngineRows() {
       const Result<BenchRun> raw = paper::Measure(*raw_plan, settings);
       if (!raw.ok()) return raw.error();
       raw_rate = OpsPerSecond(*raw->run);
-      raw_row = EngineRow("raw", *raw, raw_rate, false);
+      raw_row = EngineRow(raw_plan->engine_name, *raw, raw_rate, false);
     }
-    rows += EngineRow(contestant.name, *run, raw_rate, true);
+    rows += EngineRow(engine.name, *run, raw_rate, true);
   }
   return rows + raw_row;
 }
@@ -138,8 +135,9 @@ Status ShowEngines(const Paint& paint, int number) {
   Print(
       "YCSB workload b (95 % reads, 5 % updates, some keys much more often than others) on 20,000 records, "
       "by\n"
-      "32 clients on four machines, simulated. reference cannot grow, so it got its 4,000 buckets "
-      "beforehand.\n\n"
+      "32 clients on four machines, simulated. Each engine has the options that suit such records: "
+      "reference, which\n"
+      "cannot grow, got its 4,000 buckets beforehand.\n\n"
       "raw is no table but a bare array of slots, to compare with: a read fetches a bucket as large as "
       "shard's, and\n"
       "then a block, in two trips. It is no upper bound: engines that take fewer trips or bytes pass it. "

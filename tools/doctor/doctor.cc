@@ -49,7 +49,8 @@ Task<Done> PutAndGet(Client& client) {
   const std::unique_ptr<store::Registration> session =
       co_await store::Registration::Join(op, client, store::MakeEngine, {});
   {
-    const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", "reference", {});
+    const std::string engine(store::DefaultEngine());
+    const index::OpenTable table = co_await session->tables().CreateOrOpen(op, "doctor", engine, {});
     Op put(client, OpKind::kInsert);
     co_await table.index->Put(put, "doctor", "was here");
     Op get(client, OpKind::kSearch);

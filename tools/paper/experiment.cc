@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tools/paper/chime.h"
-#include "tools/paper/shard.h"
+#include "store/engines.h"
+#include "tools/paper/experiment_list.h"
 
 namespace farside::tools::paper {
 
@@ -11,12 +11,14 @@ uint64_t Settings::Scaled(uint64_t usual, uint64_t at_full, uint64_t least) cons
   return std::max(full ? at_full : usual * percent / 100, least);
 }
 
-// An engine with a paper is one more list here.
 std::span<const Experiment> Experiments() {
   static const std::vector<Experiment> all = [] {
+    const std::vector<EngineExperiments> found = ExperimentList();
     std::vector<Experiment> joined;
-    for (const std::span<const Experiment> some : {ShardExperiments(), ChimeExperiments()})
-      joined.insert(joined.end(), some.begin(), some.end());
+    for (const store::EngineEntry& engine : store::AllEngines()) {
+      const auto own = std::ranges::find(found, engine.name, &EngineExperiments::engine);
+      if (own != found.end()) joined.insert(joined.end(), own->experiments.begin(), own->experiments.end());
+    }
     return joined;
   }();
   return all;

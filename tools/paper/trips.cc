@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "base/random.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
-#include "pool/region/open.h"
 #include "store/engines.h"
 #include "store/registration.h"
 #include "tools/bench/options.h"
+#include "tools/bench/sim.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {
@@ -24,7 +23,6 @@ using fabric::OpKind;
 using fabric::OpOutcome;
 using fabric::OpTally;
 
-constexpr uint64_t kSeed = 1;
 constexpr uint64_t kOperationsPerLook = 32;
 constexpr uint64_t kScanned = 100;
 
@@ -38,20 +36,18 @@ class Meter {
   Meter(const TripsPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
 
   Status SetUp() {
-    BenchCommand sizes;
-    sizes.engine = plan_.engine;
-    sizes.options = plan_.options;
-    sizes.records = plan_.records;
-    const Result<BenchPlan> room = PlanBench(sizes);
+    BenchCommand command;
+    command.engine = plan_.engine;
+    command.options = plan_.options;
+    command.records = plan_.records;
+    command.fabric = Name(BenchFabric::kSim);
+    const Result<BenchPlan> room = PlanBench(command);
     if (!room.ok()) return room.error();
-    ordered_ = room->engine->ordered();
-    pool::OpenOptions options;
-    options.random = &random_;
-    Result<std::unique_ptr<pool::OpenedPool>> pool =
-        pool::OpenPool(fmt::format("embedded:?size={}", room->region_bytes), options);
-    if (!pool.ok()) return pool.error();
-    pool_ = std::move(*pool);
-    Result<std::unique_ptr<fabric::Client>> client = pool_->fabric->Connect();
+    ordered_ = room->engine->traits().ordered;
+    Result<std::unique_ptr<fabric::sim::TimedFabric>> cluster = MakeSimFabric(*room);
+    if (!cluster.ok()) return cluster.error();
+    cluster_ = std::move(*cluster);
+    Result<std::unique_ptr<fabric::Client>> client = cluster_->Connect();
     if (!client.ok()) return client.error();
     client_ = std::move(*client);
     return fabric::Run(*client_, Join());
@@ -117,7 +113,8 @@ class Meter {
     return {.operations = tally.operations,
             .index = Per(tally.index_trips, tally.operations),
             .end_to_end = Per(tally.end_to_end_trips, tally.operations),
-            .maintenance = Per(tally.maintenance_trips, tally.operations)};
+            .maintenance = Per(tally.maintenance_trips, tally.operations),
+            .tally = tally};
   }
 
   void FillKey(uint64_t record) { workload::FillKey(record, key_); }
@@ -134,7 +131,7 @@ class Meter {
     FillKey(record);
     Op op(*client_, OpKind::kSearch);
     const bool found = co_await table_->index->Get(op, key_, read_);
-    co_return found&& workload::IsValueOf(key_, read_, value_.size());
+    co_return (found && workload::IsValueOf(key_, read_, value_.size()));
   }
   Task<bool> SearchAbsent(uint64_t record) {
     FillKey(plan_.records + record);
@@ -148,7 +145,7 @@ class Meter {
     const bool first = co_await Search(record);
     client_->counters() = before;
     const bool second = co_await Search(record);
-    co_return first&& second;
+    co_return (first && second);
   }
   Task<bool> Update(uint64_t record) {
     FillKey(record);
@@ -174,8 +171,7 @@ class Meter {
 
   const TripsPlan& plan_;
   const BenchProgress& progress_;
-  Random random_{kSeed};
-  std::unique_ptr<pool::OpenedPool> pool_;
+  std::unique_ptr<fabric::sim::TimedFabric> cluster_;
   std::unique_ptr<fabric::Client> client_;
   std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;

@@ -1,12 +1,13 @@
-// Round trips per operation of an engine, counted: one client, an embedded pool, keys and values of 8 bytes.
+// Round trips per operation of an engine, counted: one client, a simulated pool, keys and values of 8 bytes.
 //
-// Embedded, because counts do not depend on time: a trip is a trip on any fabric. One client, because what contention costs is
-// measured elsewhere.
+// Simulated, because clients sync by the clock as well: in virtual time, the counts are the same on every machine.
+// One client, because what contention costs is measured elsewhere.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "fabric/counters.h"
 #include "farside/result.h"
 #include "index/index.h"
 #include "tools/bench/run.h"
@@ -25,6 +26,7 @@ struct KindTrips {
   double index = 0;
   double end_to_end = 0;
   double maintenance = 0;  // inside of the operations; what is asked for beside them is in TripFigures
+  fabric::OpTally tally;   // of all of them together
 };
 
 struct TripFigures {

@@ -209,7 +209,7 @@ Result<MadeTable> Make(const TableCommand& command) {
 ExitCode Create(const TableCommand& command, const PoolUrl& url) {
   const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(command.engine, command.options);
   if (!engine.ok()) return WrongUsage(Called(command.verb), engine.error().message());
-  if ((*engine)->measures_only()) {
+  if (!(*engine)->traits().keeps_records) {
     return WrongUsage(
         Called(command.verb),
         fmt::format("{} only measures the fabric and remembers nothing; it is for 'farside bench'",

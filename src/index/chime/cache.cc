@@ -43,7 +43,7 @@ void NodeCache::StoreSlot(Slot node) {
   slots_[slot] = std::move(node);
 }
 
-// A node that was used since the hand came by the last time has another turn.
+// A node that was used since the hand last passed it stays for another round.
 void NodeCache::EvictOne() {
   while (size_ > 0) {
     hand_ = Next(hand_);
@@ -65,8 +65,8 @@ void NodeCache::Drop(NodePtr at) {
   if (found < slots_.size()) Empty(found);
 }
 
-// Whoever would not be found any more, because there is a gap between its home and itself now, fills the gap, and leaves
-// another one.
+// A node that probing would not reach any more, because the gap is between its home and its slot, moves into
+// the gap; its slot is the next gap.
 void NodeCache::Empty(size_t slot) {
   bytes_ -= CostOf(*slots_[slot]);
   --size_;

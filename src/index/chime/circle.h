@@ -1,4 +1,4 @@
-// Whether a way along siblings leads in circles, as it may in damaged memory: by Brent's method, which remembers one node.
+// Detects circles of siblings, which damaged memory may have: by Brent's method, which remembers one node.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace farside::index::chime {
 
 class Circle {
  public:
-  // The way has come to the node. True: for the second time.
+  // The next node on the way. True: the way has been there before.
   bool Closes(NodePtr at) {
     if (at == mark_) return true;
     if (++steps_ == until_) {

@@ -16,4 +16,9 @@ Error Contended(std::string_view what) {
   return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
 }
 
+Error LockLost() {
+  return Error(ErrorCode::kOutcomeUnknown,
+               "the lock was taken from this client, which was taken for dead; reconnect");
+}
+
 }  // namespace farside::index::chime

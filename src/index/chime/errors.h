@@ -1,4 +1,4 @@
-// What goes wrong, in words.
+// The errors of a chime table.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,10 @@ namespace farside::index::chime {
 
 // "the tree's node at 0x40 of the table's memory node 1 <what>; run farside fsck".
 Error Damaged(NodePtr at, std::string_view what);
-// Of a leaf that the way to a key has led to (chime/11).
+// What is wrong with a leaf that the way to a key has led to (chime/11).
 inline constexpr std::string_view kOtherHalf = "has the keys of the other half of the tree";
 Error Contended(std::string_view what);
+// An unlock found that the lock was not this client's any more.
+Error LockLost();
 
 }  // namespace farside::index::chime

@@ -12,13 +12,13 @@ namespace {
 constexpr size_t kFewestSets = 16;  // 1 KiB
 constexpr int kGrowthShift = 2;     // to four times the size
 constexpr uint8_t kMostUses = 255;
-// So many keys come to a full set until its counts are halved. With fewer, keys that are hot are displaced by chance; with
-// more, those that were hot stay for long.
+// After so many displaced spots the counts of a set are halved. With fewer, hot keys are displaced by chance;
+// with more, keys that are hot no more stay for long.
 constexpr uint8_t kDisplacedUntilHalved = 64;
-// After so many looks it is judged whether one of so many was of use.
+// After so many looks, hotspots are of use if at least one look of so many found a spot.
 constexpr uint32_t kLooksUntilJudged = 4096;
 constexpr uint32_t kLooksPerUse = 8;
-// If not, every so many-th operation looks and remembers, to find out whether that changes.
+// If they are of no use, one operation of so many looks and remembers, to find out whether that changes.
 constexpr uint32_t kOperationsPerLook = 16;
 
 void Halve(std::span<uint8_t> uses) {
@@ -52,8 +52,8 @@ void Hotspots::CountUse(Set& set, size_t way) {
   ++set.uses[way];
 }
 
-// Of several that were used equally often, one after the other: or the same way would be displaced again and again, and no new
-// key would stay long enough to be used twice.
+// Among spots that were used equally often, in turn: otherwise the same way would be displaced again and
+// again, and no new key would stay long enough to be used twice.
 size_t Hotspots::Displace(Set& set) {
   size_t least = set.displaced % kWays;
   for (size_t i = 1; i < kWays && set.uses[least] > 0; ++i) {
@@ -64,8 +64,8 @@ size_t Hotspots::Displace(Set& set) {
   return least;
 }
 
-// Where all keys are used equally often, memory for a few of them only costs the misses in the processor's cache. As long as
-// there is room, it may be that nothing was found yet that could be remembered.
+// Where all keys are used equally often, remembering a few of them only costs cache misses. As long as there
+// is room, the keys may just not have been found yet.
 bool Hotspots::Rests() {
   if (looks_ == kLooksUntilJudged) {
     rests_ = crowded() && uses_ * kLooksPerUse < looks_;
@@ -95,7 +95,7 @@ void Hotspots::Remember(uint64_t hash, const Spot& spot, uint64_t clears) {
   size_t way = WayOf(SetOf(hash), hash);
   if (way == kWays) {
     way = Displace(SetOf(hash));
-    // A set may be full by chance: so not before all of them are, nearly.
+    // A set may be full by chance, so it grows only when nearly all sets are.
     if (SetOf(hash).spots[way] != 0 && crowded()) Grow();
   }
   Set& set = SetOf(hash);
@@ -123,7 +123,7 @@ void Hotspots::Clear() {
 void Hotspots::Grow() {
   const size_t sets = sets_.size() << kGrowthShift;
   if (sets > most_sets_ && !Mutant(kHotspotsUnbounded)) return;
-  sets_ = {};  // or both would be there for a moment
+  sets_ = {};  // first, so that old and new sets do not exist at once
   sets_.resize(sets);
   size_ = 0;
 }

@@ -1,10 +1,10 @@
-// Where a client found keys last, for those that it finds often: the paper's hotspot buffer (section 4.3). A search of such a
-// key READs one entry instead of a neighbourhood, and needs no inner nodes.
+// Where a client found keys last, for keys that it finds often: the paper's hotspot buffer (section 4.3). A
+// search for such a key READs one entry instead of a neighbourhood, and needs no inner nodes.
 //
-// What is remembered is a guess. An entry that is read on its word counts if it is that of the key, compared in full: then it
-// was the key's value when its line was sampled (chime/1), whichever slots of whichever leaf were read besides. If it is not,
-// the guess says nothing: the key may stand elsewhere. As with inner nodes, a leaf that is remembered is still one of the
-// table's (chime/8); whoever forgets inner nodes because that may have changed has to Clear these as well.
+// A spot is a guess. The entry that is READ there counts if it has the key, compared in full: then it was the
+// key's value when its line was sampled (chime/1), whatever else was READ. If it has another key, nothing
+// follows: the key may stand elsewhere. As with inner nodes, a remembered leaf is still memory of this table
+// (chime/8); so when the inner nodes are forgotten, the hotspots are cleared too.
 #pragma once
 
 #include <array>
@@ -18,35 +18,37 @@
 
 namespace farside::index::chime {
 
-// An entry that may be the key's.
+// An entry that may be that of the key.
 struct Spot {
   NodePtr leaf;
   size_t slot = 0;
 };
 
-// Spots stand in sets of 7, a set to a cache line of the client, each with a count of its uses. A key that comes to a set that
-// is full displaces the one that was used least. Counts are halved now and then: what was hot once does not stay for ever.
+// Spots stand in sets of 7, each set in one cache line, each spot with a count of its uses. In a full set a
+// new key displaces the spot that was used least. Counts are halved now and then, so that a spot that was hot
+// once does not stay for ever.
 //
-// It grows up to its bound, as keys are found that it has no room for, to four times its size; what it knew is forgotten then,
-// and comes back with the next search. So clients that find few keys need little memory.
+// When there is no room for the keys that are found, the buffer grows to four times its size, up to its
+// bound. It is empty then, and fills again with the next searches. So clients that find few keys need little
+// memory.
 //
-// Where they are of no use, they rest: if it is crowded and fewer than one search in eight finds its key, only every sixteenth
-// operation looks and remembers, until that changes.
+// Where spots are of no use, they are hardly used: if the buffer is crowded and fewer than one search in
+// eight finds its key, only every sixteenth operation looks and remembers, until that changes.
 class Hotspots {
  public:
   explicit Hotspots(uint64_t most_bytes);
 
-  // What keys=inline is to know a key by. INVARIANT chime/11: keys of different halves have different fingerprints, so nobody is
-  // led to a leaf of the other half, whatever keys have hashes that are alike.
+  // What stands for a key's hash with keys=inline. INVARIANT chime/11: keys of different halves have
+  // different fingerprints, so no spot leads to a leaf of the other half, even if hashes collide.
   static uint64_t IdOf(uint64_t hash, Half half);
 
   bool enabled() const { return most_sets_ > 0; }
-  // Where the key with this hash, or IdOf, was found last. Counts as a use of it.
+  // Where the key with this hash (or IdOf) was found last. Counts as a use.
   std::optional<Spot> Find(uint64_t hash);
-  // The key was found there, by somebody who began when there had been so many `clears`: what was found before the last one is
-  // not remembered behind it.
+  // The key was found there by an operation that began after so many `clears`. What was found before the last
+  // Clear is not remembered.
   void Remember(uint64_t hash, const Spot& spot, uint64_t clears);
-  // It is not where it was.
+  // The key is not there any more.
   void Forget(uint64_t hash);
   void Clear();
   uint64_t clears() const { return clears_; }
@@ -66,21 +68,21 @@ class Hotspots {
   struct alignas(pool::kLine) Set {
     std::array<uint64_t, kWays> spots{};
     std::array<uint8_t, kWays> uses{};
-    uint8_t displaced = 0;  // spots, so far; comes round
+    uint8_t displaced = 0;  // spots, so far; wraps around
   };
   static_assert(sizeof(Set) == pool::kLine, "one cache miss");
 
-  // The upper bits of the hash choose the home (TagOf), so these do not.
+  // By the lower bits of the hash: the upper ones choose the home in a leaf (TagOf).
   Set& SetOf(uint64_t hash) { return sets_[(hash & 0xffff'ffff) * sets_.size() >> 32]; }
   static uint64_t FingerprintOf(uint64_t hash) { return hash >> 32 & Fingerprint::kMax; }
-  // Which way of the set has it; kWays if none.
+  // The way of the set that has the key; kWays if none.
   static size_t WayOf(const Set& set, uint64_t hash);
   static void CountUse(Set& set, size_t way);
-  // The way that a key may have which the set does not know: a free one, or that of the spot that was used least.
+  // The way for a key that is not in the set: a free one, or that of the spot that was used least.
   static size_t Displace(Set& set);
   bool crowded() const { return size_ >= sets_.size() * kWays * 3 / 4; }
   void Grow();
-  // Whether the next operation does without it.
+  // Whether the next operation does without hotspots.
   bool Rests();
 
   size_t first_sets_ = 0;
@@ -88,9 +90,9 @@ class Hotspots {
   std::vector<Set> sets_;
   size_t size_ = 0;  // spots that are remembered
 
-  uint32_t looks_ = 0;  // since it was judged last, and how many found a spot
-  uint32_t uses_ = 0;
-  bool rests_ = false;  // it was of no use
+  uint32_t looks_ = 0;  // since the last judgement
+  uint32_t uses_ = 0;   // looks that found a spot
+  bool rests_ = false;  // the last judgement: hotspots are of no use
   uint32_t operations_ = 0;
   uint64_t clears_ = 0;
 };

@@ -5,8 +5,8 @@
 namespace farside::index::chime {
 namespace {
 
-// How many of them are not above the key: first by the last one of every 8, then among 8. Nothing waits for what was read
-// before it, as it would in a binary search, and no branch is anybody's guess.
+// How many of them are not above the key: first by the last one of every 8, then among 8. Unlike in a binary
+// search, no load depends on an earlier one, and no branch is hard to predict.
 size_t CountUpTo(std::span<const uint64_t> ascending, uint64_t key) {
   constexpr size_t kStep = 8;
   size_t steps = 0;
@@ -18,6 +18,12 @@ size_t CountUpTo(std::span<const uint64_t> ascending, uint64_t key) {
 }
 
 }  // namespace
+
+void SortPivots(std::vector<Pivot>& pivots) {
+  std::sort(pivots.begin(), pivots.end(), [](const Pivot& a, const Pivot& b) {
+    return a.raw.prefix != b.raw.prefix ? a.raw.prefix < b.raw.prefix : a.bound.text < b.bound.text;
+  });
+}
 
 Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
              std::span<const Pivot> pivots)
@@ -55,7 +61,7 @@ BoundRef Inner::fence_ref() const {
 size_t Inner::IndexOf(const Key& key) const {
   const std::span<const uint64_t> all = prefixes();
   size_t above = CountUpTo(all, key.prefix);
-  // Of those with the same prefix, the whole keys decide.
+  // Among pivots with the key's prefix, the whole texts decide.
   if (texts_ != nullptr) {
     while (above > 0 && all[above - 1] == key.prefix && texts_->bounds[above - 1] > key.text) --above;
   }

@@ -18,8 +18,9 @@ namespace farside::index::chime {
 class InnerImage {
  public:
   Header header{};
-  // What Table::memory_ was before it was read: what is older than that is not to be remembered (chime/8).
-  uint64_t memory = 0;
+  // How often the cache had been cleared before the node was READ (InnerNodes::NewImage). An image from
+  // before the last clear does not go into the cache (chime/8).
+  uint64_t clears = 0;
 
   RawPivot Get(const Shape& shape, size_t slot) const {
     return LoadPivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine);
@@ -44,13 +45,14 @@ struct Pivot {
   RawPivot raw;
   size_t slot = 0;
 };
+void SortPivots(std::vector<Pivot>& pivots);
 
-// What a client keeps of an inner node: its pivots in order. Never changed, only replaced. Clients keep many of them, so
-// what they take is counted in bytes, and prefixes and children stand right behind it: who comes from a pointer waits for memory
-// once.
+// An inner node as a client caches it: its pivots in order. Never changed, only replaced. Clients cache many
+// of them, so their bytes are counted; and prefixes and children follow the object directly, so that
+// following a pointer to it costs one cache miss.
 class Inner {
  public:
-  // `pivots` in ascending order, those that count; at least one.
+  // `pivots`: only pivots that count, ascending, at least one.
   static std::shared_ptr<const Inner> Make(const Shape& shape, NodePtr at, const Bound& fence,
                                            const Header& header, std::span<const Pivot> pivots) {
     return std::shared_ptr<const Inner>(new (2 * pivots.size()) Inner(shape, at, fence, header, pivots));
@@ -66,9 +68,9 @@ class Inner {
   NodePtr sibling() const { return sibling_; }
   size_t size() const { return size_; }
   NodePtr child(size_t i) const { return NodePtr(children()[i]); }
-  // Which child it is; size() if none.
+  // The index of a child; size() if the node does not name it.
   size_t Find(NodePtr child) const;
-  // What no key of the i-th child is below. The first one of all has none: the empty key.
+  // The lower bound of the i-th child's range. That of the first child of all is the empty key.
   Bound LowerBound(size_t i) const;
 
   // Whether the key is below the fence.
@@ -77,12 +79,12 @@ class Inner {
     if (key.prefix != fence_prefix_) return key.prefix < fence_prefix_;
     return key.text < FenceText();
   }
-  // Which child has the keys from this one on. The key is not below the first pivot.
+  // The index of the child whose range has the key. The key is not below the first pivot.
   size_t IndexOf(const Key& key) const;
-  // Which child has the keys right below a bound that is above the first pivot.
+  // The index of the child that has the keys right below a bound, which is above the first pivot.
   size_t IndexBelow(const Bound& bound) const;
   NodePtr ChildOf(const Key& key) const { return child(IndexOf(key)); }
-  // Memory that it takes, all told.
+  // All memory that it takes.
   uint64_t bytes() const;
 
   // For the cache: whether it was used since it was last considered for eviction.
@@ -92,7 +94,7 @@ class Inner {
  private:
   Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
         std::span<const Pivot> pivots);
-  // With so many words behind it.
+  // With so many words behind the object.
   static void* operator new(size_t bytes, size_t words) {
     return ::operator new(bytes + words * sizeof(uint64_t));
   }
@@ -104,10 +106,10 @@ class Inner {
   std::span<const uint64_t> children() const { return {words() + size_, size_}; }
   std::string FenceText() const;
 
-  // keys=bytes: what there is besides prefixes.
+  // What keys=bytes needs besides prefixes.
   struct Texts {
     BoundRef fence_ref;
-    std::vector<std::string> bounds;  // the whole pivots, and the fence behind them
+    std::vector<std::string> bounds;  // the whole pivots, then the fence
   };
 
   NodePtr at_;

@@ -1,4 +1,4 @@
-// Keys and bounds: byte strings in the order of their bytes, decided by their first 8 bytes where that is enough.
+// Keys and bounds: byte strings in the order of their bytes. Comparisons look at the first 8 bytes first.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace farside::index::chime {
 
 inline constexpr size_t kPrefixBytes = 8;
 
-// The first 8 bytes as a big-endian number, zeros behind a shorter key. If the prefixes of two keys differ, so do the keys,
-// in the same order.
+// The first 8 bytes as a big-endian number, a shorter key padded with zeros. If the prefixes of two keys
+// differ, the keys have the same order as the prefixes.
 inline uint64_t PrefixOf(std::string_view key) {
   if (key.size() >= kPrefixBytes) return __builtin_bswap64(LoadU64(AsBytes(key).data()));
   uint64_t prefix = 0;
@@ -32,14 +32,14 @@ inline std::string TextOf(uint64_t prefix, size_t bytes) {
 
 inline uint64_t TagOf(uint64_t hash) { return hash >> 48; }
 
-// A key that is looked for; a view.
+// A key that is searched for; a view.
 struct Key {
   explicit Key(std::string_view key) : text(key), prefix(PrefixOf(key)) {}
   std::string_view text;
   uint64_t prefix;
 };
 
-// A fence or a pivot. A finite one is a byte string, which need not be a key of the table.
+// A fence or a pivot: a byte string, which need not be a key of the table, or infinity.
 struct Bound {
   static Bound Beyond() { return {.infinite = true}; }
   static Bound Of(std::string_view text) { return {.prefix = PrefixOf(text), .text = std::string(text)}; }

@@ -1,12 +1,12 @@
 // The bytes of a chime table: a B+ tree whose leaves are small hopscotch tables. See docs/layouts/chime.md.
 //
-//   root block      one line, on the first node: the pointer to the root, changed by CAS, and a counter of merges
-//   inner node      a header line, then lines of pivots, in no order
-//   leaf            a header line, then lines of 4 entries
-//   block           a key and its value, or a separator that is longer than 8 bytes (pool/memory/block.h); keys=bytes only
+//   root block   one line, on the first memory node: the pointer to the root, and a counter of merges
+//   inner node   a header line, then lines of pivots, in no order
+//   leaf         a header line, then lines of 4 entries
+//   block        keys=bytes: a key and its value, or a separator of more than 8 bytes (pool/memory/block.h)
 //
-// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything else by WRITEs.
-// Whoever reads a line finds all of what a WRITE brings to it, or nothing.
+// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything
+// else by WRITEs. A READ of a line shows all that a WRITE has brought to the line, or nothing of it.
 #pragma once
 
 #include <array>
@@ -27,26 +27,27 @@ inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
 inline constexpr size_t kMostFanout = 64;
-// More than 2^64 keys need in nodes of four. In nodes of two or three, which are for tests, keys that come in order leave nodes
-// with one child behind: then the tree ends at this level, and what is beyond its root is found along the siblings.
+// More levels than 2^64 keys need with a fanout of 4. With a fanout of 2 or 3, which is for tests, ascending
+// inserts leave nodes with one child behind: then the tree stops growing at this level, and the siblings of
+// its root lead further.
 inline constexpr size_t kMostLevels = 40;
 
 // ---- words -------------------------------------------------------------------------------------------
 
-// Where a line stands: on which of the table's nodes, in the order in which the table was made on them, and there. The
-// low part of every pointer. Line 0 belongs to the pool, so a pointer of 0 points nowhere.
+// The address of a line: the memory node, counted in the order in which the table has them, and the line
+// there. The low part of every pointer. Line 0 belongs to the pool, so a pointer of 0 points nowhere.
 //   41..36   35..0
 //   node     line
 using LineBits = Field<0, 36>;  // 4 TiB a node
 using NodeBits = Field<36, 6>;
 inline constexpr size_t kMostNodes = NodeBits::kMax + 1;
 
-// False if there is no such node in the table: the word is damaged.
+// False if the table has no such memory node: the word is damaged.
 constexpr bool IsOnNodes(uint64_t word, std::span<const fabric::NodeId> nodes) {
   return NodeBits::Get(word) < nodes.size();
 }
 constexpr fabric::FarAddr AddressOf(uint64_t word, std::span<const fabric::NodeId> nodes) {
-  // A node that no fabric has: the trip fails with kCorrupt.
+  // A memory node that no fabric has: the trip fails with kCorrupt.
   if (!IsOnNodes(word, nodes)) return fabric::FarAddr(static_cast<fabric::NodeId>(0xffff), 0);
   return fabric::FarAddr(nodes[NodeBits::Get(word)], LineBits::Get(word) * pool::kLine);
 }
@@ -107,14 +108,13 @@ class BlockRef {
   uint64_t word_ = 0;
 };
 
-// What a bound (a fence, a pivot) has besides its first 8 bytes.
+// What a bound (a fence or a pivot) has besides its first 8 bytes.
 //   63..53   52         51..48   47..42   41..36   35..0
 //   unused   infinite   length   lines    node     line
 class BoundRef {
  public:
   using Lines = Field<42, 6>;
-  using Length =
-      Field<48, 4>;  // of a bound of at most 8 bytes; kInBlock: it stands in the block that is named
+  using Length = Field<48, 4>;  // of a bound of at most 8 bytes; kInBlock: the block has the bound
   using Infinite = Field<52, 1>;
   using Unused = Field<53, 11>;
   static_assert(TilesWord<LineBits, NodeBits, Lines, Length, Infinite, Unused>());
@@ -168,16 +168,16 @@ class NodeInfo {
 
 // ---- nodes -------------------------------------------------------------------------------------------
 
-// The first line of every node. All but the lock is WRITTEN at once, by the holder of the lock.
+// The first line of every node. Only the lock's holder WRITEs it, all but the lock at once.
 struct Header {
   uint64_t lock;          // pool::LockWord
   uint64_t info;          // NodeInfo
   uint64_t moves;         // of a leaf: raised before and after entries change their place; odd in between
   uint64_t fence_prefix;  // the node has keys below this bound: its first 8 bytes,
   uint64_t fence_ref;     // and the rest, a BoundRef
-  uint64_t sibling;       // NodePtr: what has the keys from the fence on; 0 if there are none
-  uint64_t heir;          // NodePtr: of a leaf that is dead, who has its keys; 0 if it is not
-  uint64_t leaving;       // entries of a leaf that the sibling has already: they are about to be cleared
+  uint64_t sibling;       // NodePtr: the node with the keys from the fence on; 0 if there is none
+  uint64_t heir;          // NodePtr: of a dead leaf, the leaf that gets its range; 0: the leaf is not dead
+  uint64_t leaving;       // of a leaf: a bit for each entry that the sibling has, and that is to be cleared
 };
 static_assert(sizeof(Header) == pool::kLine);
 inline Header HeaderOf(std::span<const std::byte> node) {
@@ -185,37 +185,42 @@ inline Header HeaderOf(std::span<const std::byte> node) {
   std::memcpy(&header, node.data(), sizeof(header));
   return header;
 }
+inline std::span<std::byte> BytesOf(Header& header) { return std::as_writable_bytes(std::span(&header, 1)); }
 inline constexpr uint64_t kLockOffset = 0;
-// What a WRITE of the header begins with: the lock is changed by CAS only.
+// Where a WRITE of the header begins: behind the lock, which is changed by CAS only.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
+inline std::span<const std::byte> BytesBehindLock(const Header& header) {
+  return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);
+}
 
-// With keys=inline, the keys of a leaf are all below the middle or none of them is (chime/11). So they share their top bit, which
-// says in an entry that it is used.
+// With keys=inline, either all keys of a leaf are below the middle or none is (chime/11). So they share their
+// top bit, and in an entry this bit says instead that the entry is used.
 inline constexpr uint64_t kMiddle = uint64_t{1} << 63;
 enum class Half : uint64_t { kLower = 0, kUpper = kMiddle };  // the top bit of its keys
 constexpr Half HalfOf(uint64_t key) { return Half{key & kMiddle}; }
-// Of a leaf: its fence tells.
+// The half of a leaf follows from its fence.
 constexpr Half HalfOf(const Header& header) {
   const bool is_lower = !BoundRef(header.fence_ref).infinite() && header.fence_prefix <= kMiddle;
   return is_lower ? Half::kLower : Half::kUpper;
 }
 
-// An entry of a leaf, decoded. `key` is a big-endian number: the key, or its first 8 bytes, zeros behind a shorter one.
+// An entry of a leaf, decoded. `key` is a big-endian number: the key, or its first 8 bytes, a shorter key
+// padded with zeros.
 struct Entry {
   bool used = false;
   uint64_t key = 0;
-  uint64_t value = 0;  // of an unused one it does not matter
+  uint64_t value = 0;  // of an unused entry: anything
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-// Entries are of one size, so many to a line that none lies in two lines.
+// A line holds a whole number of entries, so no entry lies in two lines.
 inline constexpr size_t kEntryBytes = 16;
 inline constexpr size_t kEntriesPerLine = pool::kLine / kEntryBytes;
 static_assert(kEntriesPerLine * kEntryBytes == pool::kLine);
-// Where the entry of a slot begins, from the beginning of its leaf: behind the header.
+// Where the entry of a slot begins, counted from the beginning of its leaf; the header comes first.
 constexpr uint64_t SlotOffset(size_t slot) { return pool::kLine + slot * kEntryBytes; }
 
-// How many lines this many slots take.
+// The lines that so many slots take.
 constexpr size_t LinesOf(size_t slots, size_t per_line) { return (slots + per_line - 1) / per_line; }
 inline constexpr size_t kMostLeafLines = LinesOf(kMostSpan, kEntriesPerLine);
 
@@ -248,19 +253,20 @@ struct BlockEntries {
   }
 };
 
-// A pivot of an inner node: {prefix, child} with keys=inline, 4 to a line; {prefix, ref, child} with keys=bytes, 2 to a
-// line. It is there if its child is not 0, and counts if it is below the node's fence.
+// A pivot of an inner node: {prefix, child} with keys=inline, 4 to a line; {prefix, ref, child} with
+// keys=bytes, 2 to a line. A child of 0 marks a free slot. A pivot counts if it is below the node's fence.
 struct RawPivot {
   uint64_t prefix = 0;
   BoundRef ref;
   NodePtr child;
 };
 inline constexpr size_t kMostInnerLines = LinesOf(kMostFanout, 2);
+inline constexpr size_t kMostPivotBytes = 24;
 
-// What the table's options make of it.
+// The sizes that follow from the table's options.
 struct Shape {
   size_t span = 64;          // entries of a leaf
-  size_t neighbourhood = 8;  // entries among which a key is looked for
+  size_t neighbourhood = 8;  // entries among which a key is searched for
   size_t fanout = 64;        // pivots of an inner node
   bool inline_keys = false;  // keys=inline
 
@@ -270,11 +276,11 @@ struct Shape {
   constexpr uint64_t pivot_bytes() const { return inline_keys ? 16 : 24; }
   constexpr size_t inner_lines() const { return LinesOf(fanout, pivots_per_line()); }
   constexpr uint64_t inner_bytes() const { return (1 + inner_lines()) * pool::kLine; }
-  // A neighbourhood goes on at the beginning of the leaf when it has come to the end.
+  // A neighbourhood that reaches the end of the leaf wraps around to its beginning.
   constexpr size_t SlotAt(size_t home, size_t i) const {
     return home + i < span ? home + i : home + i - span;
   }
-  // What a search READs: from the home on, and what is left at the beginning.
+  // What a search READs: from the home on, and what wraps around.
   constexpr uint64_t tail_bytes(size_t home) const {
     return (home + neighbourhood < span ? neighbourhood : span - home) * kEntryBytes;
   }
@@ -287,7 +293,7 @@ struct Shape {
   constexpr size_t HomeOf(uint64_t tag) const { return tag * span >> 16; }
 };
 
-// `half`: of the leaf that it is from; with keys=bytes it does not matter.
+// `half`: of the leaf; with keys=bytes it does not matter.
 inline Entry LoadEntry(const Shape& shape, Half half, const std::byte* from) {
   return shape.inline_keys ? InlineEntries::Load(from, half) : BlockEntries::Load(from);
 }
@@ -310,10 +316,10 @@ inline void StorePivot(const Shape& shape, std::byte* to, const RawPivot& pivot)
   StoreU64(to + shape.pivot_bytes() - 8, pivot.child.word());
 }
 
-// The line that every client begins at.
+// The line at which every client begins.
 struct RootBlock {
   uint64_t root;    // NodePtr; never a leaf
-  uint64_t merges;  // raised when a leaf was unlinked, before it is retired (chime/8); changed by FAA
+  uint64_t merges;  // raised by FAA after a leaf was unlinked, and before it is retired (chime/8)
   std::array<uint64_t, 6> zero;
 };
 inline constexpr uint64_t kMergesOffset = offsetof(RootBlock, merges);

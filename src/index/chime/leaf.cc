@@ -19,8 +19,9 @@ size_t Leaf::Count(const Shape& shape) const {
   return count;
 }
 
-// Breadth first from the neighbourhood: an entry may move to any other slot of its own neighbourhood. So the way is the
-// shortest, and is found if there is one (the paper's hopscotch looks forward from the home only, and gives up earlier).
+// Breadth first from the neighbourhood: an entry may move to any other slot of its own neighbourhood. So the
+// path is the shortest, and is found if there is one. (The paper's hopscotch looks forward from the home
+// only, and gives up earlier.)
 std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf, size_t home) {
   constexpr uint8_t kUnseen = 0xff;
   constexpr uint8_t kStart = 0xfe;
@@ -60,7 +61,7 @@ bool Normalize(const Shape& shape, Leaf& leaf) {
     const Entry entry = leaf.Get(shape, slot);
     if (!entry.used) continue;
     bool drop = (leaf.header.leaving >> slot & 1) != 0;
-    // A key stands twice only because it was being moved, and then with the same value.
+    // An entry stands twice only because it was being moved; both copies are equal.
     for (size_t before = 0; before < slot && !drop; ++before) drop = leaf.Get(shape, before) == entry;
     if (!drop) continue;
     leaf.Set(shape, slot, Entry());
@@ -85,7 +86,7 @@ std::optional<Division> DivideByPrefix(const Shape& shape, const Leaf& leaf, uin
     if (prefixes[i - 1] == prefixes[i]) continue;
     if (!best.has_value() || from_middle(i) < from_middle(*best)) best = i;
   }
-  // Halves that differ too much are not worth it.
+  // A split into parts that differ too much is not worth it.
   if (!best.has_value() || from_middle(*best) > count / 4) return std::nullopt;
   Division division;
   const uint64_t border = prefixes[*best];

@@ -1,4 +1,4 @@
-// Leaves as they were read: plain bytes and what can be told from them, no far memory.
+// Leaves as they were READ: bytes, and what follows from them. Nothing here touches far memory.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace farside::index::chime {
 
-// Where the search for an entry begins. With keys=bytes it follows from the tag, so entries can be moved without a look at
-// their blocks.
+// The first slot of an entry's neighbourhood. With keys=bytes it follows from the tag, so entries are moved
+// without READing their blocks.
 size_t HomeOf(const Shape& shape, const Entry& entry);
 
-// The entries among which a key of some home may stand; or one of them, which may be the key's.
+// The entries among which a key may stand; or, as a guess, one of them.
 class Neighbourhood {
  public:
-  // `half`: of the key that is looked for, which is that of every leaf where it is looked for (chime/11).
+  // `half`: of the key, and so of every leaf where it is searched for (chime/11).
   Neighbourhood(const Shape& shape, size_t home, Half half)
       : shape_(shape),
         half_(half),
@@ -38,11 +38,12 @@ class Neighbourhood {
   // Whether the key may also stand elsewhere.
   bool is_guess() const { return is_guess_; }
   size_t size() const { return size_; }
-  // What to READ, and where it goes: from the home on, at SlotOffset(home); and, if that is not all, from SlotOffset(0) on.
+  // What to READ: `tail` from SlotOffset(home) on; and, if the neighbourhood wraps around, `wrapped` from
+  // SlotOffset(0) on.
   size_t home() const { return home_; }
   std::span<std::byte> tail() { return std::span(room_).first(tail_bytes_); }
   std::span<std::byte> wrapped() { return std::span(room_).subspan(tail_bytes_, wrapped_bytes_); }
-  // From all lines of the leaf.
+  // Takes it from all lines of the leaf.
   void CopyFrom(std::span<const std::byte> lines) {
     const auto copy = [&](size_t slot, std::span<std::byte> to) {
       std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(SlotOffset(slot) - pool::kLine), to.size(),
@@ -51,10 +52,7 @@ class Neighbourhood {
     copy(home_, tail());
     copy(0, wrapped());
   }
-  // All lines of the leaf, if they were read with it; they are somebody else's.
-  void set_leaf_lines(std::span<const std::byte> lines) { leaf_lines_ = lines; }
-  std::span<const std::byte> leaf_lines() const { return leaf_lines_; }
-  // The i-th from the home on: which slot that is, and what is there.
+  // The i-th slot from the home on, and its entry.
   size_t SlotAt(size_t i) const { return shape_.SlotAt(home_, i); }
   Entry Get(size_t i) const { return LoadEntry(shape_, half_, room_.data() + i * kEntryBytes); }
 
@@ -78,11 +76,10 @@ class Neighbourhood {
   bool is_guess_ = false;
   uint64_t tail_bytes_;
   uint64_t wrapped_bytes_;
-  std::span<const std::byte> leaf_lines_;
   std::array<std::byte, kMostNeighbourhood * kEntryBytes> room_;
 };
 
-// A whole leaf. Its header says of which half its keys are, so it comes before its entries.
+// A whole leaf. Its header tells the half of its keys, so it has to be set before entries are decoded.
 class Leaf {
  public:
   Header header{};
@@ -93,7 +90,7 @@ class Leaf {
   void Set(const Shape& shape, size_t slot, const Entry& entry) {
     StoreEntry(shape, lines_.data() + SlotOffset(slot) - pool::kLine, entry);
   }
-  // All that is behind the header.
+  // Everything behind the header.
   std::span<std::byte> lines(const Shape& shape) {
     return std::span(lines_).first(shape.leaf_lines() * pool::kLine);
   }
@@ -107,27 +104,27 @@ class Leaf {
     const std::byte* const from = lines_.data() + SlotOffset(slot) - pool::kLine;
     return (LoadU64(from) | LoadU64(from + 8)) == 0;
   }
-  // Its keys belong to another leaf (chime/9). It has no entries, and never will.
+  // Its range belongs to another leaf (chime/9). It has no entries, and never will have any.
   bool dead() const { return header.heir != 0; }
 
  private:
   std::array<std::byte, kMostLeafLines * pool::kLine> lines_{};
 };
 
-// How to make room for an entry of this home: the entry of slot path[i] moves to path[i + 1], the last of which is free, and
-// the new one goes to path[0]. Nothing if there is no way at all: then no arrangement of these entries has room for it.
+// How to make room for an entry of this home: the entry of slot path[i] moves to path[i + 1], the last of
+// which is free, and the new entry goes to path[0]. Empty if no arrangement of these entries has room for it.
 std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf, size_t home);
 
-// Brings a leaf to rest whose owner may have died at any point: what has left is cleared, what was being moved stands once.
-// True if entries were changed.
+// Brings a leaf to rest after its lock's owner has died at any step: entries that were leaving are cleared,
+// and of an entry that was being moved one copy is cleared. True if entries were changed.
 bool Normalize(const Shape& shape, Leaf& leaf);
 
-// Where to divide a leaf that has no room for a key.
+// How a leaf that has no room for a key is divided.
 struct Division {
   std::string separator;  // entries at or above it leave
   uint64_t leaving = 0;
 };
-// By prefixes alone. Nothing if too many keys share theirs: then it takes the whole keys.
+// By prefixes alone. Empty if too many keys share a prefix: then it takes the whole keys.
 std::optional<Division> DivideByPrefix(const Shape& shape, const Leaf& leaf, uint64_t added);
 // `keys[slot]` for every slot that is used.
 Division DivideByKey(const Shape& shape, const Leaf& leaf, std::span<const std::string> keys,

@@ -51,7 +51,7 @@ Result<Options> Options::Parse(const OptionMap& options) {
   if (!parsed.ok()) return parsed;
   Shape& shape = parsed->shape;
   if (shape.neighbourhood > shape.span) {
-    // Who asks for small leaves need not know of neighbourhoods.
+    // The default follows the span: `span=4` alone is no error.
     if (options.contains("neighbourhood")) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("option neighbourhood={}: expected at most the span, {}", shape.neighbourhood,

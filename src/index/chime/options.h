@@ -10,16 +10,17 @@
 
 namespace farside::index::chime {
 
-// How others do it whose trees are compared with this one: each of them is what the paper puts one technique against.
+// The next three choose between a technique of the paper and what other trees do instead, for comparisons.
+//
 // What is READ of a leaf.
 enum class LeafRead : uint8_t {
   kNeighbourhood,
-  kWhole,  // as B+ trees do whose leaves have no homes
+  kWhole,  // as in B+ trees, whose leaves have no homes
 };
 // When the header of a leaf is READ, with its fence.
 enum class FenceRead : uint8_t {
   kAbsent,  // by searches that have not found their key, and by changes
-  kAlways,  // as trees do that validate what they remember by fence keys
+  kAlways,  // as in trees that validate cached nodes by fence keys
 };
 // Whether the trip that takes a lock READs what it is taken for.
 enum class LockRead : uint8_t { kTogether, kApart };

@@ -1,6 +1,6 @@
-// A block on its way into a table: the one of a new value. It goes back to the allocator unless it was published, or may have
-// been. A sweep begins when no pin is held, and frees what is neither free nor reachable: so nobody keeps a draft without a
-// pin.
+// A block on its way into a table: the one of a new value. It goes back to the allocator unless it was
+// published, or may have been. A sweep begins when no pin is held, and frees what is neither free nor
+// reachable: so a draft is kept only under a pin.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
   ~Draft() { Discard(); }
 
-  // Asks for room for a block. True: it has it, from an earlier attempt, or because some was at hand. False: FetchRoom.
+  // Asks for room for a block. True: it has it, from an earlier attempt, or because some was at hand. False:
+  // FetchRoom.
   bool Reserve(pool::Allocator& allocator, uint64_t bytes) {
     if (owned_ && allocator_ == &allocator && bytes_ == bytes) return true;
     Discard();

@@ -7,8 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/kit/options.h"
-#include "index/kit/zeroed_roots.h"
 #include "pool/catalog/placement.h"
 #include "pool/memory/block.h"
 
@@ -27,8 +25,6 @@ using fabric::Write;
 
 namespace {
 
-constexpr uint64_t kMostRecords = 4'000'000'000;
-
 // Bytes for one operation, from the cache of coroutine frames: an allocation on the heap would be measured too.
 class Scratch {
  public:
@@ -43,10 +39,6 @@ class Scratch {
   const uint64_t bytes_;
   void* const memory_;
 };
-
-uint64_t RootBytes(const Options& options) {
-  return options.records * (options.bucket_bytes + options.block_bytes);
-}
 
 // A block without a checksum, which a perfect index would not need.
 void FillBlock(std::string_view key, std::string_view value, std::span<std::byte> block) {
@@ -73,21 +65,6 @@ Error NotForUse() {
   return Error(ErrorCode::kUnsupported,
                "raw measures the fabric and remembers nothing; use another engine for this");
 }
-
-constexpr auto kTrips = std::to_array<OptionWord<uint64_t>>({{"1", 1}, {"2", 2}});
-constexpr auto kRules = std::to_array<OptionRule<Options>>({
-    {"records",
-     [](Options& o, const OptionText& given) { return Set(o.records, given.Number(1, kMostRecords)); }},
-    {"bucket",
-     [](Options& o, const OptionText& given) {
-       return Set(o.bucket_bytes, given.MultipleOf(pool::kLine, kMostBucketBytes));
-     }},
-    {"block",
-     [](Options& o, const OptionText& given) {
-       return Set(o.block_bytes, given.MultipleOf(pool::kLine, kMostBlockBytes));
-     }},
-    {"trips", [](Options& o, const OptionText& given) { return SetToOneOf(o.trips, given, kTrips); }},
-});
 
 }  // namespace
 
@@ -200,7 +177,7 @@ Task<TableStats> Table::Stats(Op& op) {
 
 // Everything was allocated with the roots.
 Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
-  for (const FarAddr& root : roots_) reach.Mark(root, RootBytes(options_));
+  for (const FarAddr& root : roots_) reach.Mark(root, options_.RootBytes());
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }
@@ -209,44 +186,6 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
 Task<Done> Table::Verify(Op& op) {
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
-}
-
-// ---- engine ------------------------------------------------------------------------------------------
-
-uint64_t RawEngine::empty_bytes() const { return RootBytes(options_); }
-
-OptionMap RawEngine::recorded_options() const {
-  return {{"block", std::to_string(options_.block_bytes)},
-          {"bucket", std::to_string(options_.bucket_bytes)},
-          {"records", std::to_string(options_.records)}};
-}
-
-// So every page is there before anything is measured.
-Task<std::vector<FarAddr>> RawEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
-  return MakeZeroedRoots(op, pool, std::move(nodes), empty_bytes());
-}
-
-std::unique_ptr<Index> RawEngine::Open(pool::PoolClient& pool, std::vector<FarAddr> roots) {
-  return std::make_unique<Table>(options_, pool, std::move(roots));
-}
-
-std::string RawEngine::Describe(FarAddr at, std::span<const FarAddr> roots) const {
-  for (const FarAddr& root : roots) {
-    const uint64_t inside = at.offset - root.offset;
-    if (at.node != root.node || at.offset < root.offset || inside >= RootBytes(options_)) continue;
-    const uint64_t buckets = options_.records * options_.bucket_bytes;
-    if (inside < buckets) return fmt::format("bucket {}", inside / options_.bucket_bytes);
-    return fmt::format("block {}", (inside - buckets) / options_.block_bytes);
-  }
-  return "";
-}
-
-Result<Options> Options::Parse(const OptionMap& options) { return ParseOptions("raw", kRules, options); }
-
-Result<std::shared_ptr<Engine>> MakeRawEngine(const OptionMap& options) {
-  Result<Options> parsed = Options::Parse(options);
-  if (!parsed.ok()) return parsed.error();
-  return std::shared_ptr<Engine>(std::make_shared<RawEngine>(*parsed));
 }
 
 }  // namespace farside::index::raw

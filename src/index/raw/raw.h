@@ -3,7 +3,7 @@
 // trips or bytes can.
 //
 // NOT FOR USE. Nothing that is put can be relied on to be found again: keys that share a slot overwrite each other, a value
-// that is read may be somebody else's or torn, and absent keys are found. What is right is the traffic:
+// that is read may be of another key or torn, and absent keys are found. What is right is the traffic:
 //
 //   search   READ bucket; READ block                                2 trips (trips=1: both in one)
 //   insert   [WRITE block, READ bucket]; CAS                        2 trips
@@ -33,6 +33,7 @@
 
 namespace farside::index::raw {
 
+inline constexpr std::string_view kName = "raw";
 inline constexpr uint32_t kLayoutVersion = 1;
 inline constexpr uint64_t kMostBucketBytes = 4096;
 inline constexpr uint64_t kMostBlockBytes = 4 * 1024 * 1024;
@@ -45,6 +46,7 @@ struct Options {
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);
+  uint64_t RootBytes() const { return records * (bucket_bytes + block_bytes); }
 };
 
 class Table final : public Index {
@@ -86,8 +88,8 @@ class RawEngine final : public Engine {
  public:
   explicit RawEngine(const Options& options) : options_(options) {}
 
-  std::string_view name() const override { return "raw"; }
-  bool measures_only() const override { return true; }
+  std::string_view name() const override { return kName; }
+  Traits traits() const override { return {.keeps_records = false, .read_only_walk = true}; }
   uint32_t layout_version() const override { return kLayoutVersion; }
   uint64_t empty_bytes() const override;
   OptionMap recorded_options() const override;

@@ -1,7 +1,7 @@
 // The bytes of the reference table.
 //
 // On each of its nodes, a table has one array of buckets (the root), made once and never moved. A bucket
-// holds two images of its entries; the head word says which of them counts. A writer makes the other one
+// holds two images of its entries; the head word names the one that counts. A writer fills the other one
 // and then turns the head. An entry points to the block with the key and the value, on the same node.
 //
 //   offset   0         8         64                    256                   448      512
@@ -30,10 +30,9 @@ inline constexpr size_t kEntries = 22;
 class Head {
  public:
   using OwnerBits = Field<0, 32>;  // the client that holds the lock
-  using Image = Field<32, 1>;      // which image counts
-  using Takeovers =
-      Field<33, 7>;  // owners since the last change that may have written an image and not committed it
-  using Version = Field<40, 24>;  // raised by every change; 0: the bucket was never written and is empty
+  using Image = Field<32, 1>;      // the image that counts
+  using Takeovers = Field<33, 7>;  // dead owners since the last change: each may have left an image behind
+  using Version = Field<40, 24>;   // raised by every change; 0: the bucket was never written and is empty
   static_assert(TilesWord<OwnerBits, Image, Takeovers, Version>());
 
   constexpr Head() = default;
@@ -49,13 +48,13 @@ class Head {
 
   constexpr Head WithOwner(pool::Owner owner) const { return Head(OwnerBits::Set(word_, owner.bits())); }
   constexpr uint64_t takeovers() const { return Takeovers::Get(word_); }
-  // Owned by another, after one that may have left an image behind.
+  // Owned by a client that takes the lock from a dead owner, which may have left an image behind.
   constexpr Head TakenOverBy(pool::Owner owner) const {
     const uint64_t counted = takeovers() == Takeovers::kMax ? takeovers() : takeovers() + 1;
     return Head(Takeovers::Set(WithOwner(owner).word_, counted));
   }
-  // Free, and the other image counts, with a version that no owner since the last change can have used. Version 0 is
-  // skipped when it wraps.
+  // Free, and the other image counts, with a version that no owner since the last change can have used. The version
+  // skips 0 when it wraps.
   constexpr Head Committed() const {
     const uint64_t next = uint64_t{version()} + 1 + takeovers();
     const uint64_t wrapped = next > Version::kMax ? next - Version::kMax : next;
@@ -119,5 +118,14 @@ static_assert(offsetof(Bucket, images) == 64);
 static_assert(sizeof(Bucket) <= fabric::kWindowBytes && fabric::kPageBytes % sizeof(Bucket) == 0);
 
 inline constexpr size_t kImagesOffset = offsetof(Bucket, images);
+constexpr fabric::FarAddr ImageAt(fabric::FarAddr bucket, size_t image) {
+  return bucket + kImagesOffset + image * sizeof(Image);
+}
+
+// A root has room for its buckets wherever the block begins: they start at the first multiple of a bucket's size.
+constexpr uint64_t RootBytes(uint64_t buckets) { return (buckets + 1) * sizeof(Bucket); }
+constexpr fabric::FarAddr FirstBucket(fabric::FarAddr root) {
+  return fabric::FarAddr(root.node, pool::RoundUp(root.offset, sizeof(Bucket)));
+}
 
 }  // namespace farside::index::reference

@@ -2,44 +2,40 @@
 // what was asked for.
 //
 // Why that keeps the promise of index.h: a key has one bucket for ever, and each bucket is read as it was at one moment
-// between call and return. So whatever is said about a key, its value or its absence, was true at that moment.
+// between call and return. So what a scan says about a key, its value or its absence, was true at that moment.
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "fabric/op.h"
 #include "index/reference/mutants.h"
-#include "index/reference/reference.h"
-#include "pool/memory/block.h"
+#include "index/reference/table.h"
 
 namespace farside::index::reference {
 
+using fabric::FarAddr;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
 
-void Table::Sieve::Add(std::string_view key, std::string_view value) {
-  if (!range.Has(key)) return;
-  kept.insert_or_assign(std::string(key), std::string(value));
+void Table::Sieve::Add(const Record& record) {
+  if (!range.Has(record.key)) return;
+  kept.insert_or_assign(record.key, record.value);
   if (kept.size() <= most) return;
   kept.erase(end == End::kFirst ? std::prev(kept.end()) : kept.begin());
 }
 
 // A trip for each bucket, and one for each record.
 Task<Done> Table::Sift(Op& op, Sieve& sieve) {
-  const pool::PoolClient::Pin pin = pool_.Begin();
+  const pool::PoolClient::Pin pin = pool().Begin();
   for (size_t part = 0; part < roots_.size(); ++part) {
     for (uint64_t i = 0; i < options_.buckets; ++i) {
-      const Bucket bucket = co_await ReadBucket(op, BucketAt(part, i));
+      const FarAddr at = BucketAt(part, i);
+      const Bucket bucket = co_await ReadBucket(op, at);
       if (Mutant(kScanSkipsLockedBucket) && bucket.head.locked()) continue;
       const Image image = *CurrentImage(bucket);
-      for (const Entry& entry : image.entries) {
-        if (entry.empty()) continue;
-        const std::vector<std::byte> block = co_await ReadBlock(op, roots_[part].node, entry);
-        const Result<pool::BlockView> view = pool::DecodeBlock(block);
-        if (!view.ok()) co_return view.error();
-        sieve.Add(view->key, view->value);
-      }
+      const std::vector<Match> records = co_await ReadRecords(op, at, image);
+      for (const Match& record : records) sieve.Add(record.record);
     }
   }
   co_return Done{};

@@ -16,6 +16,9 @@
 
 namespace farside::index::shard {
 
+inline std::span<std::byte> BytesOf(std::span<Line> lines) { return std::as_writable_bytes(lines); }
+inline std::span<std::byte> BytesOf(Line& line) { return BytesOf(std::span(&line, 1)); }
+
 // An entry where it stood.
 struct Slot {
   Candidate candidate = Candidate::kLevel1;
@@ -25,8 +28,8 @@ struct Slot {
   Entry entry;
 };
 
-// Memory for lines that are about to be READ: unlike an array of them it is not cleared before, which takes as long as to
-// look for a key in it.
+// Memory for lines that are about to be READ: unlike an array of them it is not cleared before, which takes
+// as long as to look for a key in it.
 struct UnreadLines {
   static_assert(std::is_trivially_copyable_v<Line>);
   alignas(Line) std::array<std::byte, kMostLines * sizeof(Line)> bytes;
@@ -68,7 +71,7 @@ struct Overflow {
   }
 };
 
-// Four entries that carry the tag: the bits of those that do, in their lanes.
+// Compares four entries with the tag: the bits of the equal ones, in their lanes.
 using FourSlots [[gnu::vector_size(16)]] = uint32_t;
 inline FourSlots FourWithTag(const Entry* entries, uint32_t tag, FourSlots bits) {
   static_assert((Entry::Tag::kMask & 0xffffffff) == 0, "the tag is in the upper half");
@@ -81,8 +84,8 @@ inline FourSlots FourWithTag(const Entry* entries, uint32_t tag, FourSlots bits)
   return reinterpret_cast<FourSlots>((upper & static_cast<uint32_t>(Entry::Tag::kMask >> 32)) == tag) & bits;
 }
 
-// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch that depends on what
-// is found: where a key stands in its bucket cannot be predicted.
+// A bit for each slot of the lines whose entry carries the tag, the lowest for the first. Without a branch
+// that depends on what is found: where a key stands in its bucket cannot be predicted.
 template <size_t kLines>
 uint32_t SlotsWithTag(const Entry* entries, uint32_t tag) {
   static_assert(kLines * kSlotsPerLine <= 32, "each has a bit in a lane");
@@ -120,7 +123,8 @@ inline std::optional<size_t> FindTag(const Bucket& bucket, const Shape& shape, u
   return FindTag(bucket.entries(), shape, tag, from);
 }
 
-// The first slot that was never used since the bucket was written; those behind it were not used either (shard/1).
+// The first slot that was never used since the bucket was written; those behind it were not used either
+// (shard/1).
 inline std::optional<size_t> FindUnused(const Bucket& bucket, const Shape& shape) {
   // From the end: the unused ones are the last.
   size_t unused = shape.slots;

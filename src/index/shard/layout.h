@@ -6,19 +6,23 @@
 //   segment s | units | locks |
 //   unit      | level 1: a bucket of 1, 2, 4 or 8 lines | level 2: a line |
 //
-// A table that was resized r times has 2^(bits + r) units. Unit u is a bucket of level 1 and a line of level 2, both
-// with the number u, one behind the other: so that one READ brings all that a split divides, and one WRITE makes a new one. Segment 0 holds the first 2^bits units, segment s the next 2^(bits + s - 1): the table doubles,
-// nothing ever moves to another address, and a client knows the place of every bucket from a few offsets.
+// A table that was resized r times has 2^(bits + r) units. Unit u is a bucket of level 1 and a line of level
+// 2, both with the number u, one behind the other: so that one READ brings all that a split divides, and one
+// WRITE makes a new one. Segment 0 holds the first 2^bits units, segment s the next 2^(bits + s - 1): the
+// table doubles, nothing ever moves to another address, and a client knows the place of every bucket from a
+// few offsets.
 //
 //   line      | entry 0 | entry 1 | ...                          | entry 7 |
 //
-// Entries fill the lines entirely. What a line has to say about itself stands in the flags of its eight entries:
+// Entries fill the lines entirely. What a line has to say about itself stands in the flags of its eight
+// entries:
 //
-//   slot      0 .. 5                          6                            7
-//   flag      version of the bucket, bit by   level 1, line 0: overflow    level 2: the entry is a link to a node of
-//             bit, least significant first    (its keys may be in level 2) level 3
+//   slot   0 .. 5                          6                              7
+//   flag   version of the bucket, bit by   level 1, line 0: overflow      level 2: the entry is a link
+//          bit, least significant first    (its keys may be in level 2)   to a node of level 3
 //
-// A node of level 3 is one line: seven entries, and a link to the next node in slot 7. Its flags are not used but for the link.
+// A node of level 3 is one line: seven entries, and a link to the next node in slot 7. Its flags are not used
+// but for the link.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +92,7 @@ class Entry {
 
   constexpr Entry WithTag(uint64_t tag) const { return Entry(Tag::Set(word_, tag)); }
   constexpr Entry WithFlag(bool flag) const { return Entry(Flag::Set(word_, flag ? 1 : 0)); }
-  // INVARIANT shard/2: whoever changes an entry keeps its flag.
+  // INVARIANT shard/2: a change of an entry keeps its flag.
   constexpr Entry WithFlagOf(Entry other) const { return WithFlag(other.flag()); }
 
   friend constexpr bool operator==(Entry, Entry) = default;
@@ -171,7 +175,7 @@ class StateWord {
   constexpr pool::Owner owner() const {
     return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
   }
-  // A larger one is later. Preparing changes nothing for anybody else.
+  // A larger one is later. Preparing changes nothing for other clients.
   constexpr uint32_t Progress() const { return 2 * version() + (phase() == Phase::kAnnounced ? 1 : 0); }
 
  private:
@@ -185,7 +189,7 @@ static_assert(sizeof(StateWord) == 8);
 
 struct RootLine {
   StateWord state;
-  uint64_t records;  // FAA only. As far as clients have said: those that died took a few with them
+  uint64_t records;  // FAA only. As far as clients have reported: dead clients left a few out
   std::array<uint64_t, 6> zero;
 };
 static_assert(sizeof(RootLine) == pool::kLine);
@@ -284,9 +288,9 @@ class KeyHash {
 constexpr uint64_t UnitOf(const Shape& shape, uint64_t number, uint32_t version) {
   return number & (shape.units(version) - 1);
 }
-// The 17 bits of a number that entries of a bucket of this version carry. The next resize decides by one of the first
-// eight of them; those that earlier ones decided by are the same for all entries of the bucket, the others tell keys
-// apart.
+// The 17 bits of a number that entries of a bucket of this version carry. The next resize decides by one of
+// the first eight of them; the bits that earlier ones decided by are the same for all entries of the bucket, the
+// others tell keys apart.
 constexpr uint64_t TagOf(const Shape& shape, uint64_t number, uint32_t version) {
   const uint32_t start = shape.initial_bits + (version - 1) / kResizesPerWindow * kResizesPerWindow;
   return start >= 64 ? 0 : (number >> start) & Entry::Tag::kMax;

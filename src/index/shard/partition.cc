@@ -27,9 +27,9 @@ constexpr uint64_t kZeroedByATrip = 16 * 1024;
 // Bounds of how often a client syncs, in operations.
 constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
-// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a thousandth; but
-// also after so many operations, however large the table is: until then, changes take locks, and atomics are what cards
-// have fewest of.
+// While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a
+// thousandth; but also after so many operations, however large the table is: until then, changes take locks,
+// and atomics are what cards have fewest of.
 constexpr double kGraceShare = 0.001;
 constexpr uint64_t kGraceSyncAtLeastEvery = 32;
 constexpr uint32_t kMostUnitBits = 32;  // UnitLock::Unit
@@ -105,8 +105,8 @@ double Partition::Load(uint64_t records) const {
   return static_cast<double>(records) / static_cast<double>(shape().capacity(directory_.version));
 }
 
-// The paper's adaptive frequency, shared out among the clients: together they add at most the share alpha of what is left
-// between two syncs, however many they are.
+// The paper's adaptive frequency, shared out among the clients: together they add at most the share alpha of
+// what is left between two syncs, however many they are.
 void Partition::SetSyncFrequency() {
   const auto capacity = static_cast<double>(shape().capacity(directory_.version));
   const double clients = pool_.live_clients(node());
@@ -137,8 +137,8 @@ Task<Done> Partition::Refresh(Op& op) {
   co_return Done{};
 }
 
-// The state was READ by an earlier trip, so this one finds every segment that it speaks of. A state that is newer still is
-// not taken from here: its segment may not be in the lines that were sampled first.
+// The state was READ by an earlier trip, so this one finds every segment that it speaks of. A state that is
+// newer still is not taken from here: its segment may not be in the lines that were sampled first.
 Task<Done> Partition::ReadDirectory(Op& op) {
   if (seen_.version() == 0) {
     const RootLine line = co_await op.InOrder(ForMaintenance(Read<RootLine>(root_)));
@@ -171,8 +171,8 @@ Task<Done> Partition::ReadDirectory(Op& op) {
 
 // ---- resizing ----------------------------------------------------------------------------------------
 
-// Everybody who sees an announcement waits for its grace; the first whose wait is over makes it count. So it does not
-// matter who dies.
+// Every client that sees an announcement waits for its grace; the first whose wait is over makes it count. So
+// the death of a client does not stop a resize.
 void Partition::AskForGrace() {
   if (grace_asked_for_ == directory_.newest || pool_.read_only()) return;
   grace_asked_for_ = directory_.newest;
@@ -184,7 +184,8 @@ void Partition::AskForGrace() {
   pool_.RequestSync();
 }
 
-// INVARIANT shard/5: AfterGrace has called, so every operation in flight began when its client had read the announcement.
+// INVARIANT shard/5: AfterGrace has called, so every operation in flight began when its client had read the
+// announcement.
 Task<Done> Partition::Activate(Op& op) {
   may_activate_ = false;
   if (!directory_.announced || grace_asked_for_ != directory_.newest) co_return Done{};
@@ -210,12 +211,12 @@ Task<Done> Partition::Resize(Op& op) {
   const uint32_t steps = StepsToGo();
   const bool room = co_await MakeSegments(op, steps, made);
   if (!room) {
-    // It is not the fault of whoever wanted to write: buckets become fuller, and overflow into level 3.
+    // The operation that wanted to write goes on: buckets become fuller, and overflow into level 3.
     no_room_below_ = records_ + records_ / 16 + 1;
     co_await op.InOrder(ForMaintenance(Cas(root_, preparing.word(), StateWord::Steady(version).word())));
     co_return Done{};
   }
-  // WRITE, CAS keep their order: whoever reads the announcement finds the segments.
+  // WRITE, CAS keep their order: a client that reads the announcement finds the segments.
   std::vector<uint64_t> offsets;
   for (const FarAddr& segment : made) offsets.push_back(segment.offset);
   const FarAddr slots = root_ + kDirectoryOffset + shape().segments(version) * sizeof(uint64_t);
@@ -240,8 +241,9 @@ Task<Done> Partition::Resize(Op& op) {
   co_return Done{};
 }
 
-// One, as a rule. But a resize takes a grace period, in which every client finishes what it does and syncs; a table that is
-// small for its clients would spend its time with resizes, and they with waiting for each other's locks.
+// One, as a rule. But a resize takes a grace period, in which every client finishes what it does and syncs; a
+// table that is small for its clients would spend its time with resizes, and they with waiting for each
+// other's locks.
 uint32_t Partition::StepsToGo() const {
   if (options_.burst == 0) return 1;
   const auto known = static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(records_), 0));
@@ -265,8 +267,8 @@ Task<bool> Partition::MakeSegments(Op& op, uint32_t steps, std::vector<FarAddr>&
   co_return !made.empty();
 }
 
-// True if this client is now the one that prepares. One that died while it prepared is followed by another; what it had
-// allocated is not reachable, and is swept.
+// True if this client is now the one that prepares. One that died while it prepared is followed by another;
+// what it had allocated is not reachable, and is swept.
 Task<bool> Partition::TakePreparation(Op& op) {
   const uint32_t version = directory_.version;
   const uint64_t steady = StateWord::Steady(version).word();

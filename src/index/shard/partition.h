@@ -1,14 +1,15 @@
-// The part of a table that lives on one node, as one client knows it: the directory, and how far the table has grown.
+// The part of a table that lives on one node, as one client knows it: the directory, and how far the table
+// has grown.
 //
 // A resize, from version v to v + 1, passes through three states (docs/engines/shard.md):
 //
 //   steady(v) -> preparing(v) -> announced(v) -> steady(v + 1)
-//                 segment made    careful mode     buckets are split when somebody wants to write to them
+//                 segment made    careful mode     buckets are split when a client wants to write to them
 //
 // A small table that many clients fill at once goes several versions by one resize.
 //
-//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced: the root's line
-//            rides with every sync (pool/4), so a grace period says so.
+//   shard/5  The state becomes steady(v + 1) only when every operation in flight knows that it was announced:
+//            every sync reads the root's line (pool/4), so a grace period says so.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@
 
 namespace farside::index::shard {
 
-// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a table.
+// What an operation has to know to find a bucket. A few hundred bytes: all that a client must keep of a
+// table.
 struct Directory {
   uint32_t version = 0;    // up to which buckets are split; 0: nothing is known yet
   bool announced = false;  // that they will be split further; so changes are made under locks
@@ -58,7 +60,7 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
-  // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
+  // A client that knows of an announcement syncs now and then, whatever it does: another client waits for it.
   void CountOperation() {
     if (directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
   }
@@ -108,8 +110,9 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
-  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock that was taken in
-  // vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or five verbs and a trip or two.
+  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock
+  // that was taken in vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or
+  // five verbs and a trip or two.
   static constexpr int kUnsplitWeight = 3;
   static constexpr int kSplitWeight = 2;
   static constexpr int kMostUnsplit = 64;
@@ -124,13 +127,13 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   StateWord seen_;            // the latest state that was read
   bool stale_ = true;         // seen_ is newer than the directory
   uint64_t missed_ = 0;       // syncs that should have read the root and did not
-  uint64_t made_up_for_ = 0;  // those since which it was read
-  bool resizing_ = false;     // some operation of this client is at it
+  uint64_t made_up_for_ = 0;  // of these: how many the root was read after
+  bool resizing_ = false;     // an operation of this client resizes
   bool wants_resize_ = false;
   bool may_activate_ = false;     // the grace of the announcement is over
   uint32_t grace_asked_for_ = 0;  // a version that was announced
   uint64_t records_ = 0;          // as of the last sync
-  int64_t unreported_ = 0;        // records added by this client since it last boarded
+  int64_t unreported_ = 0;        // records added by this client that no sync has reported yet
   uint64_t since_sync_ = 0;
   uint64_t sync_every_ = 1;
   uint64_t no_room_below_ = 0;  // records: there was no memory for a resize; not asked for again below this

@@ -1,13 +1,10 @@
-// A table as one client has it open, and the engine that makes tables.
 #include "index/shard/shard.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "index/shard/mutants.h"
-#include "index/shard/search_batch.h"
-#include "pool/catalog/placement.h"
+#include "index/shard/table.h"
 
 namespace farside::index::shard {
 
@@ -23,30 +20,6 @@ namespace {
 constexpr uint64_t kWrittenByATrip = 256 * 1024;
 
 }  // namespace
-
-Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : options_(options), pool_(pool), locations_(options.cached_locations) {
-  for (const FarAddr& root : roots) {
-    partitions_.push_back(std::make_shared<Partition>(options_, pool_, root));
-    nodes_.push_back(root.node);
-    pool_.AddSyncListener(root.node, partitions_.back());
-  }
-}
-
-Table::~Table() {
-  for (const auto& part : partitions_) pool_.RemoveSyncListener(part->node(), part.get());
-}
-
-Partition& Table::PartitionOf(uint64_t hash) {
-  return *partitions_[nodes_.size() == 1 ? 0 : pool::PickNode(hash, nodes_)];
-}
-
-RetryPolicy Table::RetryPolicySince(uint64_t catalogs, const Partition& part,
-                                    std::optional<Nanos> began) const {
-  return RetryPolicy(pool_, part.node(), options_.backoff, catalogs, kPinsPastADrop, began);
-}
-
-// ---- engine ------------------------------------------------------------------------------------------
 
 uint64_t ShardEngine::empty_bytes() const { return sizeof(Root) + options_.shape.SegmentBytes(0); }
 
@@ -115,28 +88,6 @@ std::string ShardEngine::Describe(FarAddr at, std::span<const FarAddr> roots) co
     return "root";
   }
   return "";
-}
-
-// Few keys: so buckets of one or two slots, and loads at which two keys are enough to resize.
-std::vector<OptionMap> ShardEngine::stress_options() const {
-  return {
-      // Resizes, keys in level 1.
-      {{"slots", "8"}, {"overflow_slots", "2"}, {"max_load", "0.05"}, {"burst", "0"}},
-      // The location cache, few resizes.
-      {{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}, {"cache", "16"}},
-      // All three levels.
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}},
-      // Holes, level 2, some resizes.
-      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}},
-      // Resizes one behind the other, and several versions at once.
-      {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.02"}, {"burst", "1"}},
-  };
-}
-
-Result<std::shared_ptr<Engine>> MakeShardEngine(const OptionMap& options) {
-  Result<Options> parsed = Options::Parse(options);
-  if (!parsed.ok()) return parsed.error();
-  return std::shared_ptr<Engine>(std::make_shared<ShardEngine>(*parsed));
 }
 
 }  // namespace farside::index::shard

@@ -26,10 +26,11 @@ using fabric::WriteObject;
 
 namespace {
 
-// READs that show one state word, and never the body that goes with it, before the entry counts as damaged. The second
-// began after the word was there, the third ends while it still is: a body that is not whole then never was.
+// READs that show one state word, and never the body that goes with it, before the entry counts as damaged.
+// The second began after the word was there, the third ends while it still is: a body that is not whole then
+// never was.
 constexpr int kReadsUntilDamaged = 4;
-// Attempts of a reader to see the catalog without somebody moving a name from one entry to another.
+// Attempts of a reader to see the catalog while no client moves a name from one entry to another.
 constexpr int kMostLists = 100;
 // Names that the error about a missing table suggests.
 constexpr size_t kMostSuggestions = 5;
@@ -45,7 +46,8 @@ void CopyText(std::array<char, kSize>& to, uint8_t& bytes, std::string_view text
   bytes = static_cast<uint8_t>(text.size());
 }
 
-// The bytes of the character that `text` begins with, 0 if they are no UTF-8 (RFC 3629) or a control character.
+// The bytes of the character that `text` begins with, 0 if they are no UTF-8 (RFC 3629) or a control
+// character.
 size_t PrintableCharacter(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto continues = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
@@ -109,7 +111,7 @@ Status CheckRoots(std::span<const NodeId> nodes, std::span<const FarAddr> roots,
   }
   for (size_t i = 0; i < roots.size(); ++i) {
     const FarAddr root = roots[i];
-    // Of a node that was never reached the size is not known; nobody gets there anyway.
+    // The size of a node that was never reached is not known; no verb gets there anyway.
     const bool unknown = Index(root.node) < region_bytes.size() && region_bytes[Index(root.node)] == 0;
     if (root.node != nodes[i] || root.offset % kLine != 0 ||
         (root.offset >= region_bytes[Index(root.node)] && !unknown) || root.offset > RootWord::Offset::kMax) {
@@ -235,8 +237,8 @@ Task<Catalog::Entries> Catalog::ReadEntries(Op& op) {
 
 // What a live entry says. kNotFound if it is not live any more, or is another table's by now.
 //
-// INVARIANT catalog/2: a body that does not match its word was sampled while the entry moved on; then the word has
-// moved on too.
+// INVARIANT catalog/2: a body that does not match its word was sampled while the entry moved on; then the
+// word has moved on too.
 Task<TableInfo> Catalog::DecodeOrReadAgain(Op& op, TableEntry entry, uint32_t slot) {
   const FarAddr at = EntryAt(slot);
   const TableWord word = entry.state;
@@ -249,7 +251,8 @@ Task<TableInfo> Catalog::DecodeOrReadAgain(Op& op, TableEntry entry, uint32_t sl
   }
 }
 
-// Finds the name among the live entries. A damaged entry may be the one, so that nothing is said to be absent then.
+// Finds the name among the live entries. A damaged entry may be the one, so that nothing is said to be absent
+// then.
 Task<Catalog::Found> Catalog::LookUp(Op& op, Entries entries, std::string name) {
   Found found;
   std::optional<Error> damaged;
@@ -287,8 +290,8 @@ Task<TableInfo> Catalog::Open(Op& op, std::string name) {
   co_return Error(ErrorCode::kNotFound, fmt::format("there is no table \"{}\"{}", Escape(name), others));
 }
 
-// Entries are sampled one after another, so a table that was dropped and created anew may be met twice; then the
-// catalog is read again.
+// Entries are sampled one after another, so a table that was dropped and created anew may be met twice; then
+// the catalog is read again.
 Task<std::vector<TableInfo>> Catalog::List(Op& op) {
   for (int attempt = 0; attempt < kMostLists; ++attempt) {
     const Entries entries = co_await ReadEntries(op);
@@ -343,7 +346,8 @@ Task<Catalog::Entries> Catalog::ReadAndTidy(Op& op) {
     const TableWord word = entries[slot].state;
     if (!word.valid()) continue;
     bool freed = false;
-    // Entries are in creation under the lock only, and that is ours: whoever began this one is gone, or has failed.
+    // Entries are in creation under the lock only, and that is ours: the client that began this one is gone,
+    // or has failed.
     if (word.state() == TableState::kCreating) {
       const TableWord free = word.With(TableState::kFree);
       freed =
@@ -355,8 +359,8 @@ Task<Catalog::Entries> Catalog::ReadAndTidy(Op& op) {
   co_return entries;
 }
 
-// Frees the entry of a table whose dropper is gone; false if it is not. Needs no lock: a word in kDropping has one
-// successor, and its worker is alive or cut off.
+// Frees the entry of a table whose dropper is gone; false if it is not. Needs no lock: a word in kDropping
+// has one successor, and its worker is alive or cut off.
 Task<bool> Catalog::FinishDrop(Op& op, TableEntry entry, uint32_t slot) {
   const Standing worker =
       co_await member_.StandingOf(op, Owner::FromBits(static_cast<uint32_t>(entry.worker)));
@@ -372,7 +376,8 @@ Task<CreateOutcome> Catalog::Create(Op& op, TableSpec spec, MakeRoots make_roots
   if (Status valid = CheckSpec(spec, op.client().region_bytes().size()); !valid.ok()) co_return valid.error();
   co_await Lock(op);  // trip 1
   Result<CreateOutcome> outcome = co_await CreateLocked(op, std::move(spec), std::move(make_roots)).Outcome();
-  // Decided, whatever becomes of the lock. A client that cannot unlock is broken, and its lock will be taken over.
+  // Decided, whatever becomes of the lock. A client that cannot unlock is broken, and its lock will be taken
+  // over.
   Result<Done> unlocked = co_await Unlock(op).Outcome();
   co_return outcome;
 }
@@ -428,12 +433,13 @@ Task<TableInfo> Catalog::Fill(Op& op, TableInfo table, TableWord claimed, MakeRo
   if (Status valid = CheckRoots(table.nodes, table.roots, op.client().region_bytes()); !valid.ok())
     co_return valid.error();
   const TableBody body = EncodeTable(table);
-  // INVARIANT catalog/2 and catalog/3: WRITE, CAS keep their order, so the body is complete when the table is there.
+  // INVARIANT catalog/2 and catalog/3: WRITE, CAS keep their order, so the body is complete when the table is
+  // there.
   auto [written, old] = co_await op.InOrder(
       ForMaintenance(WriteObject(table.entry + kBodyOffset, body)),
       ForMaintenance(Cas(table.entry, claimed.word(), claimed.With(TableState::kLive).word())));
   if (old != claimed.word()) co_return LostTheLock();
-  // The table is there; whoever watches the catalog hears of it later if this is lost.
+  // The table is there; clients that watch the catalog learn of it later if this is lost.
   Result<Done> announced = co_await Announce(op).Outcome();
   co_return table;
 }
@@ -474,11 +480,11 @@ Task<TableInfo> Catalog::DropLocked(Op& op, std::string name) {
 
 // Gives back everything that the table, which this client has dropped, occupies.
 Task<Done> Catalog::Free(Op& op, TableInfo table, WaitForGrace wait_for_grace, FreeTable free_table) {
-  // INVARIANT catalog/4 and catalog/5: nobody uses the table when it is freed.
+  // INVARIANT catalog/4 and catalog/5: no client uses the table when it is freed.
   co_await Announce(op);
   Result<Done> freed = co_await wait_for_grace(op).Outcome();
   if (freed.ok()) freed = co_await free_table(op, table).Outcome();
-  // If not everything was freed, nobody reaches it, and this client will not try again: a sweep may.
+  // If not everything was freed, no table reaches the rest, and this client does not try again: a sweep may.
   const TableWord dropping(TableState::kDropping, table.incarnation);
   co_await op.InOrder(
       ForMaintenance(Cas(table.entry, dropping.word(), dropping.With(TableState::kFree).word())));
@@ -487,8 +493,8 @@ Task<Done> Catalog::Free(Op& op, TableInfo table, WaitForGrace wait_for_grace, F
 
 // ---- for a sweep -------------------------------------------------------------------------------------
 
-// All is decided by one look at each entry. A table that is dropped after that look is walked all the same: its dropper
-// waits for the operation that walks.
+// All is decided by one look at each entry. A table that is dropped after that look is walked all the same:
+// its dropper waits for the operation that walks.
 Task<std::vector<TableInfo>> Catalog::TablesToWalk(Op& op) {
   const Error busy(ErrorCode::kContended, "a table is being dropped; sweep later");
   const Entries entries = co_await ReadEntries(op);

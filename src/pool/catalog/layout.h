@@ -1,11 +1,11 @@
 // The bytes of the catalog: one entry for each table whose home is this node (see catalog.h).
 //
-//   offset   0       8        16         24        28      29      30      31      32     160      192       384     512
-//            | state | worker | checksum | version | bytes | bytes | bytes | nodes | name | engine | options | roots |
-//                                                  of the name, the engine and the options
+//   offset  0       8        16         24        28  29  30  31      32     160      192       384     512
+//           | state | worker | checksum | version | n | e | o | nodes | name | engine | options | roots |
+//                                                   bytes of the name, the engine and the options
 //
-// Texts are padded with zeros. The body is what the checksum covers, which is everything behind `worker`; it is
-// WRITTEN while the state is kCreating, and does not change while the state says otherwise.
+// Texts are padded with zeros. The body is what the checksum covers, which is everything behind `worker`; it
+// is WRITTEN while the state is kCreating, and does not change while the state says otherwise.
 #pragma once
 
 #include <array>
@@ -30,8 +30,9 @@ enum class TableState : uint8_t {
   kDropping = 3,  // does not count any more; its worker frees its bytes, or has died
 };
 
-// State word of an entry. Changed by CAS only. The incarnation rises when the entry is claimed, and the states follow
-// each other as they are numbered, or from kCreating back to kFree: so no word is ever seen twice.
+// State word of an entry. Changed by CAS only. The incarnation rises when the entry is claimed, and the
+// states follow each other as they are numbered, or from kCreating back to kFree: so no word is ever seen
+// twice.
 //   63..32        31..4    3..0
 //   incarnation   unused   state
 class TableWord {
@@ -108,7 +109,8 @@ static_assert(kMaxTableOptionsBytes <= UINT8_MAX && kMaxTableNodes <= UINT8_MAX)
 
 struct TableEntry {
   TableWord state;
-  // Bits of the Owner who creates or drops the table; WRITTEN by it, under the lock, before the state says so.
+  // Bits of the Owner that creates or drops the table; WRITTEN by it, under the lock, before the state says
+  // so.
   uint64_t worker;
   TableBody body;
 };

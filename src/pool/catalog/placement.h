@@ -12,8 +12,8 @@
 
 namespace farside::pool {
 
-// The index into `nodes` of the node with the highest weight for this key. The order of the nodes does not matter
-// to which node wins.
+// The index into `nodes` of the node with the highest weight for this key. The order of the nodes does not
+// matter to which node wins.
 inline size_t PickNode(uint64_t key_hash, std::span<const fabric::NodeId> nodes) {
   assert(!nodes.empty());
   size_t best = 0;

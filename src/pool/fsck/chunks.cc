@@ -66,7 +66,7 @@ void NodeCheck::ComplainOfMarks(std::span<const Mark* const> marks, std::string_
 
 void NodeCheck::NoteReachedAgain(const Mark& first, const Mark& again) {
   if (first.table == again.table && !options_.nobody_runs) {
-    // Somebody may have moved it while the table was walked.
+    // A client may have moved it while the table was walked.
     Note(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset),
          "check the table");
   } else if (first.table == again.table) {
@@ -122,7 +122,8 @@ void NodeCheck::CheckChunk(uint32_t chunk, std::span<const uint64_t> bitmap) {
       report_.bytes.free_chunks += geometry_.chunk_bytes;
       return ComplainOfMarks(MarksIn(chunk), "in a free chunk");
     case ChunkState::kExtentRest:
-      // Those that are part of an extent are counted with it. The first chunk is freed last, so others were lost.
+      // A rest that is part of an extent is counted with it. The first chunk is freed last, so any other rest
+      // was lost.
       if (!IsPartOfExtent(chunk)) {
         Damage(at,
                fmt::format("chunk {} is part of an extent at chunk {}, where there is none", chunk,
@@ -154,7 +155,7 @@ void NodeCheck::CheckOwner(uint32_t chunk, ChunkWord word) {
     case Fate::kGone:
       Leak(at,
            fmt::format(
-               "chunk {} belongs to {}, which is not registered any more: nobody will use what is free in it",
+               "chunk {} belongs to {}, which is not registered any more: what is free in it stays unused",
                chunk, NameOf(word.owner())),
            kRestore);
       break;
@@ -174,8 +175,8 @@ uint64_t* NodeCheck::Unreachable(Fate owner) {
     case Fate::kNonsense: return nullptr;
     case Fate::kNobody: break;
   }
-  // In a chunk without owner, all that is free is marked. The rest waits at somebody to be given back, or did until
-  // that one died.
+  // In a chunk without owner, all that is free is marked. The rest waits at a client to be given back, or did
+  // until that client died.
   if (somebody_lives_) return &report_.bytes.held;
   return somebody_died_ ? &report_.bytes.abandoned : nullptr;
 }
@@ -186,7 +187,8 @@ void NodeCheck::CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<con
   const SizeClasses::Shape& shape = carving_.classes().shape(word.argument());
   report_.bytes.overhead += geometry_.chunk_bytes - shape.blocks * shape.block_bytes;
   const Fate owner = FateOf(word.owner());
-  // Who claims a chunk clears its bitmap next; who dies in between leaves what was there, and nobody minds (ClaimFree).
+  // A client that claims a chunk clears its bitmap next. If it dies in between, the old bits stay, which does
+  // no harm (ClaimFree).
   const bool may_be_unfinished = owner == Fate::kAlive || owner == Fate::kDead;
   for (uint32_t i = 0; i < shape.bitmap_words() && !may_be_unfinished; ++i) {
     if ((bitmap[i] & ~shape.word_mask(i)) == 0) continue;

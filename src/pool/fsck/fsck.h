@@ -4,9 +4,9 @@
 //   for each table: reached.BeginTable(name); walk it, with `reached` as its Reach
 //   FsckReport report = co_await Fsck(op, node, geometry, reached, options);
 //
-// It only READs. The answer is exact when nobody else uses the pool; clients that do make findings that are gone
-// when they are looked for again. Whatever the bytes are, the answer is a report, or the error of a fabric that
-// cannot be reached.
+// It only READs. The answer is exact when no other client uses the pool; clients that do cause findings that
+// are gone when fsck runs again. Whatever the bytes are, the answer is a report, or the error of a fabric
+// that cannot be reached.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@
 namespace farside::pool {
 
 enum class Severity : uint8_t {
-  kNote,    // will be put in order by those who use the pool, or is being used right now
-  kLeak,    // memory that nobody can use any more; nothing else is wrong
+  kNote,    // the next client of the pool puts it in order, or a client uses it right now
+  kLeak,    // memory that no client can use any more; nothing else is wrong
   kDamage,  // bytes that no correct client wrote
 };
 
@@ -70,12 +70,12 @@ class Reached final : public Reach {
 struct FsckOptions {
   // The client that checks, if it is registered. It must have nothing in flight, and nothing to give back.
   std::optional<Owner> self;
-  // Nobody runs, as when a file is checked that no process has open: who is registered has died without being
-  // fenced.
+  // No client runs, as when a file is checked that no process has open: every registered client has died
+  // without being fenced.
   bool nobody_runs = false;
   // READs the blocks that were marked as such, and checks their bytes.
   bool read_blocks = true;
-  // Every table was walked to its end. If not, nobody can say whether what was not reached is leaked.
+  // Every table was walked to its end. If not, it is unknown whether what was not reached is leaked.
   bool all_walked = true;
   // Told now and then how many chunks have been checked.
   std::function<void(uint64_t chunks)> progress = {};
@@ -89,10 +89,10 @@ struct FsckBytes {
   uint64_t reachable = 0;    // by a table
   uint64_t free_blocks = 0;  // given back, in chunks of blocks
   uint64_t held = 0;         // not reachable, but perhaps in the hands of a living client
-  uint64_t abandoned = 0;    // of the dead; whoever adopts it sweeps it
+  uint64_t abandoned = 0;    // of dead clients; the adopter sweeps it
   uint64_t leaked = 0;
   uint64_t unknown = 0;  // not reached, when not every table could be walked
-  uint64_t damaged = 0;  // nobody can say what it is
+  uint64_t damaged = 0;  // not even its kind is known
 
   uint64_t Total() const;
   friend bool operator==(const FsckBytes&, const FsckBytes&) = default;
@@ -106,7 +106,7 @@ struct FsckCounts {
   uint64_t extents_broken = 0;    // a part is missing: died with its owner, or is just being made or freed
   uint64_t blocks_reachable = 0;  // with extents
   uint64_t blocks_read = 0;       // and found whole, or not
-  uint64_t clients_live = 0;      // with those who join
+  uint64_t clients_live = 0;      // with joining clients
   uint64_t clients_fenced = 0;
   uint64_t tables_live = 0;
   uint64_t tables_half_made = 0;  // in creation, or being dropped

@@ -52,12 +52,12 @@ class NodeCheck {
  private:
   using Mark = Reached::Entry;
 
-  // What is known of whoever is named as an owner.
+  // What is known of a client that is named as an owner.
   enum class Fate : uint8_t {
     kNobody,  // no owner is named
     kAlive,
     kDead,      // fenced, or known to be dead: will be adopted
-    kGone,      // its registration is over: nobody will look for what it owned
+    kGone,      // its registration is over: no client will look for what it owned
     kNonsense,  // names no client
   };
 
@@ -98,7 +98,7 @@ class NodeCheck {
   void CheckOwner(uint32_t chunk, ChunkWord word);
   void ComplainOfMarks(std::span<const Mark* const> marks, std::string_view where);
   void NoteReachedAgain(const Mark& first, const Mark& again);
-  // Where unreachable memory is counted, given who owns it; null if it is leaked.
+  // Where unreachable memory is counted, given its owner; null if it is leaked.
   uint64_t* Unreachable(Fate owner);
   Task<Done> CheckBlocks();
 
@@ -113,7 +113,7 @@ class NodeCheck {
   uint64_t epoch_ = 0;
   LockWord lock_;
   std::vector<ClientSlot> clients_;
-  bool somebody_lives_ = false;  // besides the one who checks
+  bool somebody_lives_ = false;  // besides the checking client
   bool somebody_died_ = false;
   std::vector<ChunkWord> words_;
   std::vector<const Mark*> marks_;   // on this node, by address

@@ -1,21 +1,25 @@
 // How a client registers, and how it gets a slot when all are taken.
 //
-// Clients that died keep their slot until somebody who can walk the tables has adopted and swept what they left
-// (adopt.cc). Who comes to a registry that is full is no member, owns nothing, and cannot do that. But the adopter needs
-// the slot of a dead client for one thing only: to know that chunks without owner may hold leaks. One slot says so as
-// well as ten. So a newcomer buries a dead client D if another one stays:
-//   1. It fences those who are silent for a lease, as everybody does (pool/2).
-//   2. It raises the counter of deaths, reads an epoch, and waits until every live client has published a larger one. From
-//      then on all of them know of D: who leaves has swept for it, and who repairs looks at its chunks.
+// Dead clients keep their slot until a client that can walk the tables has adopted and swept what they left
+// (adopt.cc). A newcomer to a full registry is no member, owns nothing, and cannot do that. But the adopter
+// needs the slot of a dead client for one thing only: to know that chunks without owner may hold leaks. One
+// slot says so as well as ten. So a newcomer releases the slot of a dead client D if that of another one
+// stays:
+//   1. It fences clients that are silent for a lease, as every client does (pool/2).
+//   2. It raises the counter of deaths, reads an epoch, and waits until every live client has published a
+//      larger one. From then on all of them know of D: a leaving client has swept for it, and a repairing
+//      client looks at its chunks.
 //   3. It takes the owner out of D's chunks and extents, one CAS each.
-//   4. If another client is still fenced, it buries D. Whoever buries that one takes the chunks without owner and
-//      sweeps them first. Whoever takes such a chunk in order to allocate sees a fenced client and sweeps, too (alloc/7).
-// If nobody else is fenced, D can be buried if it owned nothing and all chunks have an owner, so that there is nothing
-// to find. Otherwise one of the live members, who have all other slots, has to do it. Where D has the only slot there
-// can be none, so it is buried all the same: fsck tells what has leaked, and that is better than a pool that nobody
-// can use.
+//   4. If another client is still fenced, it releases the slot of D. The client that releases that other slot
+//      takes the chunks without owner and sweeps them first. A client that takes such a chunk in order to
+//      allocate sees a fenced client and sweeps, too (alloc/7).
+// If no other client is fenced, the slot of D can be released if D owned nothing and all chunks have an
+// owner, so that there is nothing to find. Otherwise one of the live members, which have all other slots, has
+// to do it. Where D has the only slot there can be none, so its slot is released all the same: fsck tells
+// what has leaked, and that is better than a pool that no client can use.
 //
-// If the newcomer dies on the way, it leaves chunks without owner and D in its slot, which is what adopters expect.
+// If the newcomer dies on the way, it leaves chunks without owner and D in its slot, which is what adopters
+// expect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +44,7 @@ using fabric::WriteObject;
 
 namespace {
 
-// Those who are dead are silent for a lease, and those who live move past an epoch in less than another.
+// A dead client is silent for a lease, and a live client moves past an epoch in less than another.
 constexpr int kLooksPerLease = 8;
 constexpr int kMostLooks = 4 * kLooksPerLease;
 constexpr uint64_t kWordsAtOnce = 8192;
@@ -60,7 +64,7 @@ Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
     if (joined) co_return Done{};
     op.CountRetry();
     view = co_await LookAround(op);
-    if (view.others < geometry_.client_slots) continue;  // somebody has just left
+    if (view.others < geometry_.client_slots) continue;  // a client has just left
     if (!first_look.has_value()) first_look = client_.Now();
     if (view.fenced.empty() && AllHaveBeatenSince(*first_look)) break;
     const bool released = co_await ReleaseDeadSlot(op, view, dead_clients);
@@ -83,7 +87,7 @@ Task<bool> Membership::TakeFreeSlot(Op& op) {
   co_return false;
 }
 
-// A client that dies here leaves a slot that is joining; it is fenced and buried like any other.
+// A client that dies here leaves a slot that is joining; it is fenced, and its slot released, like any other.
 Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
   const auto at = At(geometry_.client_slot(slot));
   const ClientWord joining(ClientState::kJoining, NextGeneration(found.generation()), client_.id());
@@ -124,7 +128,7 @@ Task<bool> Membership::ReleaseDeadSlot(Op& op, RegistryView view, std::vector<De
   co_return false;
 }
 
-// Whoever fenced them may not have come to raising the counter yet.
+// The client that fenced them may not have raised the counter yet.
 Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients) {
   const auto is_fenced = [&](Owner owner) {
     return std::find(view.fenced.begin(), view.fenced.end(), owner) != view.fenced.end();
@@ -147,7 +151,7 @@ Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<De
   co_return Done{};
 }
 
-// A chunk that somebody adopts meanwhile is not touched: the CAS fails.
+// A chunk that another client adopts meanwhile is not touched: the CAS fails.
 Task<Membership::Holdings> Membership::ReadHoldings(Op& op, Owner dead, bool disown) {
   Holdings holdings;
   for (uint64_t first = 0; first < geometry_.chunks(); first += kWordsAtOnce) {

@@ -11,7 +11,7 @@
 namespace farside::pool {
 
 enum class Acquired : uint8_t {
-  kFree,       // nobody held it
+  kFree,       // no client held it
   kTakenOver,  // its owner died with it: whatever it guards may be half done
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kListenersPerTrip = 8;  // with control, no more answers than one round trip has room for
 // Pulse, epoch and control; of each listener what it adds, and its line.
 constexpr size_t kMostVerbsOfSync = 3 + 2 * kListenersPerTrip;
-// Who is silent for this part of a lease may be dead, and the node may know.
+// A client that is silent for this part of a lease may be dead, and the node may know.
 constexpr int kAsksPerLease = 8;
 
 }  // namespace
@@ -43,7 +43,7 @@ Task<Done> Membership::Leave(Op& op) {
 
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise,
                             std::span<const std::shared_ptr<SyncListener>> listeners) {
-  assert(!self_.nobody() && "the pulse of whoever has slot 0 is not ours to write");
+  assert(!self_.nobody() && "a client that is not registered has no pulse to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
   if (!listeners.empty()) {
     co_await SyncWithListeners(op, pulse, raise, listeners);
@@ -64,12 +64,12 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
   co_return Done{};
 }
 
-// Only the first few go in the trip that publishes; those of a client with many tables READ a little later, which is
-// as good (pool/4).
+// Only the first few go in the trip that publishes; those of a client with many tables READ a little later,
+// which is as good (pool/4).
 Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
                                          std::span<const std::shared_ptr<SyncListener>> waiting) {
-  // A copy, because tables may be opened and closed meanwhile, and none may be passed over. It has the memory of the last
-  // sync; a second one at the same time gets its own.
+  // A copy, because tables may be opened and closed meanwhile, and none may be passed over. It has the memory
+  // of the last sync; a second one at the same time gets its own.
   SyncListeners listeners = std::move(last_listeners_);
   listeners.assign(waiting.begin(), waiting.end());
   const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
@@ -100,15 +100,16 @@ Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
     co_await trip;
     for (size_t i = 0; i < some.size(); ++i) some[i]->AfterSync(lines[i]);
   }
-  // INVARIANT pool/4: nobody knows the epoch before all listeners know what was true at it.
+  // INVARIANT pool/4: no operation knows the epoch before all listeners know what was true at it.
   Learn(control);
   listeners.clear();
   last_listeners_ = std::move(listeners);
   co_return Done{};
 }
 
-// Syncs of several operations may be answered in any order, and what was known is not forgotten: an operation that begins
-// later must not know less, because the older one may be all that decides what is published (pool/1).
+// Syncs of several operations may be answered in any order, and what was known is not forgotten: an operation
+// that begins later must not know less, because the older one may be all that decides what is published
+// (pool/1).
 void Membership::Learn(const Control& read) {
   control_.epoch = std::max(control_.epoch, read.epoch);
   control_.catalog_changes = std::max(control_.catalog_changes, read.catalog_changes);
@@ -151,8 +152,8 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   co_return view;
 }
 
-// A node that knows its clients by their connections knows that one is gone at once, and for good. So only those who
-// stop and stay connected have to be waited for.
+// A node that knows its clients by their connections knows at once, and for good, that a client is gone. So
+// other clients wait only for clients that stop and stay connected.
 bool Membership::IsWorthAsking(uint32_t slot, const ClientSlot& seen) {
   const bool there = seen.state.state() == ClientState::kLive || seen.state.state() == ClientState::kJoining;
   if (!there || IsSelf(slot)) return false;
@@ -186,8 +187,9 @@ Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<
   gone.resize(slots.size());
   for (size_t i = 0; i < asked.size(); ++i) {
     if ((*reply)[i] == 0) continue;
-    // Who leaves in good order gives its slot back before it hangs up. So if it is gone and the slot still names it, it
-    // has died; what was read before the node was asked may be from a time when it was about to leave.
+    // A client that leaves in good order gives its slot back before it disconnects. So if it is gone and the
+    // slot still names it, it has died; what was read before the node was asked may be from a time when it
+    // was about to leave.
     const ClientSlot& seen = slots[asked[i]];
     const uint64_t now = co_await op.InOrder(
         ForMaintenance(Read<uint64_t>(At(geometry_.client_slot(first + static_cast<uint32_t>(asked[i]))))));
@@ -196,11 +198,13 @@ Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<
   co_return std::move(gone);
 }
 
-// What was seen is as old as the READ, which may have been answered long ago: this client may have slept since.
+// What was seen is as old as the READ, which may have been answered long ago: this client may have slept
+// since.
 bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
   if (IsSelf(slot)) return false;
   Watch& watch = watches_[slot];
-  // To become live is a sign of life, too: the first beat may look like the last one of who had the slot before.
+  // To become live is a sign of life, too: the first beat may look like the last one of the slot's previous
+  // client.
   if (watch.word != seen.state || watch.heartbeat != seen.pulse.heartbeat) {
     watch = Watch{seen.state, seen.pulse.heartbeat, client_.Now()};
     return false;
@@ -209,18 +213,18 @@ bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
 }
 
 Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
-  assert(!self_.nobody() && "whoever asks beats, so it must be registered");
+  assert(!self_.nobody() && "asking is a sign of life, so the client must be registered");
   if (owner.slot() >= geometry_.client_slots) {
     co_return Error(ErrorCode::kCorrupt, fmt::format("an owner names client slot {} of node {}, which has {}",
                                                      owner.slot(), Index(node_), geometry_.client_slots));
   }
-  // Whoever waits for another beats, or it would be taken for dead itself.
+  // A client that waits for another one beats, or it would be taken for dead itself.
   const uint64_t beat = ++heartbeat_;
   const Nanos asked = client_.Now();
   auto [beaten, seen] = co_await op.InOrder(
       ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),
       ForMaintenance(Read<ClientSlot>(At(geometry_.client_slot(owner.slot())))));
-  // INVARIANT pool/3: whoever used the slot before has left or was fenced.
+  // INVARIANT pool/3: the client that used the slot before has left or was fenced.
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced)
     co_return Standing::kGone;
@@ -231,12 +235,12 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   co_return fenced ? Standing::kGone : Standing::kAlive;
 }
 
-// Who is silent counts as alive as long as some node cannot be told to cut it off.
+// A silent client counts as alive as long as some node cannot be told to cut it off.
 Task<bool> Membership::TryFence(Op& op, uint32_t slot, ClientWord word) {
-  if (client_.read_only()) co_return false;  // somebody else has to
+  if (client_.read_only()) co_return false;  // another client has to
   const Result<Done> fenced = co_await Fence(op, slot, word).Outcome();
   if (fenced.ok()) co_return true;
-  // A node that is lost on the way may have heard of it, or not; whoever fences again makes sure.
+  // A node that is lost on the way may have heard of it, or not; the next client that fences makes sure.
   const ErrorCode why = fenced.error().code();
   const bool lost = why == ErrorCode::kUnavailable || why == ErrorCode::kOutcomeUnknown;
   if (lost && client_.Reaches(node_) && !ReachesAll()) co_return false;
@@ -250,8 +254,9 @@ bool Membership::ReachesAll() const {
   return true;
 }
 
-// INVARIANT pool/2: first the fabric, then the slot. Whoever reads kFenced there knows that nothing of this
-// client can land any more. If this client dies in between, the next one fences again.
+// INVARIANT pool/2: first the fabric, then the slot. A client that reads kFenced there knows that no verb of
+// the fenced client can take effect any more. If the fencing client dies in between, the next one fences
+// again.
 Task<Done> Membership::Fence(Op& op, uint32_t slot, ClientWord word) {
   if (!Mutant(kSlotBeforeFence)) co_await FenceEverywhere(op, word.fabric_client());
   co_await op.InOrder(ForMaintenance(Cas(At(geometry_.client_slot(slot)), word.word(),

@@ -3,8 +3,8 @@
 //
 // Invariants
 //   pool/1  A pulse's epoch is published only when every operation in flight, and every detached verb, began
-//           after that epoch was read. So when every live client has published more than e, nobody
-//           holds a pointer to what was unlinked before somebody read e.
+//           after that epoch was read. So when every live client has published more than e, no operation
+//           holds a pointer to what was unlinked before a client read e.
 //   pool/2  Nothing of another client is touched before the fabric has fenced it on every node. Silence makes
 //           a client suspect, never dead.
 //   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
@@ -42,7 +42,7 @@ enum class Standing : uint8_t {
   kGone,   // left, or fenced: its locks may be taken, its work finished or undone
 };
 
-// What one look at the registry says about everybody else.
+// What one look at the registry says about the other clients.
 struct RegistryView {
   uint64_t safe_epoch = 0;     // whatever was stamped with less may be reused
   uint64_t settled_epoch = 0;  // whatever others retired before this has been given back
@@ -61,26 +61,28 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Called now and then by somebody who waits, as a sign of life elsewhere.
+  // Called now and then while this client waits, as a sign of life elsewhere.
   using WhileWaiting = std::function<Task<Done>(fabric::Op& op)>;
 
-  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to get rid of the dead, which takes
-  // some leases at most; kOutOfMemory if all are taken by the living, or nobody can adopt what the dead have left.
+  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to get rid of the dead,
+  // which takes some leases at most; kOutOfMemory if live clients have all of them, or no client can adopt
+  // what the dead ones have left.
   Task<Done> Join(fabric::Op& op, WhileWaiting while_waiting = {});
   // Gives the slot back. Everything owned must have been given back before, and nothing be in flight.
   Task<Done> Leave(fabric::Op& op);
 
-  // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control line.
-  // The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight began.
-  // The listeners are called before it is posted, and when it has ended. The task copies them when it starts; until
-  // then they must stay as they are.
+  // One trip: publishes `epoch` and `settled`, raises the global epoch if `raise`, and reads the control
+  // line. The caller answers for pool/1: `epoch` is at most known_epoch() when the oldest operation in flight
+  // began. The listeners are called before it is posted, and when it has ended. The task copies them when it
+  // starts; until then they must stay as they are.
   Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
                   std::span<const std::shared_ptr<SyncListener>> listeners = {});
-  // Reads everybody's pulse. A client that has been silent for a lease is fenced on the way.
+  // Reads the pulses of all clients. A client that has been silent for a lease is fenced on the way.
   Task<RegistryView> LookAround(fabric::Op& op);
 
-  // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been silent
-  // for a lease, as far as this client has seen; so ask repeatedly, with pauses. Asking is a sign of life.
+  // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been
+  // silent for a lease, as far as this client has seen; so ask repeatedly, with pauses. Asking is a sign of
+  // life.
   Task<Standing> StandingOf(fabric::Op& op, Owner owner);
 
   // Ends the adoption of a fenced client: its slot may be used again. Nothing may name it as owner any more.
@@ -107,18 +109,18 @@ class Membership {
   };
 
   // ---- joining (join.cc)
-  // A client that is fenced, and an epoch that was read when everybody could know.
+  // A client that is fenced, and an epoch that was read when all clients could know.
   struct DeadClient {
     Owner dead;
     uint64_t stamp = 0;
   };
   struct Holdings {
     bool owns = false;       // some chunk or extent names it
-    bool ownerless = false;  // some chunk or extent names nobody
+    bool ownerless = false;  // some chunk or extent has no owner
   };
   Task<bool> TakeFreeSlot(fabric::Op& op);
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
-  // True if it has buried somebody.
+  // True if it has released a slot.
   Task<bool> ReleaseDeadSlot(fabric::Op& op, RegistryView view, std::vector<DeadClient>& dead_clients);
   Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients);
   // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
@@ -131,10 +133,12 @@ class Membership {
   Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
                                std::span<const std::shared_ptr<SyncListener>> waiting);
   bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
-  // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen` was posted.
+  // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen`
+  // was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
-  // Of the slots from `first` on: who is known by the node to be gone, and has not left in good order. Asked for at first
-  // sight, and then of those who are silent. Empty if nobody was asked for, or the fabric cannot tell.
+  // Of the slots from `first` on: the clients that the node knows to be gone, and that have not left in good
+  // order. Asks about a client at first sight, and then if it is silent. Empty if there was none to ask
+  // about, or the fabric cannot tell.
   Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
   bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
   // False: some node is out of reach, and might still hear of it.

@@ -1,9 +1,9 @@
-// A table that goes along with every sync of its node: it adds to a counter in far memory, and learns what others have
-// changed in a line of its own, for no trip of its own.
+// A table that takes part in every sync of its node: it adds to a counter in far memory, and learns what
+// other clients have changed in a line of its own, without a trip of its own.
 //
-// INVARIANT pool/4: the line is READ behind the epoch, in the same trip or a later one. So an operation that knows epoch e
-// knows the line as it was at e, or newer: when every live client has published more than e, every operation in flight knows what was in the
-// line before somebody read e.
+// INVARIANT pool/4: the line is READ behind the epoch, in the same trip or a later one. So an operation that
+// knows epoch e knows the line as it was at e, or newer: when every live client has published more than e,
+// every operation in flight knows what was in the line before a client read e.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,13 @@ struct SyncRequest {
 class SyncListener {
  public:
   virtual ~SyncListener() = default;
-  // Called when a sync is about to be posted. What it says is added once; if the trip is lost, perhaps not at all.
+  // Called when a sync is about to be posted. What it says is added once; if the trip is lost, perhaps not at
+  // all.
   virtual SyncRequest BeforeSync() = 0;
   // The line, as the sync has READ it. Syncs may end in another order than they began.
   virtual void AfterSync(std::span<const std::byte, kLine> line) = 0;
-  // It was added while a sync was under way, which has read the epoch without it: what it knows may be older than that.
+  // It was added while a sync was under way, which has read the epoch without it: what it knows may be older
+  // than that.
   virtual void MissedSync() = 0;
 };
 

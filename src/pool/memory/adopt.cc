@@ -1,17 +1,18 @@
-// How chunks and extents change hands: from the dead and the departed to this client, and from this client
-// to nobody.
+// How chunks and extents change hands: from dead and departed clients to this client, and from this client to
+// no owner.
 //
 // INVARIANT alloc/7. A client that dies forgets the blocks it was about to give back. They lie in chunks of
 // all owners, so every owner sweeps after a death; the counter of deaths, which every sync reads together
 // with the epoch, says so. What would be missed is a chunk that has no owner when the others are swept, or
 // changes hands at that time:
-//   - Whoever adopts takes the chunks without owner too, and does so again after its sweep, before it buries.
+//   - The adopter takes the chunks without owner too, and does so again after its sweep, before it releases
+//     the slot.
 //   - A client that leaves a chunk knows of no death that it has not swept for. If one happens right now,
 //     the adopter's sweep waits for this client to sync, which it does not while it leaves, or to be gone,
 //     and then the adopter's second look finds the chunk.
-//   - A client that takes a chunk without owner in order to allocate reads the registry afterwards. The dead
-//     are buried after the second look, so either that look came later and found the chunk to be owned by
-//     somebody who saw the dead one, or there is nothing to find.
+//   - A client that takes a chunk without owner in order to allocate reads the registry afterwards. Slots of
+//     dead clients are released after the second look, so either that look came later and found the chunk
+//     owned by a client that saw the dead one, or there is nothing to find.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ Error NotYet(std::string_view what) {
 Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   if (Mutant(kSkipAdoption)) co_return uint64_t{0};
-  // Whoever had its slot before is buried.
+  // The slot of its previous client was released.
   std::erase_if(adoptions_,
                 [&](const Adoption& one) { return one.dead.slot() == dead.slot() && one.dead != dead; });
   uint64_t taken = 0;
@@ -96,7 +97,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
       batch.Add(ForMaintenance(
           Cas(carving_.WordAt(one.chunk), one.word.word(), one.word.WithOwner(self()).word())));
     }
-    // CAS, READ keep their order: who is dead when the chunks have been taken.
+    // CAS, READ keep their order: this reads which clients are dead when the chunks have been taken.
     if (!registry.empty()) {
       batch.Add(ForMaintenance(Read(membership_.At(membership_.geometry().registry()),
                                     std::as_writable_bytes(std::span(registry)))));
@@ -124,7 +125,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
   co_return taken;
 }
 
-// ---- chunks that nobody owns -------------------------------------------------------------------------
+// ---- chunks without an owner -------------------------------------------------------------------------
 
 Task<Done> Allocator::ReclaimOwnerless(Op& op, uint32_t wanted_class) {
   for (uint64_t first = 0; first < carving_.chunks(); first += ChunkTable::kManyWords) {
@@ -190,13 +191,13 @@ Task<Done> Allocator::LeaveAll(Op& op) {
   for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
   for (uint32_t index : rest) {
     const bool left = co_await LeaveChunk(op, index);
-    if (!left) co_return NotYet("somebody has died; sweep first");
+    if (!left) co_return NotYet("a client has died; sweep first");
   }
   co_await LeaveExtents(op);
   co_return Done{};
 }
 
-// The blocks that are free here are given back, as by anybody who holds a block (alloc/1).
+// The blocks that are free here are given back, as by every holder of a block (alloc/1).
 Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
   Chunk* chunk = FindChunk(index);
   if (chunk == nullptr) co_return true;
@@ -230,7 +231,7 @@ Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
       ForMaintenance(Cas(carving_.WordAt(index), word.word(), word.WithOwner(Owner()).word())));
   if (old != word.word()) {
     co_return Error(ErrorCode::kCorrupt,
-                    fmt::format("chunk {} of node {} was taken from its owner, who is alive", index,
+                    fmt::format("chunk {} of node {} was taken from its owner, which is alive", index,
                                 Index(membership_.node())));
   }
   doubt.Resolve();
@@ -240,12 +241,12 @@ Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
 
 Task<Done> Allocator::LeaveExtents(Op& op) {
   while (!extents_.empty()) {
-    if (SweepDue() && !Mutant(kLeaveUnswept)) co_return NotYet("somebody has died; sweep first");
+    if (SweepDue() && !Mutant(kLeaveUnswept)) co_return NotYet("a client has died; sweep first");
     InDoubt doubt(*this);
     Batch batch(op, Order::kTogether);
     for (auto extent = extents_.begin(); extent != extents_.end() && batch.size() < kAtomicsPerTrip;) {
       const ChunkWord word(ChunkState::kExtent, extent->second.chunks, self());
-      // One that is not ours any more has been freed by somebody.
+      // One that is not ours any more has been freed by another client.
       batch.Add(
           ForMaintenance(Cas(carving_.WordAt(extent->first), word.word(), word.WithOwner(Owner()).word())));
       extent = extents_.erase(extent);

@@ -24,7 +24,7 @@ using fabric::Write;
 
 namespace {
 
-// Each attempt found that others had taken what was there, or waited for somebody who is fetching more.
+// Each attempt found that other operations had taken what was there, or waited for one that is fetching more.
 constexpr int kMostAttempts = 10'000;
 // Each attempt found that others had taken the chunk.
 constexpr int kMostClaims = 1000;
@@ -83,13 +83,13 @@ std::vector<Chunk*> Allocator::OwnChunks() const {
 
 void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
   if (FindChunk(index) != nullptr) {
-    // Two operations have claimed it: somebody has damaged its word in between. What is known of it, and
-    // perhaps being harvested, stays.
+    // Two operations have claimed it: its word was damaged in between. What is known of it, and perhaps being
+    // harvested, stays.
     ++stats_.nonsense;
     return;
   }
   NoteFirstOwned();
-  extents_.erase(index);  // if there was one, somebody has freed it
+  extents_.erase(index);  // if there was one, another client has freed it
   auto chunk = std::make_unique<Chunk>(index, size_class, classes().shape(size_class).blocks);
   if (all_free) chunk->free.InsertAll();
   Chunk& added = *chunk;
@@ -126,7 +126,7 @@ void Allocator::FreeBlock(Chunk& chunk, uint32_t block) {
   if (!states_[chunk.size_class].shelf.Put(chunk, block)) ++stats_.nonsense;
 }
 
-// Somebody who owned nothing has nothing that a client who is dead by now could have leaked.
+// A client that owned nothing has nothing that a client that is dead by now could have leaked.
 void Allocator::NoteFirstOwned() {
   if (!chunks_.empty() || !extents_.empty()) return;
   clean_deaths_ = membership_.control().deaths;
@@ -270,8 +270,8 @@ Task<bool> Allocator::Refill(Op& op, uint32_t size_class) {
   co_return false;
 }
 
-// Some of the chunks of a class. If they yield nothing, the next refills do not try. To clear a bitmap of many
-// words takes more trips than to claim a chunk; that is left to the next Reclaim, for which no operation
+// Some of the chunks of a class. If they yield nothing, the next refills do not try. To clear a bitmap of
+// many words takes more trips than to claim a chunk; that is left to the next Reclaim, for which no operation
 // waits.
 Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
   ClassState& state = states_[size_class];
@@ -309,7 +309,7 @@ Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
 }
 
 // If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like
-// all blocks of this chunk, so whoever adopts it may believe them (alloc/6).
+// all blocks of this chunk, so its adopter may believe them (alloc/6).
 Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
   if (SkipIfOwned(chunk)) co_return false;
   const ChunkWord mine(ChunkState::kBlocks, size_class, self());
@@ -320,7 +320,7 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
   const bool claimed = old == ChunkWord().word();
   table_.Note(chunk, claimed ? mine : ChunkWord(old));
   if (claimed) {
-    // Nobody holds a block of it, so nobody's atomic can be on its way to the bitmap.
+    // No client holds a block of it, so no atomic can be on its way to the bitmap.
     const auto bitmap = std::span(zero_).first(classes().shape(size_class).bitmap_bytes());
     ++stats_.trips;
     co_await op.InOrder(ForMaintenance(Unreachable(Write(carving_.ChunkAt(chunk), bitmap))));

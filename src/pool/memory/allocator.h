@@ -2,8 +2,8 @@
 //
 // Memory is cut into chunks, which clients own by name (ChunkWord). A client hands out blocks of its own
 // chunks only, and knows alone which of them are free; so allocating costs no trip but when a chunk is
-// needed. Whoever frees a block of somebody else's chunk adds its bit to the bitmap at the head of that
-// chunk, and the owner harvests it. Blocks larger than the largest size class are extents: runs of whole
+// needed. A client that frees a block of another client's chunk adds its bit to the bitmap at the head of
+// that chunk, and the owner harvests it. Blocks larger than the largest size class are extents: runs of whole
 // chunks.
 //
 // Invariants
@@ -13,15 +13,16 @@
 //   alloc/2  A bit is cleared before its block is handed out again, so adding it never carries.
 //   alloc/3  A block that was reachable is given back only when its stamp, an epoch read after it was
 //            unlinked, is less than what every live client has published (pool/1).
-//   alloc/4  A chunk changes its state or class only when all of its blocks are free at its owner. So whoever
-//            holds a block knows the shape of its chunk without reading it.
+//   alloc/4  A chunk changes its state or class only when all of its blocks are free at its owner. So the
+//            holder of a block knows the shape of its chunk without reading it.
 //   alloc/5  The first chunk of an extent is claimed first and freed last, and it alone names the owner. So
 //            a word {rest, d} belongs to the extent that begins d chunks before it, at any time.
-//   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be
-//            given back, is then handed out and reached by nobody, and a sweep finds it (sweep.h).
+//   alloc/6  What a client knows alone can be lost at any time: a block that was free, or waited to be given
+//            back, is then handed out and reached by no table, and a sweep finds it (sweep.h).
 //   alloc/7  A chunk loses its owner only while its owner knows of no death whose leaks it may hold, or while
-//            somebody is fenced who is not buried before it is swept (join.cc). Whoever takes a chunk without
-//            owner looks for the dead afterwards. So no leak is left in a chunk that nobody sweeps.
+//            a client is fenced whose slot is not released before the chunk is swept (join.cc). A client that
+//            takes a chunk without owner looks for dead clients afterwards. So no leak is left in a chunk
+//            that no client sweeps.
 #pragma once
 
 #include <array>
@@ -49,7 +50,7 @@ namespace farside::pool {
 
 struct AllocatorStats {
   uint64_t chunks_owned = 0;      // of blocks
-  uint64_t extents_owned = 0;     // those that others freed count until their chunks are claimed again
+  uint64_t extents_owned = 0;     // freed ones count until their chunks are claimed again
   uint64_t bytes_owned = 0;       // whole chunks and extents
   uint64_t bytes_handed_out = 0;  // in units of size classes; what others freed counts until it is harvested
   uint64_t bytes_free_local = 0;  // blocks free in own chunks
@@ -85,9 +86,10 @@ class Allocator {
   std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
   // Claims memory if need be. kOutOfMemory if there is none.
   Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
-  // Others may have given something back: the next search for room looks everywhere, however recent the last one was.
+  // Others may have given something back: the next search for room looks everywhere, however recent the last
+  // one was.
   void ExpectRoom() { no_room_since_.reset(); }
-  // Frees a block that nobody else ever saw. `bytes` as it was allocated; so everywhere below.
+  // Frees a block that no other client ever saw. `bytes` as it was allocated; so everywhere below.
   void FreeUnpublished(fabric::FarAddr block, uint64_t bytes);
 
   // ---- reclaiming
@@ -114,14 +116,14 @@ class Allocator {
 
   // ---- repairing after a death
   // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
-  // took. The rule for whoever sees a fenced client: Adopt, Sweep, and again until Adopt takes nothing; only
-  // then ReleaseSlot.
+  // took. The rule for a client that sees a fenced one: Adopt, Sweep, and again until Adopt takes nothing;
+  // only then ReleaseSlot.
   Task<uint64_t> Adopt(fabric::Op& op, Owner dead);
   // True when that rule has been kept: an Adopt took nothing, and a sweep ended between an earlier one and
   // it.
   bool MayReleaseSlot(Owner dead) const;
-  // True if a dead client may have leaked blocks of chunks that this one owns, or is not buried because
-  // nobody has swept: run a Sweep (sweep.h).
+  // True if a dead client may have leaked blocks of chunks that this one owns, or keeps its slot because no
+  // client has swept: run a Sweep (sweep.h).
   bool SweepDue() const;
 
   AllocatorStats stats() const;
@@ -132,8 +134,8 @@ class Allocator {
 
   // What it knows about one size class.
   struct ClassState {
-    // The chunks of the shelf in turn; there must be one. From the end on: new ones are added there, and
-    // who went the other way would meet the newest again and again while the shelf grows.
+    // The chunks of the shelf in turn; there must be one. From the end on: new ones are added there, and the
+    // other way would meet the newest again and again while the shelf grows.
     Chunk* NextToHarvest();
     // The next few of them, as many as a trip can look at.
     std::vector<Chunk*> SomeToHarvest();
@@ -208,8 +210,8 @@ class Allocator {
   Task<Done> GiveBackToOthers(fabric::Op& op);
   Task<Done> HarvestWanted(fabric::Op& op);
   Task<uint64_t> HarvestSome(fabric::Op& op);
-  // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if
-  // `thorough`, in all. Skips those that somebody else is harvesting. Returns the number of blocks. What is in
+  // Frees the blocks that others gave back, in all of the chunks that are worth the trips, or if `thorough`,
+  // in all. Skips chunks that another operation is harvesting. Returns the number of blocks. What is in
   // `chunks` afterwards means nothing.
   Task<uint64_t> Harvest(fabric::Op& op, std::span<Chunk*> chunks, bool thorough);
   // Bits of a word of the bitmap of an own chunk.
@@ -228,7 +230,7 @@ class Allocator {
 
   // ---- taking over and leaving (adopt.cc)
   // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how
-  // many. If not `may_leak`, it looks whether somebody is dead, and so may have leaked blocks of them.
+  // many. If not `may_leak`, it looks whether a client is dead, and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
   // Frees chunks without owner all of whose blocks were given back; takes those of `wanted_class` with some.
   Task<Done> ReclaimOwnerless(fabric::Op& op, uint32_t wanted_class);
@@ -245,7 +247,7 @@ class Allocator {
 
   std::vector<ClassState> states_;                               // per size class
   std::unordered_map<uint32_t, std::unique_ptr<Chunk>> chunks_;  // owned, by index
-  std::map<uint32_t, Extent> extents_;  // owned, by first chunk; somebody may have freed one meanwhile
+  std::map<uint32_t, Extent> extents_;  // owned, by first chunk; another client may have freed one meanwhile
   RetiredQueue retired_;
   std::vector<GiveBackBit> bits_;      // gathered by GiveBack
   std::vector<uint64_t> bitmaps_;      // what FindGivenBack has read, for its memory

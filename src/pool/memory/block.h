@@ -47,7 +47,8 @@ struct BlockView {
 // How many bytes the block that begins with these has, from its header; kCorrupt if no block is so large.
 Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line);
 
-// What the bytes say, if they are a whole and undamaged block. They come from far memory: anything is possible.
+// What the bytes say, if they are a whole and undamaged block. They come from far memory: anything is
+// possible.
 Result<BlockView> DecodeBlock(std::span<const std::byte> bytes);
 
 }  // namespace farside::pool

@@ -45,7 +45,7 @@ struct Chunk {
   const uint32_t size_class;
   const uint32_t blocks;
 
-  BlockSet free;            // the others are handed out, or given back by somebody and not harvested yet
+  BlockSet free;            // the others are handed out, or given back and not harvested yet
   BlockSet suspects;        // during a sweep: handed out when it began, and not known to be in use
   bool swept = false;       // `suspects` counts
   bool harvesting = false;  // by some coroutine: not to be released, nor to be harvested by another

@@ -33,7 +33,7 @@ class ChunkTable {
   // The first of `count` free chunks in a row.
   Task<std::optional<uint32_t>> FindRun(fabric::Op& op, uint32_t count);
 
-  // Reads the words from `first` on. Those that are not sound read as kUnsound.
+  // Reads the words from `first` on. A word that is not sound reads as kUnsound.
   Task<Done> ReadWords(fabric::Op& op, uint64_t first, std::span<ChunkWord> into);
   // Not a word of any chunk, and never equal to one.
   static constexpr ChunkWord kUnsound{~uint64_t{0}};

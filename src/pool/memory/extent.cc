@@ -2,10 +2,10 @@
 //
 //   chunk     7              8           9           10
 //   word      {extent, 4}    {rest, 1}   {rest, 2}   {rest, 3}
-//   owner     who claimed    nobody      nobody      nobody
+//   owner     the claimer    none        none        none
 //
-// INVARIANT alloc/5: the first chunk is claimed first and freed last. Whoever dies in between leaves a
-// first chunk that names it, and some of the rests; who owns the first chunk then frees them all.
+// INVARIANT alloc/5: the first chunk is claimed first and freed last. A client that dies in between leaves a
+// first chunk that names it, and some of the rests; the next owner of the first chunk then frees them all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
   co_return OutOfMemory(bytes);
 }
 
-// False if somebody else has taken one of the chunks; then none is kept.
+// False if another client has taken one of the chunks; then none is kept.
 Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
   for (uint32_t i = 0; i < chunks; ++i) {
     if (SkipIfOwned(head + i)) co_return false;
@@ -107,7 +107,7 @@ Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
     co_return false;
   }
   NoteFirstOwned();
-  // Whatever began in here has been freed by somebody.
+  // The extent that began in here has been freed by another client.
   extents_.erase(extents_.lower_bound(head), extents_.lower_bound(head + chunks));
   extents_[head] = Extent{.chunks = chunks};
   stats_.chunks_claimed += chunks;
@@ -115,7 +115,7 @@ Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
   co_return true;
 }
 
-// A rest that is not there was never claimed, or has been freed by somebody who died.
+// A rest that is not there was never claimed, or has been freed by a client that died.
 Task<Done> Allocator::FreeRests(Op& op, uint32_t head, uint32_t chunks) {
   for (uint32_t first = 1; first < chunks; first += fabric::kAnsweredVerbsPerRoundTrip) {
     Batch batch(op, Order::kTogether);
@@ -133,8 +133,8 @@ Task<Done> Allocator::FreeRests(Op& op, uint32_t head, uint32_t chunks) {
   co_return Done{};
 }
 
-// Only the one who unlinked it does this, or a sweep that knows that nobody will. So although the owner may
-// change meanwhile, by leaving or by adoption, it is the same extent until its first chunk is free.
+// Only the client that unlinked it does this, or a sweep that knows that no client will. So although the
+// owner may change meanwhile, by leaving or by adoption, it is the same extent until its first chunk is free.
 Task<bool> Allocator::FreeExtent(Op& op, uint32_t head, uint32_t chunks) {
   ++stats_.trips;
   ChunkWord word(co_await op.InOrder(ForMaintenance(Read<uint64_t>(carving_.WordAt(head)))));

@@ -1,11 +1,11 @@
 // What is reachable: the answer of a walk through the tables, block by block.
 //
-// A walk promises, for every block that can be reached from a table when it begins and is not unlinked
-// before it ends, to Mark it at least once; a block that is moved from one place to another stays reachable
+// A walk promises, for every block that can be reached from a table when it begins and is not unlinked before
+// it ends, to Mark it at least once; a block that is moved from one place to another stays reachable
 // throughout. What another client may still publish or retire on behalf of a dead one (because the redo
 // record of a lock names it, say) counts as reachable, and so does a block that its owner keeps between
-// operations and has not published yet. While nobody changes a table, each of its blocks is marked exactly once: fsck takes
-// a second time for damage.
+// operations and has not published yet. While no client changes a table, each of its blocks is marked exactly
+// once: fsck takes a second time for damage.
 #pragma once
 
 #include <cstdint>

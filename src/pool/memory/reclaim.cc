@@ -55,7 +55,7 @@ class HarvestMarks {
   ~HarvestMarks() {
     for (Chunk* chunk : chunks_) chunk->harvesting = false;
   }
-  // Those that nobody else is harvesting.
+  // The chunks that no other operation is harvesting.
   std::span<Chunk* const> chunks() const { return chunks_; }
 
  private:
@@ -117,8 +117,8 @@ Task<Done> Allocator::GiveBack(Op& op, uint64_t safe_epoch) {
   co_return Done{};
 }
 
-// INVARIANT alloc/1, alloc/2: the block was handed out, so its bit is clear, and stays so until this adds
-// it. The chunk cannot have changed since (alloc/4), whoever owns it now.
+// INVARIANT alloc/1, alloc/2: the block was handed out, so its bit is clear, and stays so until this adds it.
+// The chunk cannot have changed since (alloc/4), even if it has another owner now.
 Task<Done> Allocator::GiveBackToOthers(Op& op) {
   std::sort(bits_.begin(), bits_.end(),
             [](const GiveBackBit& a, const GiveBackBit& b) { return a.at < b.at; });
@@ -154,8 +154,8 @@ Task<Done> Allocator::GiveBackToOthers(Op& op) {
 
 // ---- harvesting --------------------------------------------------------------------------------------
 
-// What refills have left to this: as many frees as it takes to use up a chunk lie between two looks at a few chunks, so
-// none is far beyond what makes it worth harvesting.
+// What refills have left to this: as many frees as it takes to use up a chunk lie between two looks at a few
+// chunks, so none is far beyond what makes it worth harvesting.
 Task<Done> Allocator::HarvestWanted(Op& op) {
   for (ClassState& state : states_) {
     if (!state.harvest_wanted) continue;
@@ -240,7 +240,7 @@ bool Allocator::IsWorthHarvesting(const Chunk& chunk, std::span<const uint64_t> 
 }
 
 // INVARIANT alloc/2: blocks become free only when their bits are known to be clear. If this client dies in
-// between, they are handed out and reached by nobody (alloc/6).
+// between, they are handed out and reached by no table (alloc/6).
 Task<uint64_t> Allocator::ClearGivenBack(Op& op, std::span<const GivenBack> given_back) {
   uint64_t blocks = 0;
   for (size_t first = 0; first < given_back.size(); first += kAtomicsPerTrip) {
@@ -273,8 +273,8 @@ Task<uint64_t> Allocator::ClearGivenBack(Op& op, std::span<const GivenBack> give
 
 // ---- releasing ---------------------------------------------------------------------------------------
 
-// INVARIANT alloc/4: an empty chunk has no bit set and nobody to set one. It is forgotten first, so that no
-// block of it is handed out while its word is on its way.
+// INVARIANT alloc/4: an empty chunk has no bit set and no client that could set one. It is forgotten first,
+// so that no block of it is handed out while its word is on its way.
 Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
   uint64_t released = 0;
   while (true) {
@@ -290,7 +290,7 @@ Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
     for (size_t i = 0; i < empty.size(); ++i) {
       if (batch.Old(i) != empty[i].word.word()) {
         co_return Error(ErrorCode::kCorrupt,
-                        fmt::format("chunk {} of node {} was taken from its owner, who is alive",
+                        fmt::format("chunk {} of node {} was taken from its owner, which is alive",
                                     empty[i].chunk, Index(membership_.node())));
       }
       table_.Note(empty[i].chunk, ChunkWord());

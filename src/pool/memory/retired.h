@@ -61,7 +61,7 @@ struct Retired {
   bool MayGiveBack(uint64_t safe_epoch) const { return never_seen || stamp < safe_epoch; }
 
   BlockPosition position;
-  bool never_seen = false;  // by anybody else: nobody has to move on first
+  bool never_seen = false;  // by another client: none has to move on first
   bool done = false;        // given back, and waiting only for those before it to leave the queue
   uint64_t birth = 0;
   uint64_t stamp = kUnstamped;

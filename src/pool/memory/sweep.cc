@@ -1,17 +1,16 @@
 // Why a sweep frees nothing that is in use.
 //
 // Let S be the sweeping client, t0 the construction, [t1, t2] the walk, and w an epoch read after t2. A
-// suspect is a block of a chunk of S that was handed out at t0, is not on S's own list of retired blocks
-// then or later, was not freed since, and was not marked. At t0 no operation of S was in flight, so nobody
-// was about to publish it: it was reachable, or unlinked and waiting at some client X to be given back, or
-// leaked.
+// suspect is a block of a chunk of S that was handed out at t0, is not on S's own list of retired blocks then
+// or later, was not freed since, and was not marked. At t0 no operation of S was in flight, so none was about
+// to publish it: it was reachable, or unlinked and waiting at some client X to be given back, or leaked.
 //   - Reachable from t0 to t2: the walk has marked it (reach.h).
 //   - Unlinked before t2, by an operation of X. Ready() says that X has settled beyond w, so everything it
 //     unlinked in operations that began before it knew of w + 1 has been given back, and the harvest in
 //     Finish() finds it there. Operations that began later began after t2. If X is fenced instead, it is
 //     leaked.
-//   - Leaked: whoever unlinked it did so before t2 and is dead. Ready() says that every operation in
-//     flight, of S too, began after w was read, so nobody looks at it any more.
+//   - Leaked: the client that unlinked it did so before t2 and is dead. Ready() says that every operation in
+//     flight, of S too, began after w was read, so none looks at it any more.
 // A block that was given back and handed out again meanwhile was freed in between, and that clears the
 // suspicion.
 //
@@ -167,7 +166,7 @@ Task<Done> Sweep::FreeSuspectExtents(Op& op) {
     extent = allocator_.extents_.find(head);
     if (extent == allocator_.extents_.end() || !extent->second.suspect) continue;
     allocator_.extents_.erase(extent);
-    if (word != mine) continue;  // freed by somebody
+    if (word != mine) continue;  // freed by another client
     const bool freed = co_await allocator_.FreeExtent(op, head, mine.argument());
     if (freed) ++allocator_.stats_.blocks_swept;
   }

@@ -1,4 +1,4 @@
-// Sweep: finds the blocks that the dead have leaked, among those that this client owns.
+// Sweep: finds the blocks that dead clients have leaked in the chunks of this client.
 //
 //   Sweep sweep(allocator);                                    // at a moment without operations in flight
 //   co_await walk(sweep);                                      // marks everything reachable, on all tables
@@ -33,7 +33,7 @@ class Sweep final : public Reach {
   void Mark(fabric::FarAddr block, uint64_t bytes) override;
   // `epoch` was read by a Sync that was posted after the walk had ended.
   void WalkEnded(uint64_t epoch);
-  // True if nobody can give back, or still look at, what was unlinked before the walk had ended.
+  // True if no client can give back, or still look at, what was unlinked before the walk had ended.
   bool Ready(const RegistryView& view) const;
   // Frees what is leaked.
   Task<Done> Finish(fabric::Op& op);

@@ -65,7 +65,7 @@ inline constexpr uint64_t kIdentityOffset = 192;
 
 // ---- clients -----------------------------------------------------------------------------------------
 
-// Who owns a lock or a chunk: a slot of the registry and the generation of its registration. A slot is
+// The owner of a lock or a chunk: a slot of the registry and the generation of its registration. A slot is
 // used again, a generation is not (it wraps after a million registrations of one slot).
 //   31..12       11..0
 //   generation   slot
@@ -74,7 +74,7 @@ class Owner {
   using Slot = Field<0, 12>;
   using Generation = Field<12, 20>;
 
-  constexpr Owner() = default;  // nobody
+  constexpr Owner() = default;  // no owner
   constexpr Owner(uint32_t slot, uint32_t generation)
       : bits_(static_cast<uint32_t>(Slot::Set(0, slot) | Generation::Set(0, generation))) {}
   static constexpr Owner FromBits(uint32_t bits) {
@@ -96,7 +96,7 @@ class Owner {
 inline constexpr uint32_t kMaxClientSlots = uint32_t{Owner::Slot::kMax} + 1;
 
 enum class ClientState : uint8_t {
-  kFree = 0,     // nobody; the generation is that of the last registration
+  kFree = 0,     // unused; the generation is that of the last registration
   kJoining = 1,  // holds nothing yet
   kLive = 2,
   kFenced = 3,  // cut off from every node; what it held waits for adoption
@@ -140,7 +140,7 @@ static_assert(sizeof(ClientWord) == 8);
 struct Pulse {
   uint64_t epoch;      // every operation in flight began after this epoch was read
   uint64_t heartbeat;  // changes with every sync; one that stands still for a lease is suspect
-  uint64_t settled;    // whatever it retired before this epoch has been given back
+  uint64_t settled;    // everything it retired before this epoch has been given back
 };
 
 struct ClientSlot {

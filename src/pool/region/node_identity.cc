@@ -92,9 +92,9 @@ Task<Done> ClaimIdentities(Op& op, std::vector<FoundNode> nodes) {
     const FarAddr at(static_cast<NodeId>(i), kIdentityOffset);
     const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(at, 0, mine.word())));
     if (old == 0 || old == mine.word()) continue;
-    nodes[i].identity = NodeIdentity(old);  // somebody else was faster, and means another pool
+    nodes[i].identity = NodeIdentity(old);  // another client was faster, and means another pool
     const Status fits = CheckIdentities(nodes);
-    co_return fits.ok() ? Error(ErrorCode::kContended, "the pool is being made by somebody else; try again")
+    co_return fits.ok() ? Error(ErrorCode::kContended, "another client is making the pool; try again")
                         : fits.error();
   }
   co_return Done{};

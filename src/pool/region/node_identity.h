@@ -1,14 +1,15 @@
-// Which node of which pool a region is: one word in its first page, so that nobody mistakes a part of a pool for the
-// whole, or one node for another.
+// Which node of which pool a region is: one word in its first page, so that no client mistakes a part of a
+// pool for the whole, or one node for another.
 //
 //   63..16                         15..8          7..0
 //   tag of the first node's id     nodes          number of this one
 //
-// The word is zero in a region that was just made. Whoever opens a pool of served nodes first writes it, by CAS, into all
-// nodes but the first, and into the first one last.
+// The word is zero in a region that was just made. The first client that opens a pool of served nodes writes
+// it, by CAS, into all nodes, the first node last.
 //
-// INVARIANT identity/1: where the first node has its word, all nodes of its pool have had theirs. So a node without one,
-// beside a first node with one, is not the node that was there: its memory is new, and what was on it is lost.
+// INVARIANT identity/1: where the first node has its word, all nodes of its pool have had theirs. So a node
+// without one, beside a first node with one, is not the node that was there: its memory is new, and what was
+// on it is lost.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,7 @@ class NodeIdentity {
 // Of the pool whose first node has this id; never 0.
 uint64_t TagOf(const RegionId& first);
 
-// A node as somebody who opens the pool finds it.
+// A node as a client that opens the pool finds it.
 struct FoundNode {
   std::string name;
   bool reached = false;
@@ -58,8 +59,9 @@ struct FoundNode {
   NodeIdentity identity;
 };
 
-// Whether these nodes, in this order, are one pool, or can become one. kInvalidArgument if not, kUnavailable if that cannot
-// be told without a node that is out of reach, or a node has lost its memory; the message says which node.
+// Whether these nodes, in this order, are one pool, or can become one. kInvalidArgument if not, kUnavailable
+// if that cannot be told without a node that is out of reach, or a node has lost its memory; the message says
+// which node.
 Status CheckIdentities(const std::vector<FoundNode>& nodes);
 
 // Writes the words that are missing. After CheckIdentities, if all nodes are reached.

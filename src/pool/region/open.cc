@@ -113,7 +113,7 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
     found.back().identity = looked->identity;
   }
   if (Status fits = CheckIdentities(found); !fits.ok()) return fits.error();
-  // Who only looks decides nothing: an operator may look at each node before they become one pool.
+  // A client that only looks decides nothing: an operator may look at each node before they become one pool.
   const bool all_reached = pool->missing.empty();
   if (all_reached && !options.read_only && !(*client)->read_only()) {
     if (Status claimed = fabric::Run(**client, Claim(**client, std::move(found))); !claimed.ok())

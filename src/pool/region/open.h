@@ -1,5 +1,5 @@
-// Opening a pool by its URL. Regions of this process, and files, are made or mapped, checked, and served by a fabric in
-// this process; nodes that others serve are connected to, and asked what they hold.
+// Opening a pool by its URL. Regions of this process, and files, are made or mapped, checked, and served by a
+// fabric in this process; nodes that others serve are connected to, and asked what they hold.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct MissingNode {
 
 struct OpenedPool {
   std::unique_ptr<fabric::Fabric> fabric;
-  // The handlers of its nodes, if they are in this process; fill it before the first client connects. Else null.
+  // The handlers of its nodes, if they are in this process; fill it before the first client connects. Else
+  // null.
   fabric::CallTable* calls = nullptr;
   // Of each node, in their order.
   std::vector<Geometry> geometries;

@@ -59,21 +59,23 @@ Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenO
   return PoolRegion{std::move(*region), plan->geometry, plan->id, /*made=*/true};
 }
 
-// Whoever is registered in a file has gone with the process that had it open, or the file would be locked. No
-// fabric can fence those clients any more: their numbers are given out anew, so to fence one of them would hit a
-// stranger. Hence, before anybody is served, all of them are said to be fenced, which they are (pool/2).
+// Clients that are registered in a file have ended with the process that had it open, or the file would be
+// locked. No fabric can fence those clients any more: their numbers are given out anew, so to fence one of
+// them would hit a stranger. Hence, before a client is served, all of them are marked as fenced, which they
+// are (pool/2).
 //
-// Not so in a part of a pool of several nodes: its clients have lost this node, but may go on at the others, and link there
-// what they have put here before. To be dead they have to be cut off from all nodes, and only a client can do that. It
-// need not wait for their leases: it asks this node, which has never heard of them, and so knows that they are gone (kWhoIsGone
-// in fabric/service.h). Ids at served nodes are drawn anew from 2^32, so the old ones still name those who had them.
+// Not so in a part of a pool of several nodes: its clients have lost this node, but may go on at the others,
+// and link there what they have put here before. To be dead they have to be cut off from all nodes, and only
+// a client can do that. It need not wait for their leases: it asks this node, which has never heard of them,
+// and so knows that they are gone (kWhoIsGone in fabric/service.h). Ids at served nodes are drawn anew from
+// 2^32, so the old ones still name the clients that had them.
 void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
   uint64_t departed = 0;
   for (uint32_t slot = 0; slot < geometry.client_slots; ++slot) {
     std::byte* const at = region.data() + geometry.client_slot(slot);
     const ClientWord word(LoadU64(at));
     if (word.state() != ClientState::kJoining && word.state() != ClientState::kLive) continue;
-    // Bits that nobody should have set stay, so that a check finds them.
+    // Bits that no client should have set stay, so that a check finds them.
     StoreU64(at, ClientWord::FabricClient::Set(word.With(ClientState::kFenced).word(), 0));
     ++departed;
   }

@@ -19,10 +19,11 @@ struct OpenOptions {
   FormatOptions format;  // of pools that are made
   // For looking at a pool that exists. It can be used like any other, but nothing reaches its file.
   bool read_only = false;
-  // Whether this process serves the region to others, who say which nodes make the pool. A part of a pool cannot be used
-  // otherwise.
+  // Whether this process serves the region to other processes, which say which nodes make the pool. A part of
+  // a pool cannot be used otherwise.
   bool served = false;
-  // Of those who use the pool: how long a served node may be silent before it counts as out of reach depends on it.
+  // The lease of the pool's clients: how long a served node may be silent before it counts as out of reach
+  // depends on it.
   Nanos lease = std::chrono::seconds(10);
   const Clock* clock = nullptr;  // must outlive the pool; null: the machine's
   Random* random = nullptr;      // for the ids of regions that are made; null: the kernel's randomness
@@ -38,11 +39,12 @@ struct PoolRegion {
 // Gives memory of this size, zeroed.
 using MakeRegion = std::function<Result<fabric::memory::Region>(uint64_t bytes)>;
 
-// An empty pool in memory that is gone with the process, and with whoever shares it.
+// An empty pool in memory that is gone with the last process that shares it.
 Result<PoolRegion> MakeVolatile(uint64_t bytes, const OpenOptions& options,
                                 const MakeRegion& make = fabric::memory::Region::Anonymous);
-// The pool in a file; made if there is no such file and the URL has a size. Whoever was registered in it is gone, and is
-// marked so. A file that cannot be opened as a pool is left as it is. Errors are one line that names the file.
+// The pool in a file; made if there is no such file and the URL has a size. Clients that were registered in
+// it are gone, and are marked so. A file that cannot be opened as a pool is left as it is. Errors are one
+// line that names the file.
 Result<PoolRegion> OpenOrMakeFile(const PoolUrl& url, const OpenOptions& options);
 
 }  // namespace farside::pool

@@ -10,8 +10,9 @@
 
 namespace farside::pool {
 
-// `url.remote()` must hold. A node that owes an answer and is silent for a third of `lease` is given up, so that who waits for
-// it still has the time to give signs of life at the other nodes. The clock must outlive the fabric; null: the machine's.
+// `url.remote()` must hold. A node that owes an answer and is silent for a third of `lease` is given up, so
+// that a waiting client still has the time to give signs of life at the other nodes. The clock must outlive
+// the fabric; null: the machine's.
 Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, Nanos lease, const Clock* clock);
 
 }  // namespace farside::pool

@@ -132,7 +132,7 @@ Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions
 }
 
 // In the order in which a field can be trusted: the magic and the byte order say that there is a version, the
-// version that the checksum is where we look for it, the checksum that the rest is what somebody wrote.
+// version that the checksum is where we look for it, the checksum that the rest is what was written.
 Result<Superblock> CheckSuperblock(std::span<const std::byte> head, uint64_t actual_bytes) {
   Superblock superblock{};
   if (head.size() < sizeof superblock) return Refuse("not a Farside pool");

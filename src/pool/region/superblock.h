@@ -7,8 +7,8 @@
 //   3  write the superblock, but for its magic
 //   4  write the magic, which is one word
 //
-// Each step is persisted before the next begins. A power cut during step 1 leaves what was there before, or no
-// pool; during 2 and 3 no pool; during 4 no pool, or all of the new one.
+// Each step is persisted before the next begins. A power cut during step 1 leaves what was there before, or
+// no pool; during 2 and 3 no pool; during 4 no pool, or all of the new one.
 //
 // INVARIANT superblock/1: where there is a magic in durable memory, everything it vouches for is durable too.
 #pragma once
@@ -46,7 +46,7 @@ Result<Geometry> PlanGeometry(uint64_t region_bytes, const FormatOptions& option
 // Makes bytes of a region durable.
 using Persist = std::function<Status(uint64_t offset, uint64_t size)>;
 
-// Makes an empty pool of all bytes of the region, whatever they hold; nobody may use them meanwhile.
+// Makes an empty pool of all bytes of the region, whatever they hold; no client may use them meanwhile.
 Status Format(std::span<std::byte> region, const Persist& persist, const Geometry& geometry,
               const RegionId& region_id);
 Status Format(const fabric::memory::Region& region, const Geometry& geometry, const RegionId& region_id);
@@ -54,9 +54,9 @@ Status Format(const fabric::memory::Region& region, const Geometry& geometry, co
 Result<Geometry> FormatVolatile(std::span<std::byte> region, const FormatOptions& options,
                                 const RegionId& region_id);
 
-// The superblock at the start of `head`, if it is one that this build can work with; `actual_bytes` is the size
-// of the region. Changes nothing, and takes any bytes. The message has no subject: put the file or the node in
-// front of it.
+// The superblock at the start of `head`, if it is one that this build can work with; `actual_bytes` is the
+// size of the region. Changes nothing, and takes any bytes. The message has no subject: put the file or the
+// node in front of it.
 //   kInvalidArgument  not a pool at all
 //   kVersionMismatch  of another layout version, or from a machine of the other byte order
 //   kCorrupt          damaged, or cut short

@@ -11,8 +11,8 @@
 //   tcp://HOST:PORT?ca=PATH&cert=PATH&key=PATH     with TLS, as every address but loopback needs
 //   tcp://HOST:PORT?insecure=yes     without, although it is not loopback
 //
-// Everything up to the first '?' is the path or the list of nodes; nothing in it is escaped. Each parameter is given
-// once at most.
+// Everything up to the first '?' is the path or the list of nodes; nothing in it is escaped. Each parameter
+// is given once at most.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct PoolUrl {
   bool remote() const { return kind == Kind::kShm || kind == Kind::kTcp; }
 };
 
-// Whether it begins as one of the forms above does, right or wrong behind that: what tells a URL from another word.
+// Whether it begins as one of the forms above does, right or wrong behind that: what tells a URL from another
+// word.
 bool HasUrlScheme(std::string_view text);
 
 // kInvalidArgument, or kUnsupported for forms that other versions know; one line that shows how to write it.

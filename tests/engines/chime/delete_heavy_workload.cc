@@ -17,7 +17,7 @@ check::Workload MakeDeleteHeavyWorkload(uint64_t seed, const DeleteHeavyOptions&
   using check::Kind;
   Random random(seed ^ 0xebb);
   check::Workload workload;
-  const std::optional<size_t> size = engine.fixed_size();
+  const std::optional<size_t> size = engine.traits().fixed_size;
   const bool long_keys = !size.has_value() && random.Chance(1, 2);
   for (int k = 0; k < options.keys; ++k)
     workload.keys.push_back(check::Fitted(fmt::format("{}k{}", long_keys ? "strawberry " : "", k), size));
@@ -82,7 +82,7 @@ std::string PlayEbbAtEveryVerb(uint64_t first_seed, uint64_t seeds, uint64_t& pl
   for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     Engine& engine = *engines[seed % engines.size()];
     // Two keys come, and one that is not the first goes; another client looks on, and puts it back.
-    const std::optional<size_t> size = engine.fixed_size();
+    const std::optional<size_t> size = engine.traits().fixed_size;
     const check::Workload random =
         MakeDeleteHeavyWorkload(seed, {.clients = 2, .operations = 3, .keys = 3}, engine);
     check::Workload workload = random;

@@ -22,7 +22,7 @@ TEST(ChimeOptions, Defaults) {
             (OptionMap{{"keys", "bytes"}, {"span", "64"}, {"neighbourhood", "8"}, {"fanout", "64"}}));
   // What is recorded can be parsed.
   EXPECT_TRUE(Options::Parse(options.Recorded()).ok());
-  EXPECT_TRUE((*MakeChimeEngine({}))->ordered());
+  EXPECT_TRUE((*MakeChimeEngine({}))->traits().ordered);
 }
 
 TEST(ChimeOptions, SmallLeaves_HaveSmallNeighbourhoods) {

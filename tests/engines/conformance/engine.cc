@@ -3,37 +3,42 @@
 #include <algorithm>
 #include <utility>
 
-#include "index/reference/reference.h"
 #include "store/engines.h"
 #include "tests/support/words_only.h"
 
 namespace farside::conformance {
 namespace {
 
-// Tables that do not grow are made large.
-index::OptionMap RoomyOptions(std::string_view engine) {
-  if (engine == "reference") return {{"buckets", "1024"}};
-  return {};
+constexpr size_t kWord = sizeof(uint64_t);
+
+// An engine of the list with a set of options.
+EngineUnderTest Test(const store::EngineEntry& entry, std::string_view suffix,
+                     const index::OptionMap& options) {
+  const index::Traits traits = Must(entry.make(options))->traits();
+  return {.label = std::string(entry.name) + std::string(suffix),
+          .engine = std::string(entry.name),
+          .options = options,
+          .traits = traits,
+          .make = entry.make};
 }
 
-// A scan of a table without any order looks through all of it.
-index::OptionMap OptionsForScans(std::string_view engine) {
-  if (engine == "reference") return {{"buckets", "8"}};
-  return {};
+// With each set of options for small tables, also those for keys and values of one size.
+std::vector<EngineUnderTest> Stressed(const store::EngineEntry& entry) {
+  std::vector<EngineUnderTest> tests;
+  const std::shared_ptr<index::Engine> engine = Must(entry.make({}));
+  const std::vector<index::OptionMap> stress = engine->stress_options();
+  for (size_t i = 0; i < stress.size(); ++i)
+    tests.push_back(Test(entry, "_stress_" + std::to_string(i), stress[i]));
+  for (const auto& [name, options] : engine->conformance_options())
+    tests.push_back(Test(entry, "_stress_" + name, options));
+  return tests;
 }
 
-// Reading as trees do that the chime table is compared with.
-const index::OptionMap kAsOthersRead = {
-    {"leaf_read", "whole"}, {"insert_read", "whole"}, {"fence_read", "always"}, {"lock_read", "apart"},
-    {"span", "4"},          {"neighbourhood", "2"},   {"fanout", "3"}};
-
-std::optional<size_t> FixedSize(const store::EngineEntry& entry, const index::OptionMap& options) {
-  return Must(entry.make(options))->fixed_size();
-}
-
+// The first engine of the list that keeps keys in order, disguised as one that takes only words.
 Result<std::shared_ptr<index::Engine>> MakeWordsOnly(const index::OptionMap& options) {
-  return std::shared_ptr<index::Engine>(
-      std::make_shared<WordsOnly>(Must(index::reference::MakeReferenceEngine(options))));
+  const auto ordered = std::ranges::find_if(
+      store::Engines(), [](const store::EngineEntry& entry) { return store::IsOrdered(entry.name, {}); });
+  return std::shared_ptr<index::Engine>(std::make_shared<WordsOnly>(Must(ordered->make(options))));
 }
 
 }  // namespace
@@ -41,7 +46,8 @@ Result<std::shared_ptr<index::Engine>> MakeWordsOnly(const index::OptionMap& opt
 std::vector<EngineUnderTest> RoomyEngines() {
   std::vector<EngineUnderTest> engines;
   for (const store::EngineEntry& entry : store::Engines()) {
-    engines.push_back({std::string(entry.name), std::string(entry.name), RoomyOptions(entry.name)});
+    const index::OptionMap options = Must(entry.make({}))->OptionsFor({.records = 5120});
+    engines.push_back(Test(entry, "", options));
   }
   return engines;
 }
@@ -49,15 +55,9 @@ std::vector<EngineUnderTest> RoomyEngines() {
 std::vector<EngineUnderTest> StressedEngines() {
   std::vector<EngineUnderTest> engines;
   for (const store::EngineEntry& entry : store::Engines()) {
-    const std::vector<index::OptionMap> all = Must(entry.make({}))->stress_options();
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (FixedSize(entry, all[i]).has_value()) continue;
-      const std::string name(entry.name);
-      engines.push_back({name + "_stress_" + std::to_string(i), name, all[i]});
+    for (const EngineUnderTest& engine : Stressed(entry)) {
+      if (!engine.traits.fixed_size.has_value()) engines.push_back(engine);
     }
-    if (entry.make(kAsOthersRead).ok())
-      engines.push_back(
-          {std::string(entry.name) + "_stress_as_others", std::string(entry.name), kAsOthersRead});
   }
   return engines;
 }
@@ -69,31 +69,26 @@ std::vector<EngineUnderTest> AllEngines() {
 }
 
 std::vector<EngineUnderTest> OrderedEngines() {
+  // Few, because a scan of a table without any order looks through all of it.
+  const index::ExpectedRecords any_size{.records = 200};
+  const index::ExpectedRecords words{.records = 200, .key_bytes = kWord, .value_bytes = kWord};
   std::vector<EngineUnderTest> engines;
   for (const store::EngineEntry& entry : store::Engines()) {
-    const auto add = [&](std::string_view suffix, const index::OptionMap& options) {
-      engines.push_back({.label = std::string(entry.name) + std::string(suffix),
-                         .engine = std::string(entry.name),
-                         .options = options,
-                         .fixed_size = FixedSize(entry, options),
-                         .make = entry.make});
-    };
     const std::shared_ptr<index::Engine> usual = Must(entry.make({}));
-    if (!usual->ordered()) continue;
-    add("", OptionsForScans(entry.name));
-    // Where keys can be made to stand in the index itself, they have one size.
-    if (const index::OptionMap inside = {{"keys", "inline"}}; entry.make(inside).ok()) add("_inline", inside);
-    if (entry.make(kAsOthersRead).ok()) add("_stress_as_others", kAsOthersRead);
-    const std::vector<index::OptionMap> stress = usual->stress_options();
-    for (size_t i = 0; i < stress.size(); ++i) {
-      if (!stress[i].empty()) add("_stress_" + std::to_string(i), stress[i]);
+    if (!usual->traits().ordered) continue;
+    engines.push_back(Test(entry, "", usual->OptionsFor(any_size)));
+    EngineUnderTest of_words = Test(entry, "_words", usual->OptionsFor(words));
+    if (of_words.traits.fixed_size.has_value()) engines.push_back(std::move(of_words));
+    for (const EngineUnderTest& engine : Stressed(entry)) {
+      if (!engine.options.empty()) engines.push_back(engine);
     }
   }
-  engines.push_back({.label = "words_only",
-                     .engine = "reference",
-                     .options = OptionsForScans("reference"),
-                     .fixed_size = 8,
-                     .make = MakeWordsOnly});
+  // What the tests make for such engines is tested also where there is none.
+  EngineUnderTest words_only = engines.front();
+  words_only.label = "words_only";
+  words_only.traits.fixed_size = kWord;
+  words_only.make = MakeWordsOnly;
+  engines.push_back(std::move(words_only));
   return engines;
 }
 

@@ -1,5 +1,6 @@
-// What the conformance suite of tables needs to know about an engine. Every engine that is compiled in is tested, as users
-// get it and with each set of options under which small tables pass through everything that large ones do.
+// The engines that the conformance suite tests: every engine that is compiled in, as users get it and with each set of
+// options under which small tables pass through everything that large ones do. What an engine need not do, it states as a
+// trait.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ struct EngineUnderTest {
   std::string label;  // "reference", "reference_stress_0"
   std::string engine;
   index::OptionMap options;
-  std::optional<size_t> fixed_size = {};  // of all keys and values
+  index::Traits traits;
   // Makes the engine; not always one of those that users get.
   Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options) = nullptr;
 };
@@ -29,7 +30,7 @@ inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine
   return out << engine.label;
 }
 
-// With room for some ten thousand records; most engines grow by themselves, and need no options for that.
+// With room for some five thousand records; most engines grow by themselves, and need no options for that.
 std::vector<EngineUnderTest> RoomyEngines();
 // With the options of Engine::stress_options, for a few dozen records.
 std::vector<EngineUnderTest> StressedEngines();

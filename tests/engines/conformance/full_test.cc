@@ -69,9 +69,9 @@ TEST_P(EngineFullTest, DeletesByAnotherSession_MakeRoomForThisOne) {
   const size_t count = Fill(session_);
   Session other = Must(pool_.NewSession());
   for (size_t i = 0; i < count; i += 2) ASSERT_TRUE(Must(other.Delete(table_, Key(i))));
-  // Of a chime table not for as many: new keys need new leaves, which are of another size than the blocks that were freed. So
-  // they fit into what is left of the last chunk of leaves.
-  const size_t back = count / (GetParam().engine == "chime" ? 20 : 4);
+  // If new keys need new nodes, which are of another size than the blocks that were freed, fewer fit: into what is left of
+  // the last chunk of nodes.
+  const size_t back = count / (GetParam().traits.grows_by_nodes ? 20 : 4);
   for (size_t i = 0; i < back; ++i) {
     const Status put = session_.Put(table_, Key(count + i), Value(count + i));
     ASSERT_TRUE(put.ok()) << "record " << i << " of " << back << ": " << put.error().ToString();

@@ -116,8 +116,8 @@ std::unique_ptr<OrderedClient> OrderedTest::NewClient() {
 std::string OrderedTest::Fitted(std::string_view text) const {
   std::string fitted(text);
   if (takes_any_size()) return fitted;
-  EXPECT_LE(text.size(), *GetParam().engine.fixed_size);
-  fitted.resize(*GetParam().engine.fixed_size, '\0');
+  EXPECT_LE(text.size(), *GetParam().engine.traits.fixed_size);
+  fitted.resize(*GetParam().engine.traits.fixed_size, '\0');
   return fitted;
 }
 

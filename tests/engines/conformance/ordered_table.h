@@ -71,7 +71,7 @@ class OrderedTest : public testing::TestWithParam<OrderedUnderTest> {
   // zeros behind it, so it must be as short as that, and not end with a zero.
   std::string K(std::string_view text) const { return Fitted(text); }
   std::string V(std::string_view text) const { return Fitted(text); }
-  bool takes_any_size() const { return !GetParam().engine.fixed_size.has_value(); }
+  bool takes_any_size() const { return !GetParam().engine.traits.fixed_size.has_value(); }
 
   // Puts the record, and notes it in the model.
   void Put(const std::string& key, const std::string& value);

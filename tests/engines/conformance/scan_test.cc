@@ -57,7 +57,7 @@ TEST_P(EngineScanTest, BinaryKeys_AreOrderedAsUnsignedBytes) {
       Put(std::string(length, '\x80'), "signs");
     }
   } else {
-    const size_t size = *GetParam().engine.fixed_size;
+    const size_t size = *GetParam().engine.traits.fixed_size;
     for (const char fill : {'\0', '\x7f', '\x80', '\xff'}) {
       for (const char end : {'\0', '\x01', '\x7f', '\x80', '\xff'})
         Put(std::string(size - 1, fill) + end, V("v"));
@@ -74,7 +74,7 @@ TEST_P(EngineScanTest, APrefixOfOnes_ReachesToTheEnd) {
   // Expect those that begin with it, up to the last key there can be.
   for (const char* key : {"a", "\xfe\xff", "\xff", "\xff\x01", "\xff\xfe\xff", "\xff\xff", "\xff\xff\xff"})
     Put(K(key), V("v"));
-  if (!takes_any_size()) Put(std::string(*GetParam().engine.fixed_size, '\xff'), V("last"));
+  if (!takes_any_size()) Put(std::string(*GetParam().engine.traits.fixed_size, '\xff'), V("last"));
   EXPECT_EQ(KeyRange::Prefix("\xff\xff").to, std::nullopt);
   ExpectRange(KeyRange::Prefix("\xff"));
   ExpectRange(KeyRange::Prefix("\xff\xff"));

@@ -53,7 +53,8 @@ TEST(Options, WhatIsGiven_IsSet) {
 }
 
 TEST(Options, WhatIsWrong_IsNamedWithWhatIsExpected) {
-  // Given an option that no table has, and values just outside of what is allowed. Expect an error that says what is.
+  // Given an option that no table has, and values just outside of what is allowed. Expect an error that says
+  // what is.
   const struct {
     std::string key;
     std::string text;

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,12 +138,6 @@ TEST(ShardMutants, WithoutOneNothingIsCaught) {
   // When the searches and scenarios that catch the mutants run.
   // Expect that they catch nothing.
   for (const Detector& detector : Detectors(kFewer)) EXPECT_EQ(detector.run(), "") << detector.name;
-}
-
-TEST(ShardMutants, HaveDistinctNames) {
-  std::set<std::string> names;
-  for (const MutantName& mutant : kAllMutants) names.insert(mutant.text);
-  EXPECT_EQ(names.size(), kAllMutants.size());
 }
 
 }  // namespace

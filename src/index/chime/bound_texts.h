@@ -1,0 +1,50 @@
+// The texts of fences and pivots. With keys=bytes a bound of more than 8 bytes stands in a block of its own;
+// the client remembers the bounds that it has READ, within a share of the bytes that inner nodes may take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "index/chime/key.h"
+#include "index/chime/layout.h"
+#include "index/chime/table_context.h"
+
+namespace farside::index::chime {
+
+class BoundTexts {
+ public:
+  explicit BoundTexts(const TableContext& table) : table_(table) {}
+
+  // The whole bound, by a READ of its block unless its text is known.
+  Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref);
+  Task<Bound> FenceOf(fabric::Op& op, const Header& header) {
+    return Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
+  }
+  // Whether the key is below the fence of a node, as far as the first 8 bytes tell. Empty: it takes
+  // IsBelowFence.
+  static std::optional<bool> IsBelowByPrefix(const Key& key, const Header& header) {
+    if (BoundRef(header.fence_ref).infinite()) return true;
+    if (key.prefix != header.fence_prefix) return key.prefix < header.fence_prefix;
+    return std::nullopt;
+  }
+  Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header);
+
+  void Clear();
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::optional<Bound> Known(uint64_t prefix, BoundRef ref) const;
+  void Remember(BoundRef ref, std::string_view text);
+
+  const TableContext& table_;
+  // By the word of the reference. Forgotten together with the inner nodes (chime/8).
+  std::unordered_map<uint64_t, std::string> texts_;
+  uint64_t bytes_ = 0;
+  uint64_t clears_ = 0;
+};
+
+}  // namespace farside::index::chime

@@ -1,0 +1,225 @@
+#include "index/chime/changer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/bytes.h"
+#include "index/chime/entry_finder.h"
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "pool/memory/block.h"
+
+namespace farside::index::chime {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+using fabric::Write;
+
+namespace {
+
+// Whether the change looks where the key was found last. An insert expects no key, and a delete has to see
+// whether its entry has neighbours.
+bool Speculates(ChangeKind kind) { return kind != ChangeKind::kInsert && kind != ChangeKind::kDelete; }
+
+bool HoldsLock(Step step) {
+  return step == Step::kUnchanged || step == Step::kBeyond || step == Step::kDead || step == Step::kElsewhere;
+}
+
+}  // namespace
+
+Task<Attempt> Changer::Try(ChangeContext& change) {
+  Op& op = change.op;
+  if (change.attempt == 0) {
+    if (!root_.IsFresh(*change.pin)) co_await root_.Refresh(op, *change.pin);
+    LookUpHotspot(change);
+  }
+  if (change.position.node.null() && !locator_.FindCached(change.target.key, 0, change.position))
+    change.position = co_await locator_.Find(op, change.target.key, 0);
+  const NodePtr at = change.position.node;
+  if (!table_.Has(at)) co_return Damaged(at, "is on no node of the table");
+  // Before the leaf is locked: a client that waits for memory must not make others wait.
+  if (!ReserveBlock(change)) co_await change.draft.FetchRoom(op);
+  LeafUnderLock leaf(table_, change);
+  Result<Step> step = Step::kAgain;
+  {
+    // Changes of one client take turns at a leaf: together they would only wait for each other's lock, trip
+    // by trip.
+    Ticket ticket(leaf_queue_, op.client(), at.word());
+    if (!ticket.is_first()) co_await ticket;
+    co_await locks_.Lock(op, at, leaf.reads());  // trip 1
+    leaf.TakeReads();
+    step = co_await ChangeLocked(change, leaf).Outcome();  // trip 2
+  }
+  if (!step.ok()) {
+    // Without effect if the client is broken; but another memory node may be out of reach.
+    locks_.Unlock(op, at);
+    co_return step.error();
+  }
+  if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return Attempt::kDone;
+  if (HoldsLock(*step)) locks_.Unlock(op, at);
+  // The key is deleted, whatever becomes of its leaf.
+  if (*step == Step::kEmptied)
+    co_await merger_.MergeEmptied(op, change.target.key, at, *change.pin).Outcome();
+  if (*step == Step::kUnchanged || *step == Step::kCommitted || *step == Step::kEmptied)
+    co_return Attempt::kDone;
+  if (*step == Step::kDead) {
+    change.position = co_await locator_.GoToHeir(op, change.position, leaf.header());
+  } else if (*step == Step::kBeyond) {
+    change.position = co_await locator_.GoRight(op, change.target.key, change.position, leaf.header());
+  } else {
+    if (*step == Step::kElsewhere) hotspots_.Forget(change.target.spot_id);
+    change.spot.reset();
+    change.position = Position();
+    co_await change.deferred.Run(op);
+  }
+  co_return Attempt::kRetry;
+}
+
+void Changer::LookUpHotspot(ChangeContext& change) {
+  change.spot.reset();
+  change.position = Position();
+  if (!Speculates(change.change.kind)) return;
+  change.spot = hotspots_.Find(change.target.spot_id);
+  if (change.spot.has_value()) change.position.node = change.spot->leaf;
+}
+
+bool Changer::ReserveBlock(ChangeContext& change) const {
+  const Change& asked = change.change;
+  if (table_.shape().inline_keys || asked.kind == ChangeKind::kDelete) return true;
+  const uint64_t value_bytes = asked.kind == ChangeKind::kIncrement ? 8 : asked.value.size();
+  const uint64_t bytes = pool::BlockBytes(asked.key.size(), value_bytes);
+  return change.draft.Reserve(table_.AllocatorOf(change.position.node.node()), bytes);
+}
+
+std::optional<Error> Changer::DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const {
+  if (NodeInfo(leaf.header().info) != NodeInfo::Of(0)) return Damaged(leaf.at(), "is not a leaf");
+  if (Contradicts(table_.shape(), leaf.header(), change.target)) return Damaged(leaf.at(), kOtherHalf);
+  return std::nullopt;
+}
+
+Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf) {
+  const Neighbourhood& hood = leaf.hood();
+  const Shape& shape = table_.shape();
+  if (!hood.is_guess()) {
+    const std::optional<Error> damage = DamageOf(change, leaf);
+    if (damage.has_value()) co_return *damage;
+    if (leaf.header().heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
+    std::optional<bool> below = BoundTexts::IsBelowByPrefix(change.target.key, leaf.header());
+    if (!below.has_value())
+      below = co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header());
+    if (!*below) co_return Step::kBeyond;
+  }
+
+  const size_t end = Mutant(kStopsAtVacancy) ? FirstFree(hood) : hood.size();
+  EntryFinder finder(table_, change.target, hood, end);
+  while (finder.needs_block()) {
+    co_await change.op.InOrder(finder.BlockRead());
+    const Status taken = finder.TakeBlock();
+    if (!taken.ok()) co_return taken.error();
+  }
+  if (hood.is_guess() && !finder.found()) co_return Step::kElsewhere;
+
+  std::optional<std::string_view> value;
+  if (finder.found()) value = finder.value();
+  const Result<Decision> decision = Decide(change.change, value);
+  if (!decision.ok()) co_return decision.error();
+  change.result = {.was_present = finder.found(), .applied = decision->applied, .counter = decision->counter};
+  if (!decision->applied) co_return Step::kUnchanged;
+  const Entry entry = EntryFor(change, *decision);
+  const size_t free = finder.found() ? 0 : FirstFree(hood);
+  if (free == hood.size()) {
+    const Step made = co_await MakeRoom(change, leaf, entry);
+    co_return made;
+  }
+  const size_t slot = finder.found() ? finder.slot() : hood.SlotAt(free);
+  // If the neighbourhood is empty without this key, the leaf may be: the commit looks, at no trip of its own.
+  const bool alone = decision->removes && IsAlone(hood, slot);
+  std::optional<Leaf> look;
+  if (alone && shape.neighbourhood < shape.span) look.emplace();
+  const Step committed = co_await Commit(change, slot, entry, look.has_value() ? &*look : nullptr);
+  const bool emptied = alone && (!look.has_value() || look->Count(shape) == 0);
+  // An inserted entry stands in a leaf that is growing, and will often be moved: a search remembers it later.
+  if (decision->removes) hotspots_.Forget(change.target.spot_id);
+  if (!decision->removes && finder.found())
+    hotspots_.Remember(change.target.spot_id, {.leaf = leaf.at(), .slot = slot}, change.target.clears);
+  if (finder.found() && !shape.inline_keys)
+    RetireBlock(change, BlockRef(finder.entry().value), finder.block_bytes());
+  co_return emptied ? Step::kEmptied : committed;
+}
+
+Entry Changer::EntryFor(ChangeContext& change, const Decision& decision) const {
+  if (decision.removes) return Entry();
+  const std::string_view stored = decision.Value(change.change);
+  const Target& target = change.target;
+  Entry entry{.used = true, .key = target.key.prefix, .value = 0};
+  if (table_.shape().inline_keys) {
+    entry.value = LoadU64(AsBytes(stored).data());
+    return entry;
+  }
+  Draft& draft = change.draft;
+  draft.Fill(change.change.key, stored, target.hash);
+  const size_t node = change.position.node.node();
+  entry.value = BlockRef::To(node, draft.at().offset, draft.bytes(), TagOf(target.hash)).word();
+  return entry;
+}
+
+bool Changer::IsAlone(const Neighbourhood& hood, size_t slot) {
+  for (size_t i = 0; i < hood.size(); ++i) {
+    if (hood.Get(i).used && hood.SlotAt(i) != slot) return false;
+  }
+  return !hood.is_guess();
+}
+
+// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and
+// the entry is written before another client can take the lock. An unused entry (the key is deleted) needs no
+// block.
+Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look) {
+  const NodePtr at = change.position.node;
+  std::array<std::byte, kEntryBytes> bytes;
+  StoreEntry(table_.shape(), bytes.data(), entry);
+  fabric::SmallBatch<4> trip(change.op, Order::kInOrder);
+  const bool with_block = entry.used && change.draft.owned();
+  if (with_block) trip.Add(change.draft.Write());
+  trip.Add(Write(table_.At(at) + SlotOffset(slot), bytes));
+  const uint64_t mine = locks_.HeldBySelf(at);
+  const size_t unlock = trip.Add(Cas(table_.At(at) + kLockOffset, mine, 0));
+  if (look != nullptr) trip.Add(Read(table_.At(at) + pool::kLine, look->lines(table_.shape())));
+  if (with_block) change.draft.Publish();
+  co_await trip;
+  if (trip.Old(unlock) != mine) co_return LockLost();
+  co_return Step::kCommitted;
+}
+
+void Changer::RetireBlock(const ChangeContext& change, BlockRef block, uint64_t bytes) const {
+  const FarAddr at = table_.At(block);
+  pool::Allocator& allocator = table_.pool.allocator(at.node);
+  if (Mutant(kReuseAtOnce)) {
+    allocator.FreeUnpublished(at, bytes);
+  } else {
+    allocator.Retire(at, bytes, change.pin->epoch(at.node));
+  }
+}
+
+Task<Step> Changer::MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, Entry entry) {
+  const Shape& shape = table_.shape();
+  Leaf image;
+  image.header = leaf.header();
+  if (leaf.lines().empty()) {
+    co_await change.op.InOrder(Read(table_.At(leaf.at()) + pool::kLine, image.lines(shape)));
+  } else {
+    std::ranges::copy(leaf.lines(), image.lines(shape).begin());
+  }
+  std::optional<std::vector<size_t>> path = FindRoom(shape, image, change.target.home);
+  if (path.has_value() && path->size() <= EntryMover::kMostMoves) {
+    const Step moved = co_await mover_.MoveAndCommit(change, image, std::move(*path), entry);
+    co_return moved;
+  }
+  const Step split = co_await splitter_.Split(change, image);
+  co_return split;
+}
+
+}  // namespace farside::index::chime

@@ -1,0 +1,74 @@
+// Changing a key: one trip locks its leaf and READs where the key may stand, one writes the entry and
+// unlocks.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "index/chime/bound_texts.h"
+#include "index/chime/contexts.h"
+#include "index/chime/entry_mover.h"
+#include "index/chime/hotspots.h"
+#include "index/chime/leaf.h"
+#include "index/chime/leaf_merger.h"
+#include "index/chime/leaf_splitter.h"
+#include "index/chime/leaf_under_lock.h"
+#include "index/chime/locator.h"
+#include "index/chime/node_locks.h"
+#include "index/chime/root.h"
+#include "index/chime/table_context.h"
+#include "index/kit/key_queue.h"
+
+namespace farside::index::chime {
+
+class Changer {
+ public:
+  Changer(const TableContext& table, Hotspots& hotspots, Root& root, Locator& locator, BoundTexts& bounds,
+          NodeLocks& locks, EntryMover& mover, LeafSplitter& splitter, LeafMerger& merger)
+      : table_(table),
+        hotspots_(hotspots),
+        root_(root),
+        locator_(locator),
+        bounds_(bounds),
+        locks_(locks),
+        mover_(mover),
+        splitter_(splitter),
+        merger_(merger) {}
+
+  // One attempt, under the change's pin. If it fails with kContended, the change had no effect.
+  Task<Attempt> Try(ChangeContext& change);
+
+ private:
+  // Sets `spot` and `position` if the hotspots have the key.
+  void LookUpHotspot(ChangeContext& change);
+  // Asks for memory for the block of the new value. False: it takes a trip.
+  bool ReserveBlock(ChangeContext& change) const;
+  // The lock of the leaf is held. If it returns an error, the lock is still held.
+  Task<Step> ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf);
+  std::optional<Error> DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const;
+  // The entry that the change stores; fills the draft of its block.
+  Entry EntryFor(ChangeContext& change, const Decision& decision) const;
+  // Whether no other entry of the neighbourhood is used.
+  static bool IsAlone(const Neighbourhood& hood, size_t slot);
+  // `look`: all lines of the leaf are READ in the same trip, behind the unlock.
+  Task<Step> Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look);
+  // No slot of the neighbourhood is free: moves entries, or splits the leaf.
+  Task<Step> MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, Entry entry);
+  // The block of an entry that the change has replaced or removed; it is unlinked.
+  void RetireBlock(const ChangeContext& change, BlockRef block, uint64_t bytes) const;
+
+  const TableContext& table_;
+  Hotspots& hotspots_;
+  Root& root_;
+  Locator& locator_;
+  BoundTexts& bounds_;
+  NodeLocks& locks_;
+  EntryMover& mover_;
+  LeafSplitter& splitter_;
+  LeafMerger& merger_;
+  KeyQueue leaf_queue_;  // of changes in flight, by the leaf that they lock
+};
+
+}  // namespace farside::index::chime

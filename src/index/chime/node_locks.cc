@@ -1,0 +1,111 @@
+#include "index/chime/node_locks.h"
+
+#include <utility>
+
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+#include "index/chime/recovery.h"
+#include "index/kit/retry_policy.h"
+
+namespace farside::index::chime {
+
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+using pool::LockWord;
+using pool::Standing;
+
+namespace {
+
+// A living owner releases its lock after a trip or two. Asking whether it lives costs a trip, so not before
+// that.
+constexpr int kAttemptsUntilAsking = 3;
+// From then on a waiting client READs the word before it tries: a CAS that fails delays all others, the
+// owner's unlock included, and hundreds of clients may wait.
+constexpr int kAttemptsUntilLooking = 8;
+// The part of a lease for which a client may wait with a pin: other clients wait for that pin (chime/10).
+constexpr int kPartOfLease = 16;
+constexpr int kMostAttempts = 100'000;
+
+}  // namespace
+
+Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+  if (at.null() || !table_.Has(at)) co_return Damaged(at, "is on no node of the table");
+  const FarAddr lock = table_.At(at) + kLockOffset;
+  pool::Membership& member = table_.MemberOf(at);
+  const Nanos lease = member.options().lease;
+  const Nanos longest = Mutant(kWaitsWithPin) ? RetryPolicy::kMostLeases * lease : lease / kPartOfLease;
+  Nanos began = op.client().Now();
+  Nanos waited{0};
+  uint64_t last = 0;  // the owner at the attempt before
+  // However short the lease is, it asks about the owner before it gives up.
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (attempt > kAttemptsUntilAsking && waited >= longest) break;
+    uint64_t held = 0;
+    if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
+    if (held == 0) held = co_await TryLock(op, at, reads);
+    if (held == 0) co_return Done{};
+    op.CountRetry();
+
+    // If the owner has changed, the new one is alive.
+    const bool is_same = held == std::exchange(last, held);
+    if (attempt >= kAttemptsUntilAsking && is_same) {
+      const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
+      if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
+        co_await recovery_.TakeOver(op, at, held);
+        // If another client takes the lock first, that wait begins now.
+        began = op.client().Now();
+        waited = Nanos{0};
+        continue;
+      }
+    }
+    waited = op.client().Now() - began;
+    // Pauses stay short: other clients want the lock, and after a long pause it is taken again.
+    co_await op.Pause(RetryPolicy::PauseAfter(waited, table_.options.backoff));
+  }
+  co_return Contended("a node of the tree is locked by others");
+}
+
+// CAS, READ keep their order: if the CAS took the lock, the READs were done under it.
+Task<uint64_t> NodeLocks::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+  const bool apart = table_.options.lock_read == LockRead::kApart;
+  fabric::SmallBatch<4> trip(op, Order::kInOrder);
+  trip.Add(LockVerb(at));
+  for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
+  co_await trip;
+  if (trip.Old(0) != 0 || !apart || reads.empty()) co_return trip.Old(0);
+  const Result<Done> read = co_await ReadAll(op, reads).Outcome();
+  if (read.ok()) co_return uint64_t{0};
+  Unlock(op, at);
+  co_return read.error();
+}
+
+Task<Done> NodeLocks::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> reads) {
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
+  co_await trip;
+  co_return Done{};
+}
+
+void NodeLocks::Unlock(Op& op, NodePtr at) const {
+  if (Mutant(kUnlockByWrite))
+    return op.Detach(Order::kInOrder, fabric::WriteObject(table_.At(at) + kLockOffset, uint64_t{0}));
+  op.Detach(Order::kInOrder, UnlockVerb(at));
+}
+
+Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
+  const Nanos lease = table_.pool.member(table_.nodes.front()).options().lease;
+  const Nanos began = op.client().Now();
+  Result<Done> locked = co_await Lock(op, at, {}).Outcome();
+  while (wait == LockWait::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
+         op.client().Now() - began < RetryPolicy::kMostLeases * lease) {
+    co_await op.Pause(lease / RetryPolicy::kPausesPerLease);
+    locked = co_await Lock(op, at, {}).Outcome();
+  }
+  if (!locked.ok()) co_return locked.error();
+  Unlock(op, at);
+  co_return Done{};
+}
+
+}  // namespace farside::index::chime

@@ -1,0 +1,88 @@
+#include "index/chime/root.h"
+
+#include <algorithm>
+
+#include "index/chime/errors.h"
+#include "index/chime/mutants.h"
+
+namespace farside::index::chime {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Op;
+using fabric::Unreachable;
+using fabric::Write;
+using fabric::WriteObject;
+
+// INVARIANT chime/8: an operation READs the root block before it uses what was remembered under an older
+// epoch than that of its pin. `merges` tells of all leaves that were retired before that epoch.
+Task<Done> Root::Refresh(Op& op, const pool::PoolClient::Pin& pin) {
+  const uint64_t epochs = EpochsOf(pin);
+  co_await Read(op);
+  checked_ = std::max(checked_, epochs);
+  co_return Done{};
+}
+
+Task<Done> Root::Read(Op& op) {
+  const auto block = co_await op.InOrder(fabric::Read<RootBlock>(table_.root_block));
+  const NodePtr root(block.root);
+  if (root.null() || root.is_leaf() || root.level() > kMostLevels || !table_.Has(root))
+    co_return Damaged(root, "is named as the root of the tree, and is none");
+  node_ = root;
+  // READs may end in another order than they began.
+  if (block.merges > merges_) {
+    merges_ = block.merges;
+    ForgetAll();
+  }
+  co_return Done{};
+}
+
+void Root::ForgetAll() {
+  if (Mutant(kFreedRemembered)) return;
+  inner_nodes_.Clear();
+  if (!Mutant(kHotspotsKept)) hotspots_.Clear();
+  bounds_.Clear();
+}
+
+Task<bool> Root::Grow(Op& op, const Bound& bound, BoundRef ref, NodePtr sibling) {
+  const Shape& shape = table_.shape();
+  const NodePtr old = node_;
+  const uint32_t level = old.level() + 1;
+  if (sibling.level() + 1 != level) co_return false;  // another operation of this client has made it grow
+  if (level > kMostLevels)
+    co_return Contended("the tree is as high as a tree may be; a larger fanout makes lower ones");
+  pool::Allocator& allocator = table_.AllocatorOf(0);
+  const FarAddr at = co_await allocator.Allocate(op, shape.inner_bytes());
+  InnerImage image;
+  image.header.info = NodeInfo::Of(level).word();
+  image.header.fence_ref = BoundRef::Beyond().word();
+  image.Set(shape, 0, {.prefix = 0, .ref = BoundRef::Short(0), .child = old});
+  image.Set(shape, 1, {.prefix = bound.prefix, .ref = ref, .child = sibling});
+  const NodePtr made = NodePtr::To(0, at.offset, level);
+  const auto write_header = Unreachable(Write(at, BytesOf(image.header)));
+  const auto write_lines = Unreachable(Write(at + pool::kLine, image.lines(shape)));
+  if (Mutant(kRootOverwritten)) {
+    const uint64_t word = made.word();
+    co_await op.InOrder(write_header, write_lines, WriteObject(table_.root_block, word));
+    node_ = made;
+    co_return true;
+  }
+  auto [a, b, found] =
+      co_await op.InOrder(write_header, write_lines, Cas(table_.root_block, old.word(), made.word()));
+  if (found == old.word()) {
+    node_ = made;
+    co_return true;
+  }
+  allocator.FreeUnpublished(at, shape.inner_bytes());
+  co_await Read(op);
+  co_return false;
+}
+
+fabric::AtomicVerb Root::RaiseMergesVerb() const { return fabric::Faa(table_.root_block + kMergesOffset, 1); }
+
+Task<Done> Root::RaiseMerges(Op& op) {
+  co_await op.InOrder(RaiseMergesVerb());
+  co_return Done{};
+}
+
+}  // namespace farside::index::chime

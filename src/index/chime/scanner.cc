@@ -1,0 +1,147 @@
+#include "index/chime/scanner.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "index/chime/circle.h"
+#include "index/chime/errors.h"
+#include "index/chime/key.h"
+#include "index/chime/mutants.h"
+
+namespace farside::index::chime {
+
+using fabric::Op;
+
+namespace {
+
+constexpr int kMostAttempts = 1000;
+// Three READs for each, and a trip has 16 at most.
+constexpr size_t kLeavesAtOnce = 5;
+// On average at least one entry of so many slots is used.
+constexpr size_t kSlotsPerEntry = 2;
+
+}  // namespace
+
+struct Scanner::Progress {
+  Key from;
+  Position position = {};
+  // Whether the scan has come to the leaf that has `from`. From there on it follows siblings, and a dead leaf
+  // counts as an empty one: when the leaf before it was READ, no leaf had the dead one's range (chime/9).
+  bool arrived = false;
+  int attempts = 0;
+  NodePtr dead = {};  // the last dead leaf that the scan came to
+  bool done = false;
+  NodePtr next = {};  // the sibling of the last leaf that was taken
+
+  std::vector<NodePtr> ahead = {};
+  std::vector<Leaf> leaves = {};
+  std::vector<bool> at_rest = {};
+};
+
+Task<bool> Scanner::Try(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
+  const size_t before = page.size();
+  bool more = !range.to.has_value() || *range.to > range.from;
+  Progress scan{.from = Key(range.from)};
+  scan.done = !more;
+  if (!scan.done) scan.position = co_await locator_.Find(op, scan.from, 0);
+  Circle circle;
+  while (!scan.done) {
+    if (scan.arrived && circle.Closes(scan.position.node)) co_return Damaged(scan.position.node, kInCircles);
+    const size_t wanted = limit - (page.size() - before);
+    co_await ReadAhead(op, scan, wanted);
+    const bool takes = co_await Arrive(op, scan);
+    if (!takes) continue;
+    std::vector<Item> items = co_await TakeLeaves(op, range, scan, wanted);
+    const bool left = co_await records_.Append(op, range, std::move(items), wanted, page);
+    more = left || !scan.done;
+    scan.done |= page.size() - before == limit;
+    // From here on the parent does not decide: it leads to where `from` belongs.
+    if (!scan.done) {
+      scan.position.parent = co_await ParentOfNext(op, scan.position.parent, scan.next);
+      scan.position.node = scan.next;
+      scan.position.by_sibling = true;
+    }
+  }
+  co_return more;
+}
+
+std::vector<NodePtr> Scanner::LeavesAhead(const Position& position, size_t records) const {
+  std::vector<NodePtr> ahead = {position.node};
+  const std::shared_ptr<const Inner> parent = inner_nodes_.CachedShared(position.parent);
+  if (parent == nullptr) return ahead;
+  const size_t wanted =
+      std::min(kLeavesAtOnce, 1 + records * kSlotsPerEntry / std::max<size_t>(table_.shape().span, 1));
+  size_t i = parent->Find(position.node);
+  for (++i; i < parent->size() && ahead.size() < wanted; ++i) ahead.push_back(parent->child(i));
+  // And those of the next parent.
+  const std::shared_ptr<const Inner> next = inner_nodes_.CachedShared(parent->sibling());
+  for (i = 0; next != nullptr && i < next->size() && ahead.size() < wanted; ++i)
+    ahead.push_back(next->child(i));
+  return ahead;
+}
+
+// The first leaf counts in any case: it is READ until it is at rest.
+Task<Done> Scanner::ReadAhead(Op& op, Progress& scan, size_t records) {
+  scan.ahead = LeavesAhead(scan.position, records);
+  scan.leaves.clear();
+  co_await leaves_.ReadSeveral(op, scan.ahead, scan.leaves, scan.at_rest);
+  if (scan.at_rest[0]) co_return Done{};
+  op.CountRetry();
+  co_await leaves_.Read(op, scan.ahead[0], scan.leaves[0]);
+  co_return Done{};
+}
+
+Task<bool> Scanner::Arrive(Op& op, Progress& scan) {
+  const Leaf& leaf = scan.leaves[0];
+  if (!scan.arrived && leaf.dead() && scan.attempts++ < kMostAttempts && !Mutant(kHeirIgnored)) {
+    scan.dead = scan.position.node;
+    scan.position = co_await locator_.GoToHeir(op, scan.position, leaf.header);
+    co_return false;
+  }
+  const bool below = co_await bounds_.IsBelowFence(op, scan.from, leaf.header);
+  if (!below && !scan.dead.null() && NodePtr(leaf.header.sibling) == scan.dead) {
+    scan.arrived = true;
+    scan.position.node = scan.dead;
+    co_return false;
+  }
+  if (!below && scan.attempts++ < kMostAttempts) {
+    scan.position = co_await locator_.GoRight(op, scan.from, scan.position, leaf.header);
+    co_return false;
+  }
+  scan.arrived = true;
+  co_return true;
+}
+
+Task<std::vector<Item>> Scanner::TakeLeaves(Op& op, const KeyRange& range, Progress& scan, size_t wanted) {
+  std::vector<Item> items;
+  items.reserve(scan.ahead.size() * table_.shape().span);
+  scan.next = scan.ahead[0];
+  for (size_t i = 0; i < scan.ahead.size() && !scan.done && items.size() <= wanted; ++i) {
+    const bool follows = scan.ahead[i] == scan.next || Mutant(kScanTrustsCache);
+    if (!follows || (i > 0 && !scan.at_rest[i])) break;
+    records_.Collect(scan.leaves[i], range, items);
+    const Header& header = scan.leaves[i].header;
+    const Bound fence = co_await bounds_.FenceOf(op, header);
+    scan.done = fence.infinite || (range.to.has_value() && fence.text >= *range.to);
+    scan.next = NodePtr(header.sibling);
+    if (!scan.done && (scan.next.null() || !scan.next.is_leaf()))
+      co_return Damaged(scan.ahead[i], "has a fence and no sibling");
+  }
+  co_return std::move(items);
+}
+
+Task<NodePtr> Scanner::ParentOfNext(Op& op, NodePtr parent, NodePtr next) {
+  if (parent.null()) co_return parent;
+  std::shared_ptr<const Inner> node = co_await inner_nodes_.Get(op, parent);
+  if (node->Find(next) < node->size()) co_return parent;
+  if (!node->sibling().null()) {
+    const std::shared_ptr<const Inner> sibling = co_await inner_nodes_.Get(op, node->sibling());
+    if (sibling->Find(next) < sibling->size()) co_return sibling->at();
+  }
+  node = co_await inner_nodes_.Load(op, parent);
+  const bool here = node->Find(next) < node->size() || node->sibling().null();
+  co_return here ? parent : node->sibling();
+}
+
+}  // namespace farside::index::chime

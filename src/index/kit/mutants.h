@@ -1,0 +1,31 @@
+// The planted bugs of the engine kit: rules that every engine rests on are broken once, here, and caught by
+// name (tests/engines/kit).
+#pragma once
+
+#include <array>
+
+#include "base/mutant.h"
+
+namespace farside::index::kit {
+
+// An operation that has waited goes on, although its table may have been dropped meanwhile.
+inline constexpr MutantName kPinsPastADrop{"kit/pins-past-a-drop"};
+// An operation waits with its pin.
+inline constexpr MutantName kWaitsPinned{"kit/waits-with-its-pin"};
+// A block that was allocated and not published is kept while no pin protects it from a sweep.
+inline constexpr MutantName kDraftWithoutPin{"kit/draft-kept-without-pin"};
+// Passengers are told that they are done before the change has done anything.
+inline constexpr MutantName kCompletedTooEarly{"kit/completed-too-early"};
+// Passengers fail with the change that found no memory for the last of their values.
+inline constexpr MutantName kPassengersShareTheFailure{"kit/passengers-share-out-of-memory"};
+// A change that was out of memory tries again with the value of a passenger that it has released.
+inline constexpr MutantName kValueOfAPassenger{"kit/value-of-a-released-passenger"};
+// Passengers of a change that is destroyed on the way try again, although it may have had an effect.
+inline constexpr MutantName kReleasedInDoubt{"kit/passengers-released-in-doubt"};
+
+inline constexpr std::array kAllMutants = {
+    kPinsPastADrop,     kWaitsPinned,     kDraftWithoutPin, kCompletedTooEarly, kPassengersShareTheFailure,
+    kValueOfAPassenger, kReleasedInDoubt,
+};
+
+}  // namespace farside::index::kit

@@ -1,0 +1,26 @@
+#include "index/reference/options.h"
+
+#include <array>
+#include <string>
+
+#include "index/kit/options.h"
+
+namespace farside::index::reference {
+namespace {
+
+constexpr auto kRules = std::to_array<OptionRule<Options>>({
+    {"buckets",
+     [](Options& o, const OptionText& given) { return Set(o.buckets, given.Number(1, 1'000'000)); }},
+    {"backoff_us",
+     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+});
+
+}  // namespace
+
+Result<Options> Options::Parse(const OptionMap& options) {
+  return ParseOptions("the reference table", kRules, options);
+}
+
+OptionMap Options::Recorded() const { return {{"buckets", std::to_string(buckets)}}; }
+
+}  // namespace farside::index::reference

@@ -1,0 +1,24 @@
+// Options of the reference table.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "farside/result.h"
+#include "index/index.h"
+
+namespace farside::index::reference {
+
+struct Options {
+  uint64_t buckets = 4;  // on each node
+  Nanos backoff =
+      std::chrono::microseconds(2);  // the first pause of a waiting client; doubled by each further one
+
+  // Unknown keys and bad numbers are errors.
+  static Result<Options> Parse(const OptionMap& options);
+  // Those that change bytes.
+  OptionMap Recorded() const;
+};
+
+}  // namespace farside::index::reference

@@ -1,0 +1,71 @@
+// Changing a key: one trip to read where it may stand, one to change it.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "farside/result.h"
+#include "farside/task.h"
+#include "index/kit/block_buffer.h"
+#include "index/kit/context.h"
+#include "index/shard/context.h"
+#include "index/shard/overflow_inserter.h"
+#include "index/shard/slot_writer.h"
+#include "index/shard/splitter.h"
+#include "index/shard/unit_locks.h"
+#include "index/shard/view.h"
+#include "index/shard/view_reader.h"
+#include "pool/client.h"
+
+namespace farside::index::shard {
+
+class Changer {
+ public:
+  Changer(pool::PoolClient& pool, UnitLocks& locks, ViewReader& views, SlotWriter& writer, Splitter& splitter,
+          OverflowInserter& overflows)
+      : pool_(pool),
+        locks_(locks),
+        views_(views),
+        writer_(writer),
+        splitter_(splitter),
+        overflows_(overflows) {}
+
+  // One attempt.
+  Task<Attempt> TryChange(ChangeContext& context);
+
+ private:
+  // What the change makes of the value that was found; and the draft of its block, if there is one. It may
+  // lack room.
+  Result<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
+  // The key is not in the view.
+  Task<Attempt> InsertAbsent(ChangeContext& context, const View& view);
+  // Replaces an entry by the draft's block, or by nothing. False: another client has changed it.
+  Task<bool> Write(ChangeContext& context, const Slot& slot, bool removes, Locking locking);
+  void RetireReplaced(const ChangeContext& context, const Slot& slot, const BlockBuffer& block);
+  // The entry stands in a unit that is not split yet.
+  Task<Attempt> ReplaceBehind(ChangeContext& context, const Slot& slot, bool removes,
+                              const BlockBuffer& block);
+
+  // ---- in careful mode (change_locked.cc)
+  // What is in level 1, or belongs there, is changed under a lock that is taken by the
+  // trip that reads it. Nothing: it is not so simple.
+  Task<std::optional<Attempt>> TryChangeLocked(ChangeContext& context);
+  Task<std::optional<Attempt>> ChangeUnderLock(ChangeContext& context, View& view);
+  Task<Attempt> InsertUnderLock(ChangeContext& context, View& view);
+
+  // ---- after a resize (change_with_split.cc)
+  // The trip that reads takes the lock of the unit that the key's is split from.
+  // Nothing: the unit was split already; `met` is the key's bucket, if that was read.
+  Task<std::optional<Attempt>> TryChangeWithSplit(ChangeContext& context, Bucket& met);
+  Task<std::optional<Attempt>> ChangeWithSplit(ChangeContext& context, View& view, Split& split);
+  Task<bool> KnowChoices(ChangeContext& context, View& view, uint32_t version);
+
+  pool::PoolClient& pool_;
+  UnitLocks& locks_;
+  ViewReader& views_;
+  SlotWriter& writer_;
+  Splitter& splitter_;
+  OverflowInserter& overflows_;
+};
+
+}  // namespace farside::index::shard

@@ -1,0 +1,62 @@
+// What the steps of an operation share, so that each takes one parameter instead of five.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fabric/op.h"
+#include "index/kit/change.h"
+#include "index/kit/context.h"
+#include "index/shard/layout.h"
+#include "index/shard/partition.h"
+#include "pool/client.h"
+
+namespace farside::index::shard {
+
+// An operation at the part of the table that lives on one node.
+struct Access {
+  fabric::Op& op;
+  Partition& part;
+
+  const Shape& shape() const { return part.shape(); }
+  const Directory& directory() const { return part.directory(); }
+};
+
+// The same, on behalf of one key.
+struct KeyAccess : Access {
+  KeyAccess(fabric::Op& an_op, Partition& a_part, const KeyHash& a_hash, std::string_view a_key)
+      : Access{an_op, a_part}, hash(a_hash), key(a_key) {}
+
+  const KeyHash hash;
+  const std::string_view key;
+
+  uint64_t number(Candidate candidate) const { return hash.number(candidate); }
+  // Where the key belongs in a table of this version, and the tag that its entry has there.
+  uint64_t unit(Candidate candidate, uint32_t version) const {
+    return UnitOf(shape(), number(candidate), version);
+  }
+  uint64_t tag(Candidate candidate, uint32_t version) const {
+    return TagOf(shape(), number(candidate), version);
+  }
+};
+
+struct SearchContext : index::SearchContext {
+  SearchContext(pool::PoolClient& pool, fabric::Op& an_op, Partition& part, const KeyHash& a_hash,
+                std::string_view a_key, std::string& a_value)
+      : index::SearchContext(pool, an_op, a_key, a_hash.hash(), part.node(), a_value),
+        at(an_op, part, a_hash, a_key) {}
+
+  const KeyAccess at;
+};
+
+struct ChangeContext : index::ChangeContext {
+  ChangeContext(pool::PoolClient& pool, fabric::Op& an_op, Partition& part, const KeyHash& a_hash,
+                Change& a_change)
+      : index::ChangeContext(pool, an_op, a_change, a_hash.hash(), part.node()),
+        at(an_op, part, a_hash, a_change.key) {}
+
+  const KeyAccess at;
+};
+
+}  // namespace farside::index::shard

@@ -1,0 +1,69 @@
+#include "index/shard/searcher.h"
+
+#include "index/kit/block_buffer.h"
+#include "index/shard/find_key.h"
+#include "index/shard/mutants.h"
+#include "pool/memory/block.h"
+
+namespace farside::index::shard {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Read;
+
+Task<bool> Searcher::TrySearch(SearchContext& context) {
+  const KeyAccess& at = context.at;
+  if (at.part.IsBehind()) co_await at.part.CatchUp(at.op);
+  View view;
+  BlockBuffer block;
+  co_await units_.ReadBucket(at, at.number(Candidate::kLevel1), view.bucket);
+  std::optional<Found> found = co_await FindInBucket(at, view.bucket, block);
+  if (!found.has_value() && view.bucket.overflow()) {
+    co_await views_.ReadOverflows(at, view);
+    found = co_await FindInOverflows(at, view, block);
+  }
+  if (found.has_value()) context.value.assign(found->value);
+  // A reader need not split what it finds behind; but the next ones would all have to look above, for ever,
+  // if no client writes here. Whether it succeeds does not matter to this one.
+  const uint32_t version = at.directory().version;
+  const bool behind = view.bucket.version < version && !at.directory().announced && !pool_.read_only();
+  if (behind && view.bucket.unit != at.unit(Candidate::kLevel1, version))
+    co_await splitter_.SplitFor(at, Candidate::kLevel1, at.number(Candidate::kLevel1)).Outcome();
+  co_return found.has_value();
+}
+
+Task<bool> Searcher::SearchOverflow(const KeyAccess& at, std::string& value, uint64_t epoch) {
+  View view;
+  co_await views_.ReadOverflows(at, view);
+  BlockBuffer block;
+  const std::optional<Found> found = co_await FindInOverflows(at, view, block);
+  if (found.has_value()) {
+    value.assign(found->value);
+    locations_.RememberSlot(at.part, at.hash.hash(), found->slot, epoch);
+  }
+  co_return found.has_value();
+}
+
+// A coroutine of its own, so that searches without a cache have small frames.
+Task<bool> Searcher::SearchLocation(const KeyAccess& at, Location known, std::string& value, uint64_t epoch) {
+  Line line;
+  BlockBuffer block;
+  const FarAddr line_at(at.part.node(), known.slot / pool::kLine * pool::kLine);
+  const FarAddr block_at(at.part.node(), known.entry.offset());
+  const auto read_line = Read(line_at, BytesOf(line));
+  const auto read_block = ForBlock(Read(block_at, block.Resize(known.entry.bytes())));
+  if (Mutant(kCacheBlockFirst)) {
+    co_await at.op.InOrder(read_block, read_line);
+  } else {
+    co_await at.op.InOrder(read_line, read_block);
+  }
+  if (!known.IsIn(line)) co_return false;
+  const Result<pool::BlockView> view = pool::DecodeBlock(block.bytes());
+  if (!view.ok()) co_return view.error();
+  if (view->key != at.key) co_return false;  // it has the same hash
+  value.assign(view->value);
+  locations_.Confirm(known, epoch);
+  co_return true;
+}
+
+}  // namespace farside::index::shard

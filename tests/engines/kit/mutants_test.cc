@@ -1,0 +1,41 @@
+// Every planted bug of the engine kit is caught by name, and without them nothing is.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "index/kit/mutants.h"
+#include "tests/engines/kit/driver_scenarios.h"
+#include "tests/support/detector.h"
+
+namespace farside::index::toy {
+namespace {
+
+std::vector<Detector> Detectors() {
+  return {
+      {"puts that wait are coalesced", PutsThatWaitAreCoalesced},
+      {"out of memory for a passenger", OutOfMemoryForAPassenger_TheChangeGoesOnWithItsOwnValue},
+      {"carrier is destroyed in doubt", CarrierIsDestroyedInDoubt_PassengersDoNotKnow},
+      {"contended change waits without pin or draft", ContendedChangeWaitsWithoutPinOrDraft},
+      {"table is dropped while a change waits", TableIsDroppedWhileAChangeWaits},
+      {"table is dropped while a change is queued", TableIsDroppedWhileAChangeIsQueued},
+      {"table is dropped while a search waits", TableIsDroppedWhileASearchWaits},
+  };
+}
+
+class KitMutant : public testing::TestWithParam<MutantName> {};
+
+TEST_P(KitMutant, IsCaught) {
+  // Given the engine kit with one planted bug.
+  // When its scenarios run with the toy table.
+  // Expect that one of them catches it.
+  ExpectCaught(GetParam(), Detectors());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KitMutant, testing::ValuesIn(kit::kAllMutants), NameOfBug);
+
+TEST(KitMutants, WithoutOneNothingIsCaught) {
+  for (const Detector& detector : Detectors()) EXPECT_EQ(detector.run(), "") << detector.name;
+}
+
+}  // namespace
+}  // namespace farside::index::toy
