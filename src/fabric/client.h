@@ -1,8 +1,8 @@
 // A client of a fabric: one connection to every node, used by one thread, with any number of trips in
 // flight. Each backend derives from it; engines reach it through Op.
 //
-// A client whose completion was lost is broken for good: every later trip fails, or every later trip to that node if the
-// backend says so (Reaches). One that was fenced is broken as a whole.
+// A client whose completion was lost is broken for good: every later trip fails, or every later trip to that
+// node if the backend says so (Reaches). One that was fenced is broken as a whole.
 // Reconnecting means a new client with a new id.
 #pragma once
 
@@ -50,11 +50,11 @@ class Client {
   // The waiter is destroyed before the trip has ended. Nothing may touch the trip or its buffers
   // afterwards; its verbs may still take effect.
   virtual void Abandon(Trip& trip) noexcept = 0;
-  // Posts a trip that nobody waits for; its verbs and WRITE payloads are copied.
+  // Posts a trip that no coroutine waits for; its verbs and WRITE payloads are copied.
   virtual void Detach(Order order, std::span<const Verb> verbs) = 0;
 
-  // Whether verbs are in flight that nobody waits for: detached, or abandoned. They may still take effect, so
-  // what they point to must not be reused. A backend that executes them at once has none.
+  // Whether verbs are in flight that no coroutine waits for: detached, or abandoned. They may still take
+  // effect, so what they point to must not be reused. A backend that executes them at once has none.
   virtual bool HasUnawaited() const { return false; }
 
   virtual void Start(Timer& timer) = 0;
@@ -64,19 +64,22 @@ class Client {
   // would be for ever.
   virtual bool Poll() = 0;
 
-  // Whether trips to this node can still succeed. A backend whose connections break one by one says false for those that
-  // did: every later trip to that node fails with kUnavailable at once, and the client goes on with the other nodes. A
-  // connection is never repaired; a new client may have it again.
+  // Whether trips to this node can still succeed. A backend whose connections break one by one says false for
+  // broken ones: every later trip to that node fails with kUnavailable at once, and the client goes on with
+  // the other nodes. A connection is never repaired; a new client may have it again.
   virtual bool Reaches(NodeId /*node*/) const { return true; }
 
-  // Whether nodes refuse what this client would change, but for its registration in the pool (pool/members/reader_guard.h).
+  // Whether nodes refuse what this client would change, except its registration in the pool
+  // (pool/members/reader_guard.h).
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
   virtual bool orders_reads() const = 0;
-  // Whether nodes answer kWhoIsGone (service.h): they know for certain that somebody is dead, without waiting for it.
+  // Whether nodes answer kWhoIsGone (service.h): they know for certain that a client is dead, without waiting
+  // for its lease.
   virtual bool CanTellWhoIsGone() const { return false; }
 
-  // How many operations at once are worth having: enough to hide what one waits for. More would only wait in queues.
+  // How many operations at once are worth having: enough to hide what one waits for. More would only wait in
+  // queues.
   virtual size_t worthwhile_concurrency() const { return 32; }
 
   // How many operations its owner runs at once. With one, a backend that completes at once does so

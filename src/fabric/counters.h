@@ -38,7 +38,7 @@ struct OpTally {
   uint64_t index_trips = 0;
   uint64_t end_to_end_trips = 0;
   uint64_t maintenance_trips = 0;
-  uint64_t detached_trips = 0;  // posted, but nobody waited for them
+  uint64_t detached_trips = 0;  // posted, but no coroutine waited for them
   uint64_t depth = 0;           // trips one after another; trips to several nodes at once count as one
   uint64_t retries = 0;
   std::array<VerbTally, kPurposes> by_purpose{};

@@ -48,7 +48,8 @@ class Op {
   // A message that the node's CPU answers.
   TripAwaiter<CallVerb> Call(NodeId node, CallId call, std::string_view request);
 
-  // Posts verbs nobody waits for. Their payloads are copied; whether they took effect is never told.
+  // Posts verbs that no coroutine waits for. Their payloads are copied; whether they took effect is never
+  // told.
   template <class... TypedVerbs>
   void Detach(Order order, TypedVerbs... verbs) {
     const std::array<Verb, sizeof...(TypedVerbs)> lowered{verbs.Lower()...};
@@ -196,8 +197,8 @@ class [[nodiscard]] TripAwaiter : private TripAwaiterBase {
     TripAwaiter& trip_;
   };
 
-  // Only now do the typed verbs stand where they will stay, so only now may they be pointed at. Several are copied to
-  // stand side by side; a single one stays where it is.
+  // Only now do the typed verbs stand where they will stay, so only now may they be pointed at. Several are
+  // copied to stand side by side; a single one stays where it is.
   bool Launch() {
     if constexpr (kVerbs == 1) {
       std::get<0>(typed_).Lower();
@@ -234,8 +235,8 @@ template <class T>
 inline constexpr bool kHoldsItsAnswer<ReadVerb<T>> = true;
 
 // A trip whose verbs are known only at run time. Add them, then co_await it; Old() gives the answers of
-// atomics. Only the plain verbs: READs bring their own buffers (Read(at, into)), and a Call stands alone (op.Call()).
-// Where the verbs live is up to `Verbs`.
+// atomics. Only the plain verbs: READs bring their own buffers (Read(at, into)), and a Call stands alone
+// (op.Call()). Where the verbs live is up to `Verbs`.
 template <class Verbs>
 class BasicBatch : private TripAwaiterBase {
  public:
@@ -286,7 +287,8 @@ class VerbArray {
 
 // For structural changes: its verbs live on the heap.
 using Batch = BasicBatch<std::vector<Verb>>;
-// For what happens again and again: its verbs live in the frame of who awaits it, so it allocates nothing.
+// For what happens again and again: its verbs live in the frame of the awaiting coroutine, so it allocates
+// nothing.
 template <size_t kMost>
 using SmallBatch = BasicBatch<VerbArray<kMost>>;
 

@@ -22,8 +22,8 @@ Result<T> Run(Client& client, Task<T> task) {
   return task.TakeResult();
 }
 
-// The same for a task that may have to wait for other clients. `between` is called between two polls; if it returns
-// an error, the run ends with that error, and the task is abandoned.
+// The same for a task that may have to wait for other clients. `between` is called between two polls; if it
+// returns an error, the run ends with that error, and the task is abandoned.
 template <class T, class Between>
 Result<T> Run(Client& client, Task<T> task, Between between) {
   Status waited = OkStatus();

@@ -46,7 +46,7 @@ struct Verb {
   VerbKind kind = VerbKind::kRead;
   Purpose purpose = Purpose::kIndex;
   bool fenced = false;       // waits for every earlier verb of the trip; costs a round trip
-  bool unreachable = false;  // WRITE to bytes nobody else can reach yet: needs no atomicity of lines
+  bool unreachable = false;  // WRITE to bytes that no other client can reach yet: needs no whole lines
   CallId call;
   FarAddr at;
   uint64_t size = 0;  // bytes of a READ, a WRITE or a request; 8 for atomics
@@ -240,7 +240,7 @@ V ForMaintenance(V typed) {
   typed.verb.purpose = Purpose::kMaintenance;
   return typed;
 }
-// A WRITE to bytes that nobody else can reach yet.
+// A WRITE to bytes that no other client can reach yet.
 inline WriteVerb Unreachable(WriteVerb typed) {
   typed.verb.unreachable = true;
   return typed;
