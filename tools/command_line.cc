@@ -94,8 +94,8 @@ constexpr const char* kFsckFooter =
 or damaged is a line with advice, followed by where the bytes are. Nothing is changed. Exits with 1 if anything is
 leaked or damaged, or a table could not be walked, and with 3 if the pool cannot be opened.
 
-URL is file:PATH, shm:NAME or tcp://HOST:PORT while nobody else uses it, or embedded: for a pool that is made for the
-check.
+URL is file:PATH, shm:NAME or tcp://HOST:PORT while no other client uses it, or embedded: for a pool that is
+made for the check.
 
 Examples:
   farside fsck file:pool.farside
@@ -270,7 +270,7 @@ std::string InOurWords(const std::string& mismatch) {
          (mismatch.find("flag override") == std::string::npos ? " needs a value" : " takes no value");
 }
 
-// What nobody understood.
+// Arguments that no option took.
 std::string Unexpected(const CLI::App& app, const std::string& text) {
   if (text.starts_with('-')) return NoSuch("option", text);
   if (app.get_subcommands({}).empty()) return fmt::format("'{}' is one word too many", Escape(text));
@@ -340,8 +340,8 @@ class Parser {
     return Interpret();
   }
 
-  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and the
-  // first operand is none. It is right behind the name of the command.
+  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and
+  // the first operand is none. It is right behind the name of the command.
   std::optional<size_t> PlaceOfMissingUrl(std::span<const char* const> words) const {
     const CLI::App& chosen = Chosen();
     const CLI::Option* const url = chosen.get_option_no_throw("URL");

@@ -75,11 +75,12 @@ Examples:
   farside export file:pool.farside users users.jsonl --json)";
 
 constexpr const char* kStatusFooter =
-    R"(Nodes: free is what is in chunks that nobody has, and used is the rest. Clients: who is registered, and when it gave the
-last sign of life; those that run are watched for up to a second and a half. Tables: what the catalog knows; with --records
-also their records and bytes, which takes a walk through every table. Exits with 1 if something is damaged.
+    R"(Nodes: free is what is in chunks without an owner, and used is the rest. Clients: the registered ones, and when
+each gave the last sign of life; clients that run are watched for up to a second and a half. Tables: what the
+catalog knows; with --records also their records and bytes, which takes a walk through every table. Exits with 1
+if something is damaged.
 
-A file is used by one process at a time, so nobody runs in one that can be looked at.
+A file is used by one process at a time, so no client runs in one that can be looked at.
 
 Examples:
   farside status file:pool.farside

@@ -216,7 +216,7 @@ TEST_F(BenchVerification, AWrongValueIsAnError) {
   // are errors, with a message that shows the key.
   const BenchTally tally = ReadAfterLoading("raw", {{"records", "1"}}, 2, 2);
   EXPECT_NEAR(static_cast<double>(tally.errors), kReads / 2.0, 100);
-  EXPECT_THAT(tally.first_problem, HasSubstr("has a value that nobody wrote"));
+  EXPECT_THAT(tally.first_problem, HasSubstr("has a value that was never written"));
 }
 
 TEST_F(BenchVerification, AMissingKeyIsAnError) {

@@ -1,7 +1,7 @@
 // A client of a benchmark: a table, with a number of operations in flight that never goes down.
 //
-// Workers are coroutines. Each performs one operation after the other, so `depth` workers keep `depth` operations in
-// flight. The same code runs on every fabric; table.h says what is behind it.
+// Workers are coroutines. Each performs one operation after the other, so `depth` workers keep `depth`
+// operations in flight. The same code runs on every fabric; table.h says what is behind it.
 #pragma once
 
 #include <cstdint>
@@ -76,10 +76,10 @@ class BenchClient {
   uint64_t next_ = 0;  // number of the operation that it issues next, if any are left
   uint64_t left_ = 0;
   Nanos deadline_{0};
-  uint32_t working_ = 0;      // workers that have not ended
-  bool counting_ = false;     // a worker has begun, so that counters are those of the phase
-  uint32_t versions_ = 0;     // values written so far
-  uint64_t growth_seen_ = 0;  // of the table, at the last look
+  uint32_t working_ = 0;             // workers that have not ended
+  bool counting_ = false;            // a worker has begun, so that counters are those of the phase
+  uint32_t versions_ = 0;            // values written so far
+  uint64_t growth_seen_ = 0;         // of the table, at the last look
   std::vector<Task<Done>> workers_;  // ended before the table
 };
 

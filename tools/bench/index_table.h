@@ -1,5 +1,5 @@
-// A table of a benchmark in a simulated cluster: a client of the fabric, its registration, and an index, without a session.
-// A session's keeper is a thread of real time, so here the client syncs by itself.
+// A table of a benchmark in a simulated cluster: a client of the fabric, its registration, and an index,
+// without a session. A session's keeper is a thread of real time, so here the client syncs by itself.
 #pragma once
 
 #include <memory>

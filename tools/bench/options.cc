@@ -25,8 +25,8 @@ constexpr uint64_t kDefaultOperations = 1'000'000;
 constexpr uint64_t kMostWarmup = 100'000;
 constexpr uint64_t kMostRegionBytes = uint64_t{1} << 40;
 
-// A region is address space until it is touched, so there is no harm in room for an index that is not the smallest, and
-// for a chunk of each size at every client.
+// A region is address space until it is touched, so there is no harm in room for an index that is not the
+// smallest, and for a chunk of each size at every client.
 constexpr uint64_t kIndexBytesPerRecord = 192;
 constexpr uint64_t kFewestRegionBytes = 64 << 20;
 constexpr uint64_t kBytesPerClient = 8 << 20;
@@ -34,7 +34,8 @@ constexpr uint64_t kBytesPerClient = 8 << 20;
 constexpr uint64_t kSyncsUntilFree = 4;
 constexpr uint64_t kBytesRetiredPerSync = 32 << 20;
 constexpr uint64_t kFewestOperationsPerSync = 8;
-// For runs that are as long as a time, and insert: records that a client may add in a second, at the very best.
+// For runs that are as long as a time, and insert: records that a client may add in a second, at the very
+// best.
 constexpr double kMostInsertsPerSecond = 200'000;
 
 Error Refuse(std::string why) { return Error(ErrorCode::kInvalidArgument, std::move(why)); }

@@ -1,4 +1,5 @@
-// What a benchmark is to do, with every question answered: made of the words of the command line, or of another plan.
+// What a benchmark is to do, with every question answered: made of the words of the command line, or of
+// another plan.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +60,8 @@ std::string FabricText(const BenchPlan& plan);
 // kInvalidArgument, in one line, if the words make no sense.
 Result<BenchPlan> PlanBench(const BenchCommand& command);
 
-// The same benchmark on the engine `raw`, whose searches read `bucket_bytes` of index, rounded to lines, in so many
-// trips.
+// The same benchmark on the engine `raw`, whose searches read `bucket_bytes` of index, rounded to lines, in
+// so many trips.
 Result<BenchPlan> PlanRaw(const BenchPlan& plan, double bucket_bytes, uint64_t trips = 2);
 
 }  // namespace farside::tools

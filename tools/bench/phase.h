@@ -32,8 +32,8 @@ struct BenchTally {
   std::string first_problem;  // the first of the errors; empty if there are none
   Nanos began{0};
   Nanos ended{0};
-  // If the phase has windows: operations that ended in each, from the begin on; and when a client first knew of each
-  // step of the table's growth (Index::growth), counted from the begin too.
+  // If the phase has windows: operations that ended in each, from the begin on; and when a client first knew
+  // of each step of the table's growth (Index::growth), counted from the begin too.
   std::vector<uint64_t> windows;
   std::map<uint64_t, Nanos> growth;
 
@@ -68,8 +68,8 @@ class BenchPhase {
   const Options& options() const { return options_; }
   workload::Frontier& frontier() { return frontier_; }
   // ---- for the threads of the clients
-  // Operations are handed out a few at a time to the next client that is ready, so that all clients end together and the
-  // slowest does not decide how fast the others were. Returns how many; `first` is the number of the first.
+  // Operations are handed out a few at a time to the next client that is ready, so that all clients end
+  // together and the slowest does not decide how fast the others were. Returns how many; `first` is the number of the first.
   uint64_t Take(uint64_t& first);
   void Count(uint64_t operations) { done_.fetch_add(operations, std::memory_order_relaxed); }
   // No client begins another operation.

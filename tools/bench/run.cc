@@ -16,8 +16,9 @@ using Clients = std::vector<std::unique_ptr<BenchClient>>;
 
 enum Stream : uint64_t { kLoadStream, kWarmupStream, kRunStream };
 
-// Clients that load, if the load is not what is measured. In real time, a thousand clients that all begin with an empty
-// table are in each other's way until it has grown, for longer than some of them take to fill it.
+// Clients that load, if the load is not what is measured. In real time, a thousand clients that all begin
+// with an empty table are in each other's way until it has grown, for longer than some of them take to fill
+// it.
 constexpr uint64_t kMostLoaders = 32;
 
 Error Explain(const BenchPlan& plan, std::string_view during, const Error& error) {

@@ -1,4 +1,5 @@
-// Runs a benchmark: makes a pool and clients, loads, warms up, runs what is measured, and measures the table's memory.
+// Runs a benchmark: makes a pool and clients, loads, warms up, runs what is measured, and measures the
+// table's memory.
 #pragma once
 
 #include <cstdint>

@@ -42,8 +42,8 @@ class BenchTable {
   virtual Task<bool> Update(std::string_view key, std::string_view value) = 0;
   virtual Task<bool> Scan(const KeyRange& range, size_t limit, std::vector<Record>& page) = 0;
 
-  // Runs the tasks to their end, all at once. Simulated clients share a thread, so there the tasks are only started, and
-  // the world goes on with them.
+  // Runs the tasks to their end, all at once. Simulated clients share a thread, so there the tasks are only
+  // started, and the world goes on with them.
   virtual Status RunAll(std::span<Task<Done>> tasks) = 0;
   virtual Nanos Now() const = 0;
   // Counters of the client's operations; while a task runs.

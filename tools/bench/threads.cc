@@ -64,7 +64,8 @@ class ThreadsWorld final : public BenchWorld {
     return OkStatus();
   }
 
-  // A session that leaves waits until all others have synced, and they do so while they leave; so all leave at once.
+  // A session that leaves waits until all others have synced, and they do so while they leave; so all leave
+  // at once.
   Status TidyUp(std::span<const std::unique_ptr<BenchClient>> clients) override {
     if (!stays()) return OkStatus();
     std::mutex mutex;

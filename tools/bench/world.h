@@ -1,7 +1,7 @@
 // Where a benchmark runs: an empty pool on a fabric, and what makes its clients go on.
 //
 //   embedded   memory of this process; every client is a thread with a session of its own, and time is real
-//   shm, tcp   the same, but the memory belongs to memory nodes that are started for the benchmark, or run already (--url)
+//   shm, tcp   the same on memory nodes that are started for the benchmark, or run already (--url)
 //   sim        a simulated cluster; all clients run in this thread, and time is virtual
 #pragma once
 
@@ -39,14 +39,17 @@ class BenchWorld {
 
   virtual ~BenchWorld() = default;
 
-  // The table of the next client. The first one makes it: kAlreadyExists if the pool has a table of this name.
+  // The table of the next client. The first one makes it: kAlreadyExists if the pool has a table of this
+  // name.
   virtual Result<std::unique_ptr<BenchTable>> Join() = 0;
   // Runs a phase on all clients until it is over. A failure of the phase itself stands in the phase.
   virtual Status Run(std::span<const std::unique_ptr<BenchClient>> clients, BenchPhase& phase, uint32_t depth,
                      const Progress& progress) = 0;
-  // Leaves a pool that stays when the benchmark is over as it was: the clients leave, and the table is dropped.
+  // Leaves a pool that stays when the benchmark is over as it was: the clients leave, and the table is
+  // dropped.
   virtual Status TidyUp(std::span<const std::unique_ptr<BenchClient>> /*clients*/) { return OkStatus(); }
-  // To be called before the clients end: if the pool ends with the benchmark, they need not leave it in good order.
+  // To be called before the clients end: if the pool ends with the benchmark, they need not leave it in good
+  // order.
   virtual void Abandon() {}
   // Of a simulated cluster; else empty.
   virtual std::vector<BenchFigure> Model() const { return {}; }

@@ -47,7 +47,7 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
           "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
   AddText(*serve, "--tls-cert", command.tls_cert, "PATH", "The node's certificate, in PEM");
   AddText(*serve, "--tls-key", command.tls_key, "PATH", "Its key");
-  AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "Who signs the certificates of clients");
+  AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "The authority that signs certificates of clients");
   AddFlag(*serve, "--insecure", command.insecure, "Serve other machines in plain text");
   AddText(*serve, "--fence", command.fence, "HOW",
           "What happens to a stopped process of shared memory that others take for dead: wait for it, or "

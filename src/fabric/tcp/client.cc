@@ -367,10 +367,9 @@ void TcpClient::BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view m
         Error(ErrorCode::kUnavailable, fmt::format("{} said goodbye: {}; connect again", address, message)),
         /*said_goodbye=*/true);
   }
-  BreakAll(
-      Error(code, fmt::format("client {} was fenced at {}: another client took it for dead; connect "
-                              "again as a new client",
-                              Number(id()), address)));
+  BreakAll(Error(code, fmt::format("client {} was fenced at {}: another client took it for dead; connect "
+                                   "again as a new client",
+                                   Number(id()), address)));
   Break(node, *broken_, /*said_goodbye=*/true);
 }
 
