@@ -1,12 +1,12 @@
 // All of Farside's public interface.
 //
-//   result.h    Result, Status, Error        a value, or what went wrong and what to do about it
-//   task.h      Task                         an operation as a coroutine
-//   record.h    Record, Cursor, TableStats   what tables hold
-//   range.h     KeyRange, RangeCursor        keys in order
 //   pool.h      Pool                         far memory with tables in it
-//   table.h     Table                        one of them
-//   session.h   Session                      what a thread uses them through
+//   table.h     Table                        a handle of one table
+//   session.h   Session                      the operations on tables; one session for each thread
+//   result.h    Result, Status, Error        a value, or what went wrong and what to do about it
+//   record.h    Record, Cursor, TableStats   what tables hold
+//   range.h     KeyRange, RangeCursor        ranges of keys, for tables that keep their keys in order
+//   task.h      Task                         an operation as a coroutine
 #pragma once
 
 #include "farside/pool.h"

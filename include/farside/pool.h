@@ -4,8 +4,9 @@
 //   Result<Table> users = pool->CreateTable("users");
 //   Result<Session> session = pool->NewSession();              // one for each thread
 //
-// A Pool and a Table are handles: cheap to copy, safe to use from any thread, and whoever holds one (or a Session) keeps
-// the pool open. The examples/ folder has four small programs, and docs/api.md goes through them.
+// A Pool and a Table are handles: cheap to copy, and safe to use from any thread. The pool stays open as long
+// as any handle or session of it exists. docs/api.md goes through four small programs, which are in the
+// folder examples/.
 #pragma once
 
 #include <chrono>
@@ -27,19 +28,21 @@ class PoolState;
 }  // namespace store
 
 struct PoolOptions {
-  // Who shows no sign of life for this long may be taken for dead by others, and cut off. Sessions give signs of life as
-  // long as the process runs, whether they are used or not, so this is for processes that stop.
+  // Other clients fence a session that is silent for this long: they take it for dead. The library keeps all
+  // sessions of a running process alive, idle ones included, so this matters only when the process stops or
+  // hangs.
   std::chrono::milliseconds lease = std::chrono::seconds(10);
 
-  // Of a pool that is made; one that exists keeps what it was made with.
-  uint32_t client_slots = 64;  // sessions at a time; the pool itself takes one
+  // These are for a pool that Open makes. A pool that exists keeps the numbers that it was made with.
+  uint32_t client_slots = 64;  // sessions at a time, of all processes; every open Pool takes one more
   uint32_t table_slots = 64;   // tables per node
 };
 
 struct TableOptions {
-  // "shard", "reference", ...; empty: the default engine.
+  // "shard", "chime", "reference"; empty: the default engine, shard.
   std::string engine;
-  // As the engine knows them, {"buckets", "1024"}. An unknown one is an error.
+  // The engine's own options, such as {"buckets", "1024"}. An option that the engine does not have is an
+  // error.
   std::map<std::string, std::string, std::less<>> options;
 };
 
@@ -47,46 +50,48 @@ struct TableOptions {
 struct TableInfo {
   std::string name;
   std::string engine;
-  std::map<std::string, std::string, std::less<>> options;  // with which it was made
+  std::map<std::string, std::string, std::less<>> options;  // that it was made with
 };
 
 class Pool {
  public:
-  // Opens a pool, and makes it first where the URL says so:
+  // Opens the pool that the URL names:
   //
-  //   embedded:                        memory of this process, fresh, 256MiB
-  //   embedded:?size=1GiB&nodes=3      three memory nodes of 1 GiB each
-  //   file:pool.farside                a file that exists
-  //   file:pool.farside?size=1GiB      the same; made if it does not exist
+  //   embedded:                        a new pool in the memory of this process, 256 MiB
+  //   embedded:?size=1GiB&nodes=3      the same with three memory nodes of 1 GiB each
+  //   file:pool.farside                a pool in a file, which must exist
+  //   file:pool.farside?size=1GiB      the same; the file is made if it does not exist
   //   shm:NAME                         a memory node on this machine (farside serve --shm NAME)
-  //   tcp://HOST:PORT                  a memory node anywhere (farside serve --listen); several: HOST:PORT,HOST:PORT
-  //   tcp://HOST:PORT?ca=PATH&cert=PATH&key=PATH    with TLS, as every address but loopback needs
+  //   tcp://HOST:PORT                  a memory node on any machine (farside serve --listen)
+  //   tcp://HOST:PORT,HOST:PORT        several of them
+  //   tcp://HOST:PORT?ca=PATH&cert=PATH&key=PATH    with TLS, which every address but loopback needs
   //
-  // A file is open in one process at a time; all of its threads share the Pool.
+  // Only one process at a time can open a file; its threads share one Pool.
   static Result<Pool> Open(std::string_view url, const PoolOptions& options = {});
 
-  // Makes an empty table; kAlreadyExists if there is one of this name. Names have 1 to 128 bytes of UTF-8 without
-  // control characters and '/'.
+  // Makes an empty table; kAlreadyExists if the pool has a table of this name. A name has 1 to 128 bytes of
+  // UTF-8, without control characters and without '/'.
   Result<Table> CreateTable(std::string_view name, const TableOptions& options = {});
-  // kNotFound if there is none.
+  // kNotFound if the pool has no table of this name.
   Result<Table> OpenTable(std::string_view name);
-  // Opens the table, or makes it if there is none. kAlreadyExists if `options` name an engine or options and there is one
-  // with others.
+  // Opens the table, or makes it if there is none. kAlreadyExists if there is one, `options` name an engine
+  // or options, and the table was made with others.
   Result<Table> OpenOrCreateTable(std::string_view name, const TableOptions& options = {});
-  // Frees everything that the table has. Returns when all sessions of the pool have noticed: operations on it end with
-  // kNotFound from then on, also if a new table gets the name.
+  // Frees all memory of the table. When the call returns, every session of the pool knows that the table is
+  // gone: operations through old handles end with kNotFound, even if a new table of the same name exists.
   Status DropTable(std::string_view name);
-  // In the order of their names.
+  // All tables of the pool, sorted by name.
   Result<std::vector<TableInfo>> ListTables();
 
-  // A new member of the pool, for one thread. kOutOfMemory if all client slots are taken.
+  // A new session, for one thread. kOutOfMemory if all client slots are taken.
   Result<Session> NewSession();
 
-  // Leaves the pool, and tells if that went wrong. All sessions must have been closed. Afterwards every call on any copy
-  // of this handle is an error. Without it, the pool is closed when the last handle, table and session are gone.
+  // Closes the pool, and reports what went wrong. All sessions must be closed before. Afterwards every call
+  // on any copy of this handle is an error. Without this call, the pool closes when its last handle, table
+  // and session end, and errors are ignored.
   Status Close();
 
-  // For the library itself.
+  // Used by the library itself.
   explicit Pool(std::shared_ptr<store::PoolState> state) : state_(std::move(state)) {}
 
  private:

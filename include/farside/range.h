@@ -1,7 +1,7 @@
-// A stretch of the keys of an ordered table, and how far a scan through one has come.
+// A range of keys of an ordered table, and how far a scan through a range has come.
 //
-// Order is that of the bytes, taken as unsigned, as memcmp has it, and a key comes before every longer one that begins
-// with it.
+// Keys are ordered by their bytes, taken as unsigned numbers, as memcmp compares them. A key comes before
+// every longer key that begins with it.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 namespace farside {
 
 struct KeyRange {
-  std::string from = {};               // the first key that may be in it: all keys are at least ""
-  std::optional<std::string> to = {};  // the first that is beyond it; none: no end
+  std::string from = {};               // the smallest key of the range; "" is the smallest key of all
+  std::optional<std::string> to = {};  // the smallest key beyond the range; none: the range has no end
 
   static KeyRange All() { return {}; }
   static KeyRange From(std::string_view from) { return {.from = std::string(from)}; }
   static KeyRange Between(std::string_view from, std::string_view to) {
     return {.from = std::string(from), .to = std::string(to)};
   }
-  // All keys that begin with it. The first beyond them is the prefix without its last bytes that are 0xff, its last byte
-  // then raised by one; if nothing is left, there is none.
+  // All keys that begin with `prefix`. The end of the range is the prefix without trailing 0xff bytes, with
+  // its last byte raised by one; if no byte is left, the range has no end.
   static KeyRange Prefix(std::string_view prefix) {
     KeyRange range = From(prefix);
     std::string beyond(prefix);
@@ -38,12 +38,13 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-// How far a scan through a range has come (Session::Next). It holds what is left of the range, and no place in the table:
-// so it may be copied, kept, and used by any session, and what is inserted or deleted meanwhile does not disturb it.
+// How far a scan through a range has come (Session::Next). It holds the rest of the range, and no position in
+// the table. So it may be copied, kept, and used by any session, and inserts and deletes between two calls do
+// not disturb it.
 struct RangeCursor {
-  KeyRange rest = {};         // from behind the last key that was returned
-  size_t page_records = 256;  // of a page, at most; at least 1
-  bool at_end = false;        // nothing is left
+  KeyRange rest = {};         // begins right after the last key that was returned
+  size_t page_records = 256;  // the most records of a page; at least 1
+  bool at_end = false;        // the scan has returned the whole range
 };
 
 }  // namespace farside

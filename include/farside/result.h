@@ -3,8 +3,8 @@
 // A code exists only where a caller would act differently. A missing key is not an error, but one of the
 // answers that an operation may give.
 //
-// Check ok() before the value is used. A program that takes the value of an error ends, in every build, with the
-// error on stderr.
+// Check ok() before the value is used. A program that takes the value of an error ends, in every build, with
+// the error on stderr.
 #pragma once
 
 #include <iosfwd>
@@ -53,7 +53,8 @@ std::ostream& operator<<(std::ostream& out, const Error& error);
 
 namespace internal {
 
-// End the program, with one line on stderr: value() of a Result that has an error, error() of one that has none.
+// End the program, with one line on stderr: value() of a Result that has an error, error() of one that has
+// none.
 [[noreturn, gnu::cold, gnu::noinline]] void EndWithoutValue(const Error& error) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void EndWithoutError() noexcept;
 

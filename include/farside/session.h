@@ -1,21 +1,22 @@
-// Session: what one thread uses the tables of a pool through.
+// Session: the operations on the tables of a pool, for one thread.
 //
 //   Result<Session> session = pool.NewSession();
 //   session->Put(users, "ada", "countess");
 //   Result<std::optional<std::string>> ada = session->Get(users, "ada");
 //
-// Keys have 0 bytes to 64 KiB and values 0 bytes to 64 MiB, any bytes; larger ones are kInvalidArgument. A missing key is
-// an answer, not an error. Operations on one key are linearizable: each takes effect at one moment between its call and
-// its return, for all sessions of the pool alike. There are no transactions over several keys.
+// A key has 0 bytes to 64 KiB and a value 0 bytes to 64 MiB, of any bytes; a larger one is kInvalidArgument.
+// A missing key is an answer, not an error. Operations on one key are linearizable: each takes effect at one
+// moment between its call and its return, for all sessions of the pool. There are no transactions over
+// several keys.
 //
-// What errors mean. kOutcomeUnknown: the operation may have happened, or not; look before repeating it. Any
-// other: nothing was changed. kOutOfMemory: the pool is full; deletes and dropped tables make room.
-// kNotFound: the table was dropped. A session that was cut off because it was taken for dead (the process was
-// stopped for longer than a lease) joins the pool anew by itself, and repeats the operation if it is certain
-// that it changed nothing.
+// Errors. kOutcomeUnknown: the operation may have taken effect or not; read before you repeat it. Any other
+// error: nothing was changed. kOutOfMemory: the pool is full; deletes and dropped tables make room.
+// kNotFound: the table was dropped. A session that other clients took for dead and fenced (because the
+// process was stopped for longer than a lease) joins the pool again by itself, and repeats the operation if
+// it is certain that the operation changed nothing.
 //
-// A session belongs to one thread at a time: hand it to another one only between two calls. Use as many as there are
-// threads; they are cheap, but each is a client of the pool, of which there are PoolOptions::client_slots at most.
+// A session is used by one thread at a time; hand it to another thread only between two calls. Have one for
+// each thread. Sessions are cheap, but each one takes a client slot of the pool (PoolOptions::client_slots).
 #pragma once
 
 #include <cstddef>
@@ -46,11 +47,11 @@ struct Access;
 inline constexpr size_t kMaxKeyBytes = size_t{64} << 10;
 inline constexpr size_t kMaxValueBytes = size_t{64} << 20;
 
-// ---- the items of batches: what is asked, and what came of it --------------------------------------------
+// ---- the items of batches: what is asked, and the outcome ------------------------------------------------
 
 struct GetItem {
   std::string_view key;
-  std::string value = {};      // set if the key was found; its memory is used again
+  std::string value = {};      // set if the key was found; the string's memory is reused
   Result<bool> found = false;  // or the error of this item
 };
 
@@ -62,14 +63,14 @@ struct PutItem {
 
 struct DeleteItem {
   std::string_view key;
-  Result<bool> deleted = false;  // false: there was nothing to delete
+  Result<bool> deleted = false;  // false: the key was absent
 };
 
-// What a session has asked of far memory since it was made. A trip is one round trip to a memory node.
+// The traffic of a session since it was made. A trip is one round trip to a memory node.
 struct Traffic {
   uint64_t operations = 0;
-  uint64_t trips = 0;              // of operations; those for maintenance are apart
-  uint64_t maintenance_trips = 0;  // signs of life, giving memory back
+  uint64_t trips = 0;              // of operations
+  uint64_t maintenance_trips = 0;  // for the lease, and for memory that is given back; not part of `trips`
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
 };
@@ -101,39 +102,43 @@ class Session {
  public:
   Session(Session&& other) noexcept;
   Session& operator=(Session&& other) noexcept;
-  // Leaves the pool as Close does, but gives up after a lease at most, and tells nobody.
+  // Leaves the pool, as Close does. Errors are ignored.
   ~Session();
 
-  // Leaves the pool: gives memory back, and waits until nobody needs what this session has freed. If that fails, or takes
-  // longer than a lease, others find what it has left, and no record is lost. Afterwards every call is an error.
+  // Leaves the pool: gives the session's memory back, and waits until no other session reads what this one
+  // has freed. If that fails, or takes longer than a lease, other sessions clean up later; no record is lost.
+  // Afterwards every call is an error.
   Status Close();
 
   // ---- one key
 
   Result<std::optional<std::string>> Get(const Table& table, std::string_view key);
-  // The same into a string that is there already, so that nothing is allocated if it is large enough. False: the key is
-  // absent, and `value` is what it was.
+  // The same into a string of the caller: nothing is allocated if the string is large enough. False: the key
+  // is absent, and `value` is unchanged.
   Result<bool> Get(const Table& table, std::string_view key, std::string& value);
   // Inserts the record, or replaces the value.
   Status Put(const Table& table, std::string_view key, std::string_view value);
-  // Only if the key is absent. False: it is there, and was not changed.
+  // Inserts the record if the key is absent. False: the key is present, and nothing was changed.
   Result<bool> Insert(const Table& table, std::string_view key, std::string_view value);
-  // Only if the key is there. False: it is absent.
+  // Replaces the value if the key is present. False: the key is absent.
   Result<bool> Update(const Table& table, std::string_view key, std::string_view value);
-  // False: there was nothing to delete.
+  // False: the key was absent.
   Result<bool> Delete(const Table& table, std::string_view key);
-  // Only if the key is there with exactly this value. False: it is absent, or has another one.
+  // Replaces the value if the key is present with exactly the value `expected`. False: it is absent, or has
+  // another value.
   Result<bool> CompareAndSet(const Table& table, std::string_view key, std::string_view expected,
                              std::string_view desired);
-  // Adds to a counter, a value of 8 bytes, little-endian; an absent one counts as 0. Returns what it is now, modulo 2^64.
-  // kInvalidArgument if the value has another size.
+  // Adds to a counter, a value of 8 bytes, little-endian; an absent key counts as 0. Returns the new value,
+  // modulo 2^64. kInvalidArgument if the value has another size than 8 bytes.
   Result<uint64_t> Increment(const Table& table, std::string_view key, uint64_t delta = 1);
 
-  // ---- many keys: their trips overlap, some dozen at a time, and keys that are searched share them if the engine can do that
+  // ---- many keys
   //
-  // Each item has its own outcome; the return value is OK, or the error of the first item that has one. Items take effect
-  // in any order, so a key should not be there twice. Keys and values are views: they must stay until the call returns.
-  // Keep the items for the next call, and nothing is allocated.
+  // The trips of some dozen items overlap, and searches share trips if the engine supports it.
+  //
+  // Each item has its own outcome; the return value is OK, or the error of the first item that has one. Items
+  // take effect in any order, so a key should occur only once. Keys and values are views: their bytes must
+  // stay valid until the call returns. A program that reuses its items for the next call allocates nothing.
 
   Status MultiGet(const Table& table, std::span<GetItem> items);
   Status MultiPut(const Table& table, std::span<PutItem> items);
@@ -141,8 +146,9 @@ class Session {
 
   // ---- all keys
 
-  // Goes on with a walk through the table, in no order: `page` becomes the next few records. False: there are no more. A
-  // key that is there from the first call to the last is returned at least once; one that comes or goes may be.
+  // The next page of a walk through all records, in no order: replaces `page` by some more records. False:
+  // there are no more. A key that is present from the first call to the last is returned at least once. A key
+  // that is inserted or deleted meanwhile may be returned or not.
   //
   //   Cursor cursor;
   //   std::vector<Record> page;
@@ -153,23 +159,26 @@ class Session {
   //     for (const Record& record : page) ...
   //   }
   Result<bool> Next(const Table& table, Cursor& cursor, std::vector<Record>& page);
-  // Looks through the whole table. Exact only while nobody changes it.
+  // Reads the whole table. Exact only while no session changes it.
   Result<TableStats> Stats(const Table& table);
 
   // ---- ranges of keys
   //
-  // For tables that keep their keys in order (Table::ordered); the others refuse with kInvalidArgument.
+  // For tables that keep their keys in order (Table::ordered). On other tables these calls are
+  // kInvalidArgument.
   //
-  // A scan is no snapshot. While others write, its keys ascend and none comes twice, and what it says about each key of the
-  // range, a value or absence, was true at some moment between call and return: for every key up to the last one returned,
-  // or up to the end of the range if it says that there are no more. Different keys may be of different moments.
+  // A scan is not a snapshot. While other sessions write, these rules hold: keys ascend, and none occurs
+  // twice. What the scan says about each key of the range, a value or absence, was true at some moment
+  // between call and return, for every key up to the last one returned, or up to the end of the range if the
+  // scan says that there are no more. The moments of different keys may differ.
 
-  // The records of the range in ascending order of their keys, the first `limit` (at least 1) of them.
+  // The first `limit` (at least 1) records of the range, in ascending order of their keys.
   Result<std::vector<Record>> Scan(const Table& table, const KeyRange& range, size_t limit);
-  // The same into a page that is there already, whose memory is used again. False: there are no more beyond them; true:
-  // there may be.
+  // The same into a page of the caller, whose memory is reused. False: the range has no more records; true:
+  // it may have more.
   Result<bool> Scan(const Table& table, const KeyRange& range, size_t limit, std::vector<Record>& page);
-  // Goes on with a scan: `page` becomes the next records of the range, in order. False: there are no more.
+  // The next page of a scan: replaces `page` by the next records of the range, in order. False: there are no
+  // more.
   //
   //   RangeCursor cursor{.rest = KeyRange::Prefix("user:")};
   //   std::vector<Record> page;
@@ -180,13 +189,14 @@ class Session {
   //     for (const Record& record : page) ...
   //   }
   Result<bool> Next(const Table& table, RangeCursor& cursor, std::vector<Record>& page);
-  // The record with the smallest or the greatest key of the range, if there is any.
+  // The record with the smallest or the greatest key of the range, if the range has any.
   Result<std::optional<Record>> First(const Table& table, const KeyRange& range = KeyRange::All());
   Result<std::optional<Record>> Last(const Table& table, const KeyRange& range = KeyRange::All());
 
   // ---- coroutines
   //
-  // Async() has the operations as tasks, to be awaited in coroutines of your own, which Run or RunAll run on this thread:
+  // Async() has the operations as tasks. Await them in your own coroutines, and let Run or RunAll run those
+  // on this thread:
   //
   //   Task<Done> Move(AsyncSession session, const Table& table, std::string_view from, std::string_view to) {
   //     std::string value;
@@ -198,9 +208,9 @@ class Session {
   //   }
   //   Status moved = session.Run(Move(session.Async(), table, "a", "b"));
   //
-  // Tasks are lazy, and keep references: to the table, keys, values, ranges, cursors and `page`, which must stay until the task has ended.
-  // Inside of a task, use Async() and not the session itself, which is busy running the task. Tasks must be gone before the
-  // session is.
+  // Tasks are lazy. A task keeps references to the table, keys, values, ranges, cursors and pages that it was
+  // given; they must stay valid until it has ended. Inside a task, use Async() and not the session, which is
+  // busy running the task. Destroy all tasks before the session.
 
   AsyncSession Async();
 
@@ -212,7 +222,8 @@ class Session {
     return task.TakeResult();
   }
 
-  // Runs all of them at once, so that their trips overlap. Take each one's result afterwards (Task::TakeResult).
+  // Runs all tasks at once, so that their trips overlap. Take the result of each one afterwards
+  // (Task::TakeResult).
   template <class T>
   Status RunAll(std::span<Task<T>> tasks) {
     Running running(*this, tasks.size());
@@ -223,7 +234,7 @@ class Session {
 
   Traffic traffic() const;
 
-  // For the library itself.
+  // Used by the library itself.
   Session(std::shared_ptr<store::PoolState> pool, std::unique_ptr<store::SessionState> state);
 
  private:
@@ -237,7 +248,7 @@ class Session {
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
     const Status& status() const { return status_; }
-    // Makes progress. False: nothing is in flight, so waiting longer would be for ever.
+    // Makes progress. False: nothing is in flight, so the tasks would wait forever.
     bool Poll();
 
    private:

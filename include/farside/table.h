@@ -1,7 +1,8 @@
-// Table: a table of a pool that was opened by name; what every operation of a Session is told first.
+// Table: a handle of one table of a pool, made by Pool::CreateTable and Pool::OpenTable. Every operation of a
+// Session takes one.
 //
-// A handle, like Pool: open a table once, and share it between threads. Each session keeps its own caches for each
-// handle, so opening the same table again and again makes every session fill them again.
+// Open a table once, and share the handle between threads. Each session keeps caches for each handle, so a
+// program that opens the same table again and again makes its sessions fill their caches again.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,10 @@ class Table {
  public:
   const std::string& name() const;
   const std::string& engine() const;
-  // Whether it keeps its keys in order, so that Session::Scan works.
+  // Whether the table keeps its keys in order, so that Session::Scan works.
   bool ordered() const;
 
-  // For the library itself.
+  // Used by the library itself.
   explicit Table(std::shared_ptr<const store::TableState> state) : state_(std::move(state)) {}
   const store::TableState& state() const { return *state_; }
 

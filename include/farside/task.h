@@ -1,8 +1,8 @@
 // Task<T>: an operation that runs as a coroutine and ends with a T or with an Error.
 //
-// A Task is lazy: nothing happens until it is awaited, or started by an executor. Awaiting a Task
-// inside another one yields its T; an Error ends the awaiting coroutine too (its destructors run) and
-// travels up to whoever asked for the outcome, so that protocols stay straight-line code:
+// A Task is lazy: nothing happens until another task awaits it, or an executor (Session::Run) starts it.
+// Awaiting a Task yields its T. An Error ends the awaiting coroutine too (its destructors run), and so on up
+// to the first task that awaits an Outcome(); so a sequence of operations is straight-line code:
 //
 //   Task<int> Caller() {
 //     int n = co_await Callee();                         // an Error of Callee ends Caller with it
@@ -11,11 +11,11 @@
 //     co_return n;
 //   }
 //
-// Control returns to the awaiting task by symmetric transfer. A callee that ends without suspending (on
-// fabrics that complete at once, nearly all) does not even need that: its caller is still inside
-// await_suspend and simply goes on. So a loop over any number of awaits uses constant stack, also in
-// builds whose compiler cannot turn the transfer into a jump (sanitizers, -O0).
-// Frames come from a per-thread cache (FrameCache), so a steady state allocates nothing on the heap.
+// Control returns to the awaiting task by symmetric transfer. A callee that ends without suspending, which is
+// the usual case on fabrics that complete at once, needs no transfer: its caller is still inside
+// await_suspend and continues there. So a loop over any number of awaits uses constant stack, even in builds
+// whose compiler cannot turn the transfer into a jump (sanitizers, -O0). Frames come from a per-thread cache
+// (FrameCache): a steady state allocates nothing.
 #pragma once
 
 #include <cassert>
@@ -29,15 +29,15 @@
 
 namespace farside {
 
-// Memory for coroutine frames, recycled per thread and size. It is a cache and nothing else: no
-// behaviour depends on what it holds, which is why it may be thread-local.
+// Memory for coroutine frames, recycled per thread and size. No behaviour depends on what the cache holds, so
+// it may be thread-local.
 class FrameCache {
  public:
   static void* Allocate(size_t bytes);
   static void Free(void* frame, size_t bytes) noexcept;
 };
 
-// What every task's promise has in common, independent of T.
+// The part of a task's promise that does not depend on T.
 class PromiseBase {
  public:
   static void* operator new(size_t bytes) { return FrameCache::Allocate(bytes); }
@@ -49,16 +49,16 @@ class PromiseBase {
   bool failed() const { return error_.has_value(); }
   const Error& error() const { return *error_; }
 
-  // Ends this coroutine with `error` although it is suspended at some co_await, and returns what runs
-  // next: the first task up the chain that looks at outcomes. The frames in between stay suspended
+  // Ends this coroutine with `error` although it is suspended at some co_await, and returns the coroutine
+  // that runs next: the first one up the chain that awaits an outcome. The frames in between stay suspended
   // until their owner destroys them.
   std::coroutine_handle<> Fail(Error error) noexcept {
     error_.emplace(std::move(error));
     return Leave();
   }
 
-  // Where control goes when this coroutine has ended. A coroutine whose starter still waits for the
-  // call to return goes nowhere: the starter looks at it next.
+  // The coroutine that runs when this one has ended. If the starter is still inside the call that started
+  // this coroutine, that is none: the call returns, and the starter continues.
   std::coroutine_handle<> Leave() noexcept {
     PromiseBase* ended = this;
     while (!ended->starting_) {
@@ -70,7 +70,7 @@ class PromiseBase {
   }
 
  protected:
-  // Runs `self` (this promise's coroutine, not started yet) to its first suspension on the caller's
+  // Runs `self`, the coroutine of this promise, from its beginning to its first suspension, on the caller's
   // stack. `unwrapping_parent` is the caller's promise if an error should end the caller too.
   void StartFor(std::coroutine_handle<> self, std::coroutine_handle<> caller,
                 PromiseBase* unwrapping_parent) noexcept {
@@ -152,7 +152,7 @@ class [[nodiscard]] Task {
     }
     return *this;
   }
-  // Destroying a task that has not ended abandons it: its locals are destroyed where they stand.
+  // Destroying a task that has not ended abandons it: the local variables of its coroutine are destroyed.
   ~Task() {
     if (handle_) handle_.destroy();
   }
@@ -163,7 +163,7 @@ class [[nodiscard]] Task {
   // co_await task.Outcome(): the Result, whatever it is.
   auto Outcome() noexcept { return Awaiter<false>(handle_); }
 
-  // For executors. Runs until the first suspension; done() tells whether that was the end.
+  // For executors. Runs until the first suspension; done() says whether the task has ended.
   void Start() { handle_.resume(); }
   bool done() const { return handle_.promise().failed() || handle_.done(); }
   Result<T> TakeResult() { return handle_.promise().TakeResult(); }

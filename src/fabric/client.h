@@ -1,9 +1,9 @@
 // A client of a fabric: one connection to every node, used by one thread, with any number of trips in
 // flight. Each backend derives from it; engines reach it through Op.
 //
-// A client whose completion was lost is broken for good: every later trip fails, or every later trip to that
-// node if the backend says so (Reaches). One that was fenced is broken as a whole.
-// Reconnecting means a new client with a new id.
+// A client that has lost a completion is broken for good: every later trip fails, or, if the backend says so
+// (Reaches), every later trip to that node. A client that was fenced is broken for all nodes. To reconnect is
+// to make a new client, with a new id.
 #pragma once
 
 #include <coroutine>
@@ -18,7 +18,7 @@
 
 namespace farside::fabric {
 
-// A coroutine that waits for time to pass; lives in its frame, like a Trip.
+// A coroutine that waits for a time. It lives in the frame of the coroutine, like a Trip.
 class Timer {
  public:
   explicit Timer(Nanos at) : due(at) {}
@@ -44,46 +44,44 @@ class Client {
   virtual std::span<const uint64_t> region_bytes() const = 0;
   virtual Nanos Now() const = 0;
 
-  // Posts a trip. True: it has ended already (look at it, do not wait). False: a later Poll resumes
+  // Posts a trip. True: it has ended already, and its waiter need not suspend. False: a later Poll resumes
   // its waiter.
   virtual bool Start(Trip& trip) = 0;
   // The waiter is destroyed before the trip has ended. Nothing may touch the trip or its buffers
   // afterwards; its verbs may still take effect.
   virtual void Abandon(Trip& trip) noexcept = 0;
-  // Posts a trip that no coroutine waits for; its verbs and WRITE payloads are copied.
+  // Posts a trip without a waiter. Its verbs and WRITE payloads are copied.
   virtual void Detach(Order order, std::span<const Verb> verbs) = 0;
 
-  // Whether verbs are in flight that no coroutine waits for: detached, or abandoned. They may still take
-  // effect, so what they point to must not be reused. A backend that executes them at once has none.
+  // Whether verbs without a waiter are in flight: detached or abandoned ones. They may still take effect, so
+  // the far memory that they name must not be reused. A backend that executes verbs at once has none.
   virtual bool HasUnawaited() const { return false; }
 
   virtual void Start(Timer& timer) = 0;
   virtual void Abandon(Timer& timer) noexcept = 0;
 
-  // Makes progress and resumes what has become ready. False: nothing is in flight, so waiting longer
-  // would be for ever.
+  // Makes progress, and resumes coroutines whose trips or timers have ended. False: nothing is in flight, so
+  // waiting longer would last forever.
   virtual bool Poll() = 0;
 
-  // Whether trips to this node can still succeed. A backend whose connections break one by one says false for
-  // broken ones: every later trip to that node fails with kUnavailable at once, and the client goes on with
-  // the other nodes. A connection is never repaired; a new client may have it again.
+  // Whether trips to this node can still succeed. False: the connection to this node is broken; every later
+  // trip to it fails with kUnavailable at once, and the client continues with the other nodes. A broken
+  // connection is never repaired, but a new client may reach the node again.
   virtual bool Reaches(NodeId /*node*/) const { return true; }
 
-  // Whether nodes refuse what this client would change, except its registration in the pool
+  // Whether nodes refuse all changes of this client but its registration in the pool
   // (pool/members/reader_guard.h).
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
   virtual bool orders_reads() const = 0;
-  // Whether nodes answer kWhoIsGone (service.h): they know for certain that a client is dead, without waiting
-  // for its lease.
+  // Whether nodes answer kWhoIsGone (service.h): they know at once, and for certain, which clients are dead.
   virtual bool CanTellWhoIsGone() const { return false; }
 
-  // How many operations at once are worth having: enough to hide what one waits for. More would only wait in
-  // queues.
+  // How many operations at once hide the latency of one. More would only wait in queues.
   virtual size_t worthwhile_concurrency() const { return 32; }
 
-  // How many operations its owner runs at once. With one, a backend that completes at once does so
-  // without suspending; with more, it uses the gap to prefetch.
+  // How many operations the owner of the client runs at once. With one, a backend that executes verbs itself
+  // ends a trip without suspending; with more, it suspends, and prefetches meanwhile.
   void set_concurrency(size_t operations) { concurrency_ = operations; }
   size_t concurrency() const { return concurrency_; }
 

@@ -23,7 +23,7 @@ std::string_view Name(OpOutcome outcome) {
   return "?";
 }
 
-// Once per operation. A tally is never added to itself, and the compiler may know it.
+// Called once per operation. A tally is never added to itself, and __restrict lets the compiler know.
 void OpTally::Add(const OpTally& __restrict other) {
   operations += other.operations;
   index_trips += other.index_trips;

@@ -13,7 +13,7 @@
 
 namespace farside::fabric {
 
-// What an operation turned out to be: an upsert ends as an insert or as an update.
+// What an operation was: an upsert ends as an insert or as an update.
 enum class OpKind : uint8_t { kSearch, kInsert, kUpdate, kDelete, kScan, kMaintenance };
 inline constexpr size_t kOpKinds = 6;
 std::string_view Name(OpKind kind);
@@ -38,7 +38,7 @@ struct OpTally {
   uint64_t index_trips = 0;
   uint64_t end_to_end_trips = 0;
   uint64_t maintenance_trips = 0;
-  uint64_t detached_trips = 0;  // posted, but no coroutine waited for them
+  uint64_t detached_trips = 0;  // posted without a waiter
   uint64_t depth = 0;           // trips one after another; trips to several nodes at once count as one
   uint64_t retries = 0;
   std::array<VerbTally, kPurposes> by_purpose{};

@@ -48,8 +48,7 @@ class Op {
   // A message that the node's CPU answers.
   TripAwaiter<CallVerb> Call(NodeId node, CallId call, std::string_view request);
 
-  // Posts verbs that no coroutine waits for. Their payloads are copied; whether they took effect is never
-  // told.
+  // Posts verbs without a waiter. Their payloads are copied, and their outcome is never reported.
   template <class... TypedVerbs>
   void Detach(Order order, TypedVerbs... verbs) {
     const std::array<Verb, sizeof...(TypedVerbs)> lowered{verbs.Lower()...};
@@ -61,13 +60,13 @@ class Op {
   PauseAwaiter Pause(Nanos duration);
   void CountRetry() { ++tally_.retries; }
 
-  // Says what the operation turned out to be; without it, it counts as failed.
+  // Says how the operation ended. Without a call of End, it counts as failed.
   void End(OpKind kind, OpOutcome outcome) {
     kind_ = kind;
     outcome_ = outcome;
   }
 
-  // The same of several operations that share their trips.
+  // The same for several operations that share their trips.
   void EndTogether(OpKind kind, uint64_t done, uint64_t refused) {
     End(kind, OpOutcome::kDone);
     tally_.operations = done;
@@ -91,7 +90,7 @@ class Op {
   }
 
  private:
-  // The usual trip has one verb: what CountPosted says, without a look at the others.
+  // CountPosted for the usual trip, which has one verb.
   void CountSingle(const Verb& verb) {
     CountVerb(verb);
     const bool maintenance = verb.purpose == Purpose::kMaintenance;
@@ -116,7 +115,7 @@ class Op {
   OpTally tally_;
 };
 
-// What every awaiter of a trip does, whatever its verbs are.
+// The part of a trip's awaiter that does not depend on the types of its verbs.
 class TripAwaiterBase {
  public:
   TripAwaiterBase(Op& op, Order order) : op_(op), order_(order) {}
@@ -197,8 +196,8 @@ class [[nodiscard]] TripAwaiter : private TripAwaiterBase {
     TripAwaiter& trip_;
   };
 
-  // Only now do the typed verbs stand where they will stay, so only now may they be pointed at. Several are
-  // copied to stand side by side; a single one stays where it is.
+  // The typed verbs have their final addresses only now, so no pointer to them may be taken before. Several
+  // verbs are copied into one array; a single one stays where it is.
   bool Launch() {
     if constexpr (kVerbs == 1) {
       std::get<0>(typed_).Lower();
@@ -236,7 +235,7 @@ inline constexpr bool kHoldsItsAnswer<ReadVerb<T>> = true;
 
 // A trip whose verbs are known only at run time. Add them, then co_await it; Old() gives the answers of
 // atomics. Only the plain verbs: READs bring their own buffers (Read(at, into)), and a Call stands alone
-// (op.Call()). Where the verbs live is up to `Verbs`.
+// (op.Call()). `Verbs` is the container of the verbs.
 template <class Verbs>
 class BasicBatch : private TripAwaiterBase {
  public:
@@ -263,7 +262,7 @@ class BasicBatch : private TripAwaiterBase {
   Verbs verbs_;
 };
 
-// Room for some verbs, used as far as they were pushed.
+// A vector of verbs with a fixed capacity, without heap memory.
 template <size_t kMost>
 class VerbArray {
   static_assert(kMost >= 1 && kMost <= kMaxVerbsPerTrip);
@@ -287,12 +286,11 @@ class VerbArray {
 
 // For structural changes: its verbs live on the heap.
 using Batch = BasicBatch<std::vector<Verb>>;
-// For what happens again and again: its verbs live in the frame of the awaiting coroutine, so it allocates
-// nothing.
+// For frequent operations: its verbs live in the frame of the awaiting coroutine, so it allocates nothing.
 template <size_t kMost>
 using SmallBatch = BasicBatch<VerbArray<kMost>>;
 
-// A trip of READs that stand side by side already, and stay there until it has ended.
+// A trip of READs that are in one array already, which must stay valid until the trip has ended.
 class [[nodiscard]] ReadsTrip : private TripAwaiterBase {
  public:
   ReadsTrip(Op& op, Order order, std::span<Verb> reads) : TripAwaiterBase(op, order), reads_(reads) {
@@ -337,8 +335,8 @@ inline TripAwaiter<CallVerb> Op::Call(NodeId node, CallId call, std::string_view
 }
 inline PauseAwaiter Op::Pause(Nanos duration) { return PauseAwaiter(client_, client_.Now() + duration); }
 
-// Cuts a client off from every node: when it has completed, no verb of the victim can take effect any
-// more. Only then may its locks be broken or its work be finished.
+// Cuts a client off from every node. When the task has ended, no verb of the victim can take effect any more,
+// and its locks may be broken and its work finished.
 Task<Done> FenceEverywhere(Op& op, ClientId victim);
 
 }  // namespace farside::fabric

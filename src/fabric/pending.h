@@ -1,5 +1,5 @@
-// What a client has in flight, for backends to use as they need. Both containers keep their memory, so a
-// steady state allocates nothing; both live in one thread.
+// Containers for what a client has in flight, for backends that need them. Both keep their memory, so a
+// steady state allocates nothing. Both are used by one thread.
 #pragma once
 
 #include <cassert>
@@ -62,8 +62,8 @@ class TimerList {
   // When the first is due; there must be one.
   Nanos first_due() const { return timers_.back()->due; }
   void Remove(Timer& timer) noexcept;
-  // Resumes those that are due at `now`, in one round: a coroutine may pause for no time at all, again and
-  // again. False: none was.
+  // Resumes the timers that are due at `now`, each at most once: a coroutine may pause for no time again and
+  // again. False: none was due.
   bool ResumeDue(Nanos now);
 
  private:

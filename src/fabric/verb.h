@@ -46,7 +46,7 @@ struct Verb {
   VerbKind kind = VerbKind::kRead;
   Purpose purpose = Purpose::kIndex;
   bool fenced = false;       // waits for every earlier verb of the trip; costs a round trip
-  bool unreachable = false;  // WRITE to bytes that no other client can reach yet: needs no whole lines
+  bool unreachable = false;  // WRITE to bytes that only this client can reach: needs no atomicity of lines
   CallId call;
   FarAddr at;
   uint64_t size = 0;  // bytes of a READ, a WRITE or a request; 8 for atomics

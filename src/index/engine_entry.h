@@ -1,9 +1,9 @@
-// How the rest of Farside finds an engine. The folder src/index/NAME of an engine has a file engine.cc, which defines
+// How Farside finds an engine. The folder src/index/NAME of an engine has a file engine.cc, which defines
 //
 //   namespace farside::index::NAME { EngineEntry Register(); }
 //
-// CMake finds the folders that have this file and makes the list of entries (src/store/engine_list.cc.in), so that adding
-// an engine changes no file outside of the engine's own folders.
+// CMake finds the folders that have this file and makes the list of entries (src/store/engine_list.cc.in), so
+// that adding an engine changes no file outside of the engine's own folders.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace farside::index {
 
 struct EngineEntry {
   std::string_view name;
-  // Place in lists, ascending; engines of the same rank stand in the order of their names. The first one is the engine
-  // of tables that are made without naming one.
+  // Place in lists, ascending; engines of the same rank stand in the order of their names. The first one is
+  // the engine of tables that are made without naming one.
   int rank = 50;
   // kInvalidArgument, in one line, if the engine has no such option.
   Result<std::shared_ptr<Engine>> (*make)(const OptionMap& options) = nullptr;

@@ -1,8 +1,8 @@
 // What every engine implements: a table of byte strings, as one client sees it.
 //
-// An Index belongs to one client of the pool; it holds that client's caches and no truth. Keys and values are
-// byte strings; arguments are views that stay alive until the task has ended. A missing key is a value,
-// never an error. Every operation says through `op.End` what it turned out to be.
+// An Index belongs to one client of the pool; it holds only caches, and the table itself is in far memory.
+// Keys and values are byte strings; arguments are views that stay valid until the task has ended. A missing
+// key is an answer, never an error. Every operation reports how it ended through `op.End`.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,31 @@
 #include <vector>
 
 #include "fabric/address.h"
-#include "fabric/op.h"
+#include "fabric/trip.h"
 #include "farside/range.h"
 #include "farside/record.h"
 #include "farside/result.h"
 #include "farside/task.h"
-#include "pool/client.h"
-#include "pool/memory/reach.h"
+
+namespace farside::fabric {
+class Op;
+}  // namespace farside::fabric
+
+namespace farside::pool {
+class PoolClient;
+class Reach;
+}  // namespace farside::pool
 
 namespace farside::index {
 
-// What an upsert did. An engine that cannot tell without paying for it does not: two puts at once may both have found the
-// key absent.
+// What an upsert did. An engine that would need a trip to know answers kNotTold: two concurrent puts may both
+// have found the key absent.
 enum class PutOutcome : uint8_t { kInserted, kReplaced, kNotTold };
 
 // One of several keys that are searched together.
 struct Search {
   enum class Outcome : uint8_t {
-    kOpen,   // not decided: it takes a Get of its own
+    kOpen,   // not decided: perform a Get
     kFound,  // with the value
     kAbsent,
   };
@@ -40,7 +47,7 @@ struct Search {
   std::string* value = nullptr;
   Outcome outcome = Outcome::kOpen;
 };
-// As many READs as devices answer in one round trip.
+// The most keys of one SearchTogether: as many READs as devices answer in one round trip.
 inline constexpr size_t kMostTogether = fabric::kAnsweredVerbsPerRoundTrip;
 
 using farside::Cursor;
@@ -55,8 +62,9 @@ class Index {
   virtual Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) = 0;
   // Whether SearchTogether does anything.
   virtual bool searches_together() const { return false; }
-  // Searches some keys, kMostTogether at most, by trips that they share: what a trip costs beside its bytes is paid once for
-  // all of them. Each is decided for itself, as Get would have; what is not simple is left open.
+  // Searches some keys, kMostTogether at most, by trips that they share: the fixed cost of a trip is paid
+  // once for all of them. Each search is decided by itself, as by Get; a search that is not simple stays
+  // open.
   virtual Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches);
   // Upsert.
   virtual Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) = 0;
@@ -72,35 +80,39 @@ class Index {
   // Adds to an 8-byte little-endian counter; absent counts as 0. Returns the new value.
   virtual Task<uint64_t> Increment(fabric::Op& op, std::string_view key, uint64_t delta) = 0;
 
-  // Goes on with a walk through all records, in no order: appends some of them to `page`. False: there are no more, and
-  // nothing was appended. A key that is present from the first call to the last is returned at least once.
+  // Continues a walk through all records, in no order: appends some of them to `page`. False: there are no
+  // more, and nothing was appended. A key that is present from the first call to the last is returned at
+  // least once.
   virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
 
-  // ---- order, for engines that are `ordered()`; the others refuse with kInvalidArgument
+  // ---- order, for engines that are `ordered()`; other engines fail with kInvalidArgument
   //
-  // What a scan promises while others write: keys ascend, none comes twice, and for every key of the range up to the
-  // last one returned (up to the range's end, if it says that there are no more), what the scan says, a value or
-  // absence, was true at some moment between its call and its return. Different keys may be of different moments.
+  // What a scan promises while other clients write: keys ascend, and none occurs twice. For every key of the
+  // range up to the last one returned (or to the end of the range, if the scan says that there are no more),
+  // what the scan says, a value or absence, was true at some moment between its call and its return. The
+  // moments of different keys may differ.
 
-  // Appends the records of the range in ascending order, `limit` (at least 1) at most. False: there are no more beyond them.
-  // True: `limit` were appended, and there may be more. The bounds of the range are any bytes, also such as could be no
-  // key of the table: how a scan goes on is from the last key with a zero behind it. The limit may be larger than memory.
+  // Appends the records of the range in ascending order, `limit` (at least 1) at most. False: there are no
+  // more beyond them. True: `limit` were appended, and there may be more. The bounds of the range are any
+  // bytes, and may be longer than any key of the table: a scan continues from the last key with a zero byte
+  // appended. The limit may be larger than memory.
   virtual Task<bool> Scan(fabric::Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page);
   // The record with the greatest key of the range. False: the range is empty.
   virtual Task<bool> Last(fabric::Op& op, const KeyRange& range, Record& record);
 
-  // Looks through the whole table. Exact only while nobody changes it.
+  // Reads the whole table. Exact only while no client changes it.
   virtual Task<TableStats> Stats(fabric::Op& op) = 0;
-  // An operation on the key comes soon: memory of this client that it will look at may be asked for.
+  // An operation on the key comes soon: the index may prefetch memory of this client that the operation
+  // needs.
   virtual void Anticipate(std::string_view /*key*/) {}
-  // How often the table has begun to grow and has grown, as this client knows without asking: odd while a resize is under
-  // way. For those who watch; nothing depends on it.
+  // How often the table has begun or ended a resize, as far as this client knows without a trip: odd while
+  // one is under way. For display; nothing depends on it.
   virtual uint64_t growth() const { return 0; }
 
-  // Marks every block that the table owns, its roots included, and keeps the promise of pool/memory/reach.h: others may
-  // change the table meanwhile. The caller holds a pin.
+  // Marks every block that the table owns, its roots included, as pool/memory/reach.h promises, while other
+  // clients may change the table. The caller holds a pin.
   virtual Task<Done> Walk(fabric::Op& op, pool::Reach& reach) = 0;
-  // Looks through the whole table while nobody changes it and fails with kCorrupt at the first broken invariant.
+  // Reads the whole table, while no client changes it, and fails with kCorrupt at the first broken invariant.
   virtual Task<Done> Verify(fabric::Op& op) = 0;
 };
 
@@ -141,23 +153,26 @@ class Engine {
   virtual std::string_view name() const = 0;
   virtual Traits traits() const { return {}; }
   virtual uint32_t layout_version() const = 0;
-  // What an empty table takes on each node, in bytes.
+  // Far memory of an empty table on each node, in bytes.
   virtual uint64_t empty_bytes() const = 0;
   // The options that change bytes, as they are recorded in the catalog.
   virtual OptionMap recorded_options() const = 0;
-  // Sets of options under which tables of a few keys pass through everything that large ones do; what `check` runs with.
+  // Sets of options with which tables of a few keys go through everything that large tables do; `farside
+  // check` uses them.
   virtual std::vector<OptionMap> stress_options() const { return {OptionMap()}; }
   // Further sets of options that the conformance suite runs with, by a name that becomes part of the tests' names.
   virtual std::map<std::string, OptionMap> conformance_options() const { return {}; }
   // The options that suit such a table. Empty: the defaults do.
   virtual OptionMap OptionsFor(const ExpectedRecords& /*expected*/) const { return {}; }
 
-  // Makes an empty table in memory of the pool and returns its root on each of the nodes. Nobody can reach it yet.
+  // Makes an empty table in memory of the pool and returns its root on each of the nodes. No client can reach
+  // it yet.
   virtual Task<std::vector<fabric::FarAddr>> Create(fabric::Op& op, pool::PoolClient& pool,
                                                     std::vector<fabric::NodeId> nodes) = 0;
   // The view of one client, which must outlive it.
   virtual std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<fabric::FarAddr> roots) = 0;
-  // What lies at this address of a table with these roots, for traces: "bucket 3 head". Empty if it does not know.
+  // The part of a table with these roots that lies at this address, for traces: "bucket 3 head". Empty:
+  // unknown.
   virtual std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const = 0;
 };
 

@@ -1,4 +1,5 @@
-// The tables of a pool by name, as one client of it sees them: making, opening, dropping, and walking all of them.
+// The tables of a pool by name, as one client of it sees them: making, opening, dropping, and walking all of
+// them.
 #pragma once
 
 #include <functional>
@@ -38,26 +39,27 @@ class Tables {
  public:
   Tables(pool::PoolClient& pool, FindEngine find_engine);
 
-  // Makes an empty table on all nodes of the pool, or opens the one that has this name already: if those of `options` that
-  // change bytes differ from what it was made with, that is an error. The others count for this client.
+  // Makes an empty table on all nodes of the pool, or opens the table that has this name already. In that
+  // case it is an error if an option that changes bytes differs from the table's; the other options apply to
+  // this client.
   Task<OpenTable> CreateOrOpen(fabric::Op& op, std::string name, std::string engine, OptionMap options);
-  // With the options that it was made with; those that change no bytes have their defaults.
+  // With the options that the catalog records; options that change no bytes have their defaults.
   Task<OpenTable> Open(fabric::Op& op, std::string name);
-  // A table that another client of this process has open, with the options that it was opened with: no trips, but the
-  // first Validate asks whether it is still there.
+  // A table that another client of this process has open, with the options that it was opened with. No trips;
+  // the first Validate checks that the table still exists.
   Result<OpenTable> OpenKnown(const pool::TableInfo& info, const OptionMap& options);
-  // Fails with kNotFound if the table was dropped since it was opened. Costs a trip only if the catalog has changed;
-  // to be awaited before an operation begins.
+  // Fails with kNotFound if the table was dropped since it was opened. To be awaited before an operation
+  // begins; costs a trip only if the catalog has changed.
   Task<Done> Validate(fabric::Op& op, OpenTable& table);
-  // Of all nodes, in the order of their names.
+  // All tables, of all nodes, sorted by name.
   Task<std::vector<pool::TableInfo>> List(fabric::Op& op);
   // Frees every byte of the table, after a grace period.
   Task<Done> Drop(fabric::Op& op, std::string name);
 
-  // The engine that a table was made with. kInvalidArgument if this build has none of that name, kVersionMismatch if
-  // its layout is another one.
+  // The engine that a table was made with. kInvalidArgument if this build has no engine of that name,
+  // kVersionMismatch if it has one with another layout.
   Result<std::shared_ptr<Engine>> EngineOf(const pool::TableInfo& info) const;
-  // Marks what is reachable from any table; what PoolClient::set_walk wants.
+  // Marks what is reachable from any table; for PoolClient::set_walk.
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
 
  private:

@@ -36,11 +36,11 @@ inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
 inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
-inline constexpr MutantName kReleaseSlotTooEarly{"pool/buried-without-a-second-look"};
+inline constexpr MutantName kReleaseSlotTooEarly{"pool/slot-released-without-a-second-look"};
 
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
-inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-buries-before-all-know"};
-inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-buries-the-last-of-the-dead"};
+inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-releases-a-slot-before-all-know"};
+inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-releases-the-last-dead-slot"};
 
 }  // namespace farside::pool

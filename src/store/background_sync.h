@@ -1,5 +1,5 @@
-// A sync that a session makes although none of its operations asks for it: beside the tasks of its owner, or by the
-// keeper while the owner does not use the session.
+// A sync that a session makes although none of its operations asks for it: beside the tasks of its owner, or
+// by the keeper while the owner does not use the session.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,9 @@
-// MultiGet, MultiPut, MultiDelete: a few workers take the items one after the other, so that as many trips as there are
-// workers overlap. A worker is a coroutine whose frame is used for many items, and frames are recycled: nothing is
-// allocated for an item.
+// MultiGet, MultiPut, MultiDelete: a few workers take the items one after the other, so that the trips of all
+// workers overlap. A worker is a coroutine that handles many items with one frame: nothing is allocated for
+// an item.
 //
-// MultiGet takes several items at a time and searches them by trips that they share, if the engine can do that
-// (Index::SearchTogether). What that leaves open is done one by one.
+// If the engine supports it (Index::SearchTogether), MultiGet searches several items at a time by trips that
+// they share. Items that this leaves open are searched one by one.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -33,7 +33,7 @@ const Error* ErrorOf(const GetItem& item) { return item.found.ok() ? nullptr : &
 const Error* ErrorOf(const PutItem& item) { return item.status.ok() ? nullptr : &item.status.error(); }
 const Error* ErrorOf(const DeleteItem& item) { return item.deleted.ok() ? nullptr : &item.deleted.error(); }
 
-// The items of a call, all of them or those of `some`.
+// The items of a call: all of them, or those whose numbers are in `some`.
 template <class Item>
 struct Batch {
   SessionState& session;
@@ -63,7 +63,7 @@ Task<Done> Work(Batch<Item>& batch) {
   co_return Done{};
 }
 
-// Runs as many tasks as `make_task` makes, at once.
+// Runs `count` tasks that `make_task` makes, all at once.
 template <class MakeTask>
 Status RunWorkers(Session& session, SessionState& state, size_t count, MakeTask make_task) {
   std::vector<Task<Done>>& workers = state.workers();
@@ -92,7 +92,7 @@ Status Perform(Session& session, SessionState& state, Batch<Item> batch) {
 
 // ---- together ------------------------------------------------------------------------------------------
 
-// What is left open is added to `open`.
+// Adds the numbers of the items that stay open to `open`.
 Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
   std::array<index::Search, index::kMostTogether> searches;
   std::array<size_t, index::kMostTogether> numbers;
@@ -111,7 +111,7 @@ Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
       ++count;
     }
     const std::span<index::Search> asked = std::span(searches).first(count);
-    // An error is met again by those that it leaves open.
+    // An error shows again when the searches that it leaves open are performed one by one.
     static_cast<void>(co_await batch.session.SearchTogether(batch.table, asked).Outcome());
     for (size_t i = 0; i < count; ++i) {
       if (asked[i].outcome == index::Search::Outcome::kOpen) {

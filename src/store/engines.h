@@ -14,9 +14,9 @@ namespace farside::store {
 
 using index::EngineEntry;
 
-// Every engine, by rank; also those that keep no records.
+// Every engine, by rank; also engines that keep no records.
 std::span<const EngineEntry> AllEngines();
-// The engines that users make tables with: those that keep records, by rank.
+// The engines that users make tables with, by rank: all that keep records.
 std::span<const EngineEntry> Engines();
 
 // The engine of tables that are made without naming one.
@@ -29,7 +29,7 @@ std::string AllEngineNames();
 
 // Whether tables of the engine with these options keep their keys in order. False if there is no such engine.
 bool IsOrdered(std::string_view name, const index::OptionMap& options);
-// "chime, reference": those that do, with their default options.
+// "chime, reference": the engines that do so with their default options.
 std::string OrderedEngineNames();
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.

@@ -15,17 +15,17 @@ using fabric::Op;
 
 namespace {
 
-// As often as a client has to sync: several rounds may find a session in use. More often while epochs move: then some
-// client, perhaps of another process, waits for the idle sessions of this one.
+// As often as a client has to sync: several rounds may find a session in use. More often while epochs move:
+// then some client, perhaps of another process, waits for the idle sessions of this one.
 constexpr int kRoundsPerLease = 8;
 constexpr int kRoundsWhileMoving = 32;
 constexpr auto kMoment = std::chrono::microseconds(200);
-// A nudge takes a trip for each session. Sessions that wait for its effect, which may be many, rest for so many times as
-// long as it took.
+// A nudge takes a trip for each session. Sessions that wait for its effect, which may be many, rest for so
+// many times as long as it took.
 constexpr int kRest = 4;
 
-// What stays known of a table when it is not open any more. An open table belongs to the pool's own session, and must be
-// closed before the keeper can have that session.
+// What stays known of a table when it is not open any more. An open table belongs to the pool's own session,
+// and must be closed before the keeper can have that session.
 struct Known {
   pool::TableInfo info;
   bool created = false;

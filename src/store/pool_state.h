@@ -1,11 +1,13 @@
-// What is behind a farside::Pool: the fabric, a session of the pool's own for work on its tables, and the keeper.
+// What is behind a farside::Pool: the fabric, a session of the pool's own for work on its tables, and the
+// keeper.
 //
-// The keeper is a thread that syncs for idle sessions. Without it, other clients would fence an idle session after a
-// lease, and memory that any client has freed could not be used again until then (docs/leases.md). It also repairs what
-// dead clients have left, with the pool's own session, so that no operation of a user has to.
+// The keeper is a thread that syncs for idle sessions. Without it, other clients would fence an idle session
+// after a lease, and memory that any client has freed could not be used again until then (docs/leases.md). It
+// also repairs what dead clients have left, with the pool's own session, so that no operation of a user has
+// to.
 //
-// A session that waits for all others to sync (because it leaves, drops a table, or found the pool full) does not wait
-// for the keeper's next round: it nudges the sessions of this process itself (NudgeSessions).
+// A session that waits for all others to sync (because it leaves, drops a table, or found the pool full) does
+// not wait for the keeper's next round: it nudges the sessions of this process itself (NudgeSessions).
 #pragma once
 
 #include <atomic>
@@ -70,24 +72,26 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   bool closing() const { return closing_.load(std::memory_order_relaxed); }
   void Add(SessionState& session);
   void Remove(SessionState& session);
-  // Makes all sessions sync but `self`: idle ones at once, those in use with their next operation. Does nothing while
-  // another thread is at it.
+  // Makes all sessions sync but `self`: idle ones at once, those in use with their next operation. Does
+  // nothing while another thread is at it.
   void NudgeSessions(const SessionState* self) { Nudge(self, InUse::kRequest, Busy::kReturn); }
   // The same for idle sessions only; those in use sync by themselves.
   void NudgeIdleSessions(const SessionState* self) { Nudge(self, InUse::kSkip, Busy::kReturn); }
   // The same, but not all the time: for a session that has nudged in vain.
   void NudgeIdleSessionsRarely(const SessionState* self) { NudgeAndRest(self, InUse::kSkip); }
-  // For a session that waits until all others have synced: lets a moment pass, and nudges, but not all the time.
+  // For a session that waits until all others have synced: lets a moment pass, and nudges, but not all the
+  // time.
   void WaitForOthers(const SessionState* self);
   void ReturnSlot(uint32_t slot);
 
-  // How often nodes that were out of reach were found back. A session that registered before that may register anew.
+  // How often nodes that were out of reach were found back. A session that registered before that may
+  // register anew.
   uint64_t recoveries() const { return recoveries_.load(std::memory_order_relaxed); }
   // A session misses a node: the keeper probes whether it is back.
   void RequestProbe() { probe_requested_.store(true, std::memory_order_relaxed); }
 
-  // One round of the keeper: nudges all sessions, and repairs what dead clients have left. True: epochs have moved since
-  // the last round.
+  // One round of the keeper: nudges all sessions, and repairs what dead clients have left. True: epochs have
+  // moved since the last round.
   bool Keep();
 
  private:
@@ -114,7 +118,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   std::mutex sessions_mutex_;
   std::vector<SessionState*> sessions_;  // all that are open, the pool's own included
-  std::vector<SessionState*> syncing_;   // those that Nudge has begun with
+  std::vector<SessionState*> syncing_;   // for which Nudge has begun a sync
   bool own_is_open_ = false;
   std::atomic<std::chrono::nanoseconds> rest_until_{};  // before that, NudgeAndRest does nothing
 

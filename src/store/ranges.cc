@@ -16,7 +16,7 @@ namespace {
 using store::LastRequest;
 using store::ScanRequest;
 
-// A scan of more records than this may take longer than one should be silent.
+// A scan of more records than this may take longer than a session should go without a sync.
 constexpr size_t kMostAtOnce = 1024;
 
 Status CheckOrdered(const Table& table) {
@@ -34,7 +34,7 @@ Status CheckScan(const Table& table, size_t limit) {
   return CheckOrdered(table);
 }
 
-// Behind what was returned. Between a key and the same with a zero at its end, there is no other.
+// Moves the cursor behind the page. No key lies between the last one and the same with a zero byte appended.
 void Advance(RangeCursor& cursor, bool more, const std::vector<Record>& page) {
   cursor.at_end = !more;
   if (page.empty()) return;
@@ -42,7 +42,7 @@ void Advance(RangeCursor& cursor, bool more, const std::vector<Record>& page) {
   cursor.rest.from.push_back('\0');
 }
 
-// Coroutines of their own, and not of AsyncSession: that handle may be gone before its task begins.
+// Not coroutines of AsyncSession: that handle may end before its task begins.
 Task<bool> ScanTask(store::SessionState& state, const Table& table, const KeyRange& range, size_t limit,
                     std::vector<Record>& page) {
   const Status good = CheckScan(table, limit);

@@ -1,5 +1,5 @@
-// A registration: one client that is a member of the pool, and the tables of the pool as that client sees them. A
-// session has one at a time, and registers anew when its client was fenced.
+// A registration: one client that is a member of the pool, and the tables of the pool as that client sees
+// them. A session has one at a time, and registers anew when its client was fenced.
 //
 //   fabric::Op op(client, fabric::OpKind::kMaintenance);
 //   std::unique_ptr<Registration> self = co_await Registration::Join(op, client, MakeEngine, options);
@@ -36,8 +36,8 @@ struct OpenedTable {
 
 class Registration {
  public:
-  // Reads the superblock of every node that the client reaches, and joins the pool. The client must outlive the
-  // registration, or be given to it (OwnClient).
+  // Reads the superblock of every node that the client reaches, and joins the pool. The client must outlive
+  // the registration, or be given to it (OwnClient).
   static Task<std::unique_ptr<Registration>> Join(fabric::Op& op, fabric::Client& client,
                                                   index::FindEngine find_engine, pool::ClientOptions options);
   Registration(const Registration&) = delete;

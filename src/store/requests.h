@@ -1,5 +1,5 @@
-// The operations on tables as values, which SessionState performs at once or as a task: what an operation is counted
-// as, how large its key and value are, and which function of an index it calls.
+// The operations on tables as values, which SessionState performs at once or as a task: what an operation is
+// counted as, how large its key and value are, and which function of an index it calls.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,8 @@ namespace {
 constexpr int kRoundsToMakeRoom = 6;
 // While a task of the session waits, other sessions are nudged whenever it was polled this often.
 constexpr int kPollsPerNudge = 256;
-// An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one more.
+// An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one
+// more.
 constexpr int kMostIdleNudges = 4;
 
 Traffic TrafficOf(const fabric::Counters& counters) {
@@ -194,8 +195,9 @@ Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const Tab
 
 Task<Done> SessionState::Sync(Registration& registration) {
   sync_requested_.store(false, std::memory_order_relaxed);
-  // A table that waits for grace overflows until idle sessions of this process have synced, and the keeper may not come
-  // soon. A few nudges are enough if those sessions are what it waits for; otherwise more nudges do not help.
+  // A table that waits for grace overflows until idle sessions of this process have synced, and the keeper
+  // may not come soon. A few nudges are enough if those sessions are what it waits for; otherwise more nudges
+  // do not help.
   if (!registration.pool().WaitsForGrace()) {
     idle_nudges_ = 0;
   } else if (idle_nudges_ < kMostIdleNudges) {
@@ -336,7 +338,8 @@ Status SessionState::Close() {
 
 Status SessionState::Leave() {
   fabric::Client& client = current_->client();
-  // A little more than a lease: a client that is silent for a lease is fenced, and nothing waits for it any more.
+  // A little more than a lease: a client that is silent for a lease is fenced, and nothing waits for it any
+  // more.
   const Nanos lease = pool_.client_options().lease.lease;
   const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);

@@ -1,17 +1,20 @@
-// What is behind a farside::Session: its registration in the pool, and what an operation needs before and after it.
+// What is behind a farside::Session: its registration in the pool, and what an operation needs before and
+// after it.
 //
 // Two threads may use it: the session's owner, and the pool's keeper, which syncs for sessions that are idle
-// (pool_state.h). `holder_` says which of them has it. A call of the owner takes it and gives it back, the only atomic
-// operations of the call; the keeper is rarely there.
+// (pool_state.h). `holder_` says which of them has it. A call of the owner takes it and gives it back, the
+// only atomic operations of the call; the keeper is rarely there.
 //
 //   free ---- the owner calls ----> owner ---- the call returns ----> free
 //   free ---- the keeper comes ---> keeper --- a few trips later ---> free
 //   owner --- Close --------------> closed
 //
-// A keeper that finds the session in use requests a sync (`sync_requested_`), and the owner's next operation makes it.
+// A keeper that finds the session in use requests a sync (`sync_requested_`), and the owner's next operation
+// makes it.
 //
-// If the client was fenced, an operation that changed nothing ends with kFenced. The session then registers anew, and the
-// operation is tried once more. The old registration stays until no task is in the middle of an operation on it.
+// If the client was fenced, an operation that changed nothing ends with kFenced. The session then registers
+// anew, and the operation is tried once more. The old registration stays until no task is in the middle of an
+// operation on it.
 #pragma once
 
 #include <atomic>
@@ -66,8 +69,8 @@ class SessionState {
     OpenedTable* const opened = current_->Find(table);
     return opened != nullptr && opened->index().searches_together();
   }
-  // Searches some keys by trips that they share (Index::SearchTogether), as a task that runs in this session. Searches
-  // that it leaves open are to be performed one by one; PerformTask also handles every error.
+  // Searches some keys by trips that they share (Index::SearchTogether), as a task that runs in this session.
+  // Searches that it leaves open are to be performed one by one; PerformTask also handles every error.
   Task<Done> SearchTogether(const TableState& table, std::span<index::Search> searches);
   // Tells the index that an operation on the key comes soon. To be called by a task of the session.
   void Anticipate(const TableState& table, std::string_view key) {
@@ -85,8 +88,8 @@ class SessionState {
   // A task waits for something that is not an operation of this session.
   static Error Stuck();
 
-  // Work on the pool rather than on a table: runs `make_task(op, registration)`, which may have to wait for other
-  // clients, until `give_up()` returns true.
+  // Work on the pool rather than on a table: runs `make_task(op, registration)`, which may have to wait for
+  // other clients, until `give_up()` returns true.
   template <class T, class MakeTask, class GiveUp>
   Result<T> Administer(MakeTask make_task, GiveUp give_up);
 
@@ -99,8 +102,8 @@ class SessionState {
 
   // ---- calls of any thread
 
-  // Syncs on behalf of the owner, unless the session is in use. True: call ContinueBackgroundSync, by the same thread,
-  // until it returns true. False: the session is in use; RequestSync makes its owner sync.
+  // Syncs on behalf of the owner, unless the session is in use. True: call ContinueBackgroundSync, by the
+  // same thread, until it returns true. False: the session is in use; RequestSync makes its owner sync.
   bool BeginBackgroundSync();
   bool ContinueBackgroundSync();
   void RequestSync() { sync_requested_.store(true, std::memory_order_relaxed); }
@@ -171,8 +174,8 @@ class SessionState {
   // Does what is due before an operation on the table can begin.
   Task<OpenedTable*> Prepare(const TableState& table);
   Task<OpenedTable*> PrepareOn(Registration& registration, const TableState& table);
-  // The retry loop of every operation: prepares, attempts, recovers, attempts once more. `failed` is a first attempt
-  // that was made already.
+  // The retry loop of every operation: prepares, attempts, recovers, attempts once more. `failed` is a first
+  // attempt that was made already.
   template <class Request>
   Task<typename Request::Answer> Attempts(const TableState& table, Request request, Caller caller,
                                           std::optional<Failure> failed);

@@ -1,4 +1,4 @@
-// What all copies of a farside::Table share. Nothing in it changes, so any thread may read it.
+// What all copies of a farside::Table share. It never changes, so any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct TableState {
   const uint32_t slot;  // where sessions keep their view of it; given again when the handle is gone
   const pool::TableInfo info;
   const bool ordered;  // its engine keeps keys in order
-  const index::OptionMap
-      options;  // those that it was opened with, also those that the catalog does not record
+  // That it was opened with, including options that the catalog does not record.
+  const index::OptionMap options;
 };
 
 }  // namespace farside::store

@@ -20,7 +20,7 @@ constexpr Nanos kPatience = std::chrono::milliseconds(500);
 
 Result<BenchResult> RunBoth(const BenchCommand& command, const BenchPlan& plan) {
   ProgressLines line(kPatience);
-  // A person may look at stderr while stdout goes to a file, but a caller that asks for JSON is a program.
+  // A person may watch stderr while stdout goes to a file; JSON is asked for by programs.
   const BenchProgress progress = [&](std::string_view what, uint64_t done, uint64_t total,
                                      std::string_view unit) {
     if (!command.json) line.Show(what, done, total, unit);

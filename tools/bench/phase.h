@@ -69,7 +69,8 @@ class BenchPhase {
   workload::Frontier& frontier() { return frontier_; }
   // ---- for the threads of the clients
   // Operations are handed out a few at a time to the next client that is ready, so that all clients end
-  // together and the slowest does not decide how fast the others were. Returns how many; `first` is the number of the first.
+  // together and the slowest does not decide how fast the others were. Returns how many; `first` is the
+  // number of the first.
   uint64_t Take(uint64_t& first);
   void Count(uint64_t operations) { done_.fetch_add(operations, std::memory_order_relaxed); }
   // No client begins another operation.

@@ -1,8 +1,9 @@
+#include "tools/bench/sim.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "fabric/run.h"
-#include "fabric/sim/timed/timed.h"
 #include "pool/client.h"
 #include "pool/region/superblock.h"
 #include "tools/bench/index_table.h"
@@ -78,7 +79,7 @@ class SimWorld final : public BenchWorld {
 
 }  // namespace
 
-Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan) {
+Result<std::unique_ptr<TimedFabric>> MakeSimFabric(const BenchPlan& plan) {
   fabric::sim::TimedOptions options;
   options.seed = plan.seed;
   options.region_bytes.assign(plan.nodes, plan.region_bytes);
@@ -90,6 +91,12 @@ Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan) {
         (*fabric)->memory(static_cast<fabric::NodeId>(node)), FormatFor(plan), {plan.seed + 1, node});
     if (!formatted.ok()) return formatted.error();
   }
+  return fabric;
+}
+
+Result<std::unique_ptr<BenchWorld>> MakeSimWorld(const BenchPlan& plan) {
+  Result<std::unique_ptr<TimedFabric>> fabric = MakeSimFabric(plan);
+  if (!fabric.ok()) return fabric.error();
   return std::unique_ptr<BenchWorld>(std::make_unique<SimWorld>(plan, std::move(*fabric)));
 }
 

@@ -1,7 +1,7 @@
 // Where a benchmark runs: an empty pool on a fabric, and what makes its clients go on.
 //
 //   embedded   memory of this process; every client is a thread with a session of its own, and time is real
-//   shm, tcp   the same on memory nodes that are started for the benchmark, or run already (--url)
+//   shm, tcp   the same with memory nodes in other processes: started for the benchmark, or running (--url)
 //   sim        a simulated cluster; all clients run in this thread, and time is virtual
 #pragma once
 

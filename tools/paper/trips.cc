@@ -12,7 +12,7 @@
 #include "store/engines.h"
 #include "store/registration.h"
 #include "tools/bench/options.h"
-#include "tools/bench/world.h"
+#include "tools/bench/sim.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {
@@ -44,10 +44,10 @@ class Meter {
     const Result<BenchPlan> room = PlanBench(command);
     if (!room.ok()) return room.error();
     ordered_ = room->engine->traits().ordered;
-    Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(*room);
-    if (!world.ok()) return world.error();
-    world_ = std::move(*world);
-    Result<std::unique_ptr<fabric::Client>> client = world_->Connect(/*compute_node=*/0);
+    Result<std::unique_ptr<fabric::sim::TimedFabric>> cluster = MakeSimFabric(*room);
+    if (!cluster.ok()) return cluster.error();
+    cluster_ = std::move(*cluster);
+    Result<std::unique_ptr<fabric::Client>> client = cluster_->Connect();
     if (!client.ok()) return client.error();
     client_ = std::move(*client);
     return fabric::Run(*client_, Join());
@@ -131,7 +131,7 @@ class Meter {
     FillKey(record);
     Op op(*client_, OpKind::kSearch);
     const bool found = co_await table_->index->Get(op, key_, read_);
-    co_return found&& workload::IsValueOf(key_, read_, value_.size());
+    co_return (found && workload::IsValueOf(key_, read_, value_.size()));
   }
   Task<bool> SearchAbsent(uint64_t record) {
     FillKey(plan_.records + record);
@@ -145,7 +145,7 @@ class Meter {
     const bool first = co_await Search(record);
     client_->counters() = before;
     const bool second = co_await Search(record);
-    co_return first&& second;
+    co_return (first && second);
   }
   Task<bool> Update(uint64_t record) {
     FillKey(record);
@@ -171,7 +171,7 @@ class Meter {
 
   const TripsPlan& plan_;
   const BenchProgress& progress_;
-  std::unique_ptr<BenchWorld> world_;
+  std::unique_ptr<fabric::sim::TimedFabric> cluster_;
   std::unique_ptr<fabric::Client> client_;
   std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;

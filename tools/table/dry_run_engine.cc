@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "pool/client.h"
 #include "store/engines.h"
 
 namespace farside::tools {

@@ -15,12 +15,6 @@
 #include "index/chime/layout.h"
 #include "index/chime/options.h"
 #include "index/index.h"
-#include "index/kit/block_buffer.h"
-#include "index/kit/change.h"
-#include "index/kit/changing_index.h"
-#include "index/kit/draft.h"
-#include "index/kit/key_turns.h"
-#include "index/kit/patience.h"
 #include "pool/client.h"
 
 namespace farside::index::chime {

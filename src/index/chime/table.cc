@@ -72,8 +72,8 @@ Task<T> Table::Retry(Op& op, Attempt attempt) {
   Result<T> outcome = co_await Pinned<T>(op, attempt).Outcome();
   if (!outcome.ok()) {
     const auto again = [&] { return Pinned<T>(op, attempt); };
-    RetryPolicy policy = PolicySince(catalogs, context_.nodes.front());
-    outcome = co_await RetryUnpinned<T>(op, policy, outcome.error(), again).Outcome();
+    RetryPolicy policy = RetryPolicySince(catalogs, context_.nodes.front());
+    outcome = co_await WithRetries<T>(op, policy, outcome.error(), again).Outcome();
   }
   co_return std::move(outcome);
 }

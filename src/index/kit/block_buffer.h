@@ -32,8 +32,8 @@ class BlockBuffer {
   std::span<std::byte> bytes_;
 };
 
-// READs a block of so many bytes. Of 0, if it is too large for its size to stand beside its address: then a
-// trip more asks its header.
+// READs a block of so many bytes. 0: the block is too large for its size to stand beside its address, and a
+// further trip reads its header first.
 Task<Done> ReadBlock(fabric::Op& op, fabric::FarAddr at, uint64_t bytes, BlockBuffer& buffer);
 
 }  // namespace farside::index

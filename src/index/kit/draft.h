@@ -1,6 +1,6 @@
 // A block on its way into a table: the one of a new value. It goes back to the allocator unless it was
 // published, or may have been. A sweep begins when no pin is held, and frees what is neither free nor
-// reachable: so nobody keeps a draft without a pin.
+// reachable: so a draft is kept only under a pin.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Options of a table as users give them, `k=v`: an engine lists those that it has, and how each is read.
+// Options of a table as users give them, `k=v`: an engine lists its options, and how each is read.
 //
 //   constexpr auto kRules = std::to_array<OptionRule<Options>>({
 //       {"slots", [](Options& o, const OptionText& given) { return Set(o.slots, given.Number(1, 64)); }},

@@ -25,7 +25,8 @@ using fabric::Write;
 
 namespace {
 
-// Bytes for one operation, from the cache of coroutine frames: an allocation on the heap would be measured too.
+// Bytes for one operation, from the cache of coroutine frames: an allocation on the heap would be measured
+// too.
 class Scratch {
  public:
   explicit Scratch(uint64_t bytes) : bytes_(bytes), memory_(FrameCache::Allocate(bytes)) {}
@@ -108,7 +109,7 @@ Task<uint64_t> Table::WriteAndRead(Op& op, Slot slot, std::string_view key, std:
   const Scratch bucket(options_.bucket_bytes);
   const Scratch block(options_.block_bytes);
   FillBlock(key, value, block.bytes());
-  // Nobody could reach the new block of a real index yet.
+  // No client could reach the new block of a real index yet.
   co_await op.InOrder(ForBlock(Unreachable(Write(slot.block, block.bytes()))),
                       Read(slot.bucket, bucket.bytes()));
   co_return LoadU64(bucket.bytes().data());

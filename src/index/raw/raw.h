@@ -1,22 +1,23 @@
-// `raw`: a bare array of slots. It is a yardstick, not a table: a benchmark of an engine is divided by the same
-// benchmark of `raw`. An engine whose searches read a bucket and then a block cannot pass it; one that takes fewer
-// trips or bytes can.
+// `raw`: a bare array of slots. It is a yardstick, not a table: a benchmark of an engine is divided by the
+// same benchmark of `raw`. An engine whose searches read a bucket and then a block cannot pass it; one that
+// takes fewer trips or bytes can.
 //
-// NOT FOR USE. Nothing that is put can be relied on to be found again: keys that share a slot overwrite each other, a value
-// that is read may be of another key or torn, and absent keys are found. What is right is the traffic:
+// NOT FOR USE. Nothing that is put can be relied on to be found again: keys that share a slot overwrite each
+// other, a value that is read may be of another key or torn, and absent keys are found. What is right is the
+// traffic:
 //
 //   search   READ bucket; READ block                                2 trips (trips=1: both in one)
 //   insert   [WRITE block, READ bucket]; CAS                        2 trips
 //   update   [WRITE block, READ bucket]; READ block; CAS            3 trips
 //   delete   READ bucket; READ block; CAS                           3 trips
 //
-// A slot is a bucket and a block, at a place that only the hash of the key decides. All slots are made with the table, so
-// that no allocator is involved:
+// A slot is a bucket and a block, at a place that only the hash of the key decides. All slots are made with
+// the table, so that no allocator is involved:
 //
 //   root  | bucket 0 | bucket 1 | ... | block 0 | block 1 | ...
 //
-// A bucket begins with the word that is changed by CAS, from whatever the READ has shown to its successor. A CAS that fails
-// is not repeated.
+// A bucket begins with the word that is changed by CAS, from whatever the READ has shown to its successor. A
+// CAS that fails is not repeated.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ Error BucketIsFull() {
 
 }  // namespace
 
-// Two trips to insert (lock and read, write and commit), a third to compare the key of an entry that may be it.
+// Two trips to insert (lock and read, write and commit), a third to compare the key of an entry that may be
+// it.
 Task<Attempt> Table::TryChange(ChangeContext& context) {
   Bucket before;
   if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(context.op, context.bucket);
@@ -93,8 +94,9 @@ Task<Done> Table::ChangeLocked(ChangeContext& context, const Bucket& bucket) {
   co_return Done{};
 }
 
-// INVARIANTS reference/1, 3 and 5: WRITE, WRITE, CAS keep their order, so block and image are complete when the head
-// turns to them. If this client dies before the CAS, the image does not count and the next owner overwrites it.
+// INVARIANTS reference/1, 3 and 5: WRITE, WRITE, CAS keep their order, so block and image are complete when
+// the head turns to them. If this client dies before the CAS, the image does not count and the next owner
+// overwrites it.
 Task<Done> Table::Commit(Op& op, FarAddr at, Head held, Image image, Draft& draft) {
   Head committed = held.Committed();
   size_t target = committed.image();

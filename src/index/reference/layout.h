@@ -53,8 +53,8 @@ class Head {
     const uint64_t counted = takeovers() == Takeovers::kMax ? takeovers() : takeovers() + 1;
     return Head(Takeovers::Set(WithOwner(owner).word_, counted));
   }
-  // Free, and the other image counts, with a version that no owner since the last change can have used. The version
-  // skips 0 when it wraps.
+  // Free, and the other image counts, with a version that no owner since the last change can have used. The
+  // version skips 0 when it wraps.
   constexpr Head Committed() const {
     const uint64_t next = uint64_t{version()} + 1 + takeovers();
     const uint64_t wrapped = next > Version::kMax ? next - Version::kMax : next;
@@ -122,7 +122,8 @@ constexpr fabric::FarAddr ImageAt(fabric::FarAddr bucket, size_t image) {
   return bucket + kImagesOffset + image * sizeof(Image);
 }
 
-// A root has room for its buckets wherever the block begins: they start at the first multiple of a bucket's size.
+// A root has room for its buckets wherever the block begins: they start at the first multiple of a bucket's
+// size.
 constexpr uint64_t RootBytes(uint64_t buckets) { return (buckets + 1) * sizeof(Bucket); }
 constexpr fabric::FarAddr FirstBucket(fabric::FarAddr root) {
   return fabric::FarAddr(root.node, pool::RoundUp(root.offset, sizeof(Bucket)));

@@ -17,7 +17,7 @@ struct Options {
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);
-  // Those that change bytes.
+  // The options that change bytes.
   OptionMap Recorded() const;
 };
 

@@ -1,16 +1,17 @@
-// The reference table: the simplest table that is linearizable under everything the contract allows. It is not fast, and
-// it does not grow. See docs/engines/reference.md.
+// The reference table: the simplest table that is linearizable under everything the contract allows. It is
+// not fast, and it does not grow. See docs/engines/reference.md.
 //
 // Invariants
 //   reference/1  The image that the head names is complete: sealed with the head's version.
 //   reference/2  Only the owner in the head writes to the bucket, and only to the image that the head does
 //                not name. The lock is taken from an owner only when it is gone (pool/2).
 //   reference/3  A change is visible exactly from the CAS that turns the head (and frees the lock).
-//   reference/4  No two images of a bucket that may exist at the same time are sealed with one version. So an owner
-//                that has taken the lock over skips the versions that its predecessors may have used: a torn READ
-//                could show the image of one with the head of the other.
+//   reference/4  No two images of a bucket that may exist at the same time are sealed with one version. So an
+//                owner that has taken the lock over skips the versions that its predecessors may have used: a
+//                torn READ could show the image of one with the head of the other.
 //   reference/5  A block is complete before the image that points to it counts, and is retired by the client
-//                whose CAS replaced it. An operation that reads a block holds a pin since before it read the bucket.
+//                whose CAS replaced it. An operation that reads a block holds a pin since before it read the
+//                bucket.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// Scan and Last. The reference table keeps its keys in no order, so each of them looks through the whole table and keeps
-// what was asked for.
+// Scan and Last. The reference table keeps its keys in no order, so each of them looks through the whole
+// table and keeps what was asked for.
 //
-// Why that keeps the promise of index.h: a key has one bucket for ever, and each bucket is read as it was at one moment
-// between call and return. So what a scan says about a key, its value or its absence, was true at that moment.
+// Why that keeps the promise of index.h: a key has one bucket for ever, and each bucket is read as it was at
+// one moment between call and return. So what a scan says about a key, its value or its absence, was true at
+// that moment.
 #include <algorithm>
 #include <iterator>
 #include <utility>

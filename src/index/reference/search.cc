@@ -14,8 +14,8 @@ using fabric::Read;
 
 namespace {
 
-// A READ that shows the same head this often, and never the image that the head names, has not met a writer: the bucket is
-// damaged (reference/1, reference/4).
+// A READ that shows the same head this often, and never the image that the head names, has not met a writer:
+// the bucket is damaged (reference/1, reference/4).
 constexpr int kReadsUntilDamaged = 4;
 
 // For the mutant that reads images before they count.
@@ -27,8 +27,8 @@ const Image* NewestImage(const Bucket& bucket) {
 
 }  // namespace
 
-// One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and the image
-// proves that it is the one the head names.
+// One trip, unless writers keep coming between its lines: the head and the image are sampled by one READ, and
+// the image proves that it is the one the head names.
 Task<Bucket> Table::ReadBucket(Op& op, FarAddr at) {
   Head last;
   int same_head = 0;
@@ -66,8 +66,8 @@ Task<std::optional<Table::Match>> Table::FindKey(Op& op, NodeId node, const Imag
   co_return std::nullopt;
 }
 
-// Two trips: the bucket and the block. The search takes effect when the head is sampled; the pin keeps what the head's
-// image points to.
+// Two trips: the bucket and the block. The search takes effect when the head is sampled; the pin keeps what
+// the head's image points to.
 Task<bool> Table::TrySearch(SearchContext& context) {
   const Bucket bucket = co_await ReadBucket(context.op, context.bucket);  // trip 1
   const Image image = Mutant(kNewestImageWins) ? *NewestImage(bucket) : *CurrentImage(bucket);

@@ -64,8 +64,8 @@ Task<TableStats> Table::Stats(Op& op) {
   co_return stats;
 }
 
-// Entries never move to another bucket, and a bucket is read as it was at one moment: whatever is in the table throughout
-// is marked.
+// Entries never move to another bucket, and a bucket is read as it was at one moment: whatever is in the
+// table throughout is marked.
 Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
   for (size_t part = 0; part < roots_.size(); ++part) {
     reach.Mark(roots_[part], RootBytes(options_.buckets));

@@ -1,7 +1,7 @@
 // Where the entries go that a split leaves in its bucket: plain words, no far memory.
 //
 // The lines of the old bucket are written by two WRITEs: the front ones, then the others. Lines of one WRITE
-// take effect in any order, and whoever splits may die between any two of them.
+// take effect in any order, and the splitting client may die between any two of them.
 //
 // INVARIANT shard/7: at every moment, an entry that stays is in a line that was written, or still in its own.
 // Kept by: whatever stays, stays in its line, but for what fills the gaps of front lines, and that comes from
@@ -29,8 +29,8 @@ struct Arrangement {
   size_t front = 0;  // so many lines are written first
 };
 
-// `own` is what stays of each line; lines that somebody who died had written are `kept`, and count as they
-// are. `added`, if any, becomes the last of all: if it is lost, with whoever adds it, there is no gap.
+// `own` is what stays of each line; lines that a dead client had written are `kept`, and count as they are.
+// `added`, if any, becomes the last of all: if it is lost, with the client that adds it, there is no gap.
 inline Arrangement Arrange(const std::array<LineEntries, kMostLines>& own,
                            const std::array<bool, kMostLines>& kept, const Entry* added) {
   Arrangement arranged{.lines = own};

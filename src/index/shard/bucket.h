@@ -71,7 +71,7 @@ struct Overflow {
   }
 };
 
-// Four entries that carry the tag: the bits of those that do, in their lanes.
+// Compares four entries with the tag: the bits of the equal ones, in their lanes.
 using FourSlots [[gnu::vector_size(16)]] = uint32_t;
 inline FourSlots FourWithTag(const Entry* entries, uint32_t tag, FourSlots bits) {
   static_assert((Entry::Tag::kMask & 0xffffffff) == 0, "the tag is in the upper half");

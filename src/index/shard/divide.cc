@@ -50,7 +50,7 @@ Task<Done> Splitter::DivideOverflow(Access at, Split& split) {
   co_return Done{};
 }
 
-// A line of level 2 with these entries; nodes for those that have no room in it.
+// A line of level 2 with these entries; nodes for the entries that have no room in it.
 Task<Line> Splitter::LayOut(Access at, Split& split, std::span<const Entry> entries) {
   Line line;
   const size_t overflow_slots = at.shape().overflow_slots;

@@ -92,7 +92,7 @@ class Entry {
 
   constexpr Entry WithTag(uint64_t tag) const { return Entry(Tag::Set(word_, tag)); }
   constexpr Entry WithFlag(bool flag) const { return Entry(Flag::Set(word_, flag ? 1 : 0)); }
-  // INVARIANT shard/2: whoever changes an entry keeps its flag.
+  // INVARIANT shard/2: a change of an entry keeps its flag.
   constexpr Entry WithFlagOf(Entry other) const { return WithFlag(other.flag()); }
 
   friend constexpr bool operator==(Entry, Entry) = default;
@@ -175,7 +175,7 @@ class StateWord {
   constexpr pool::Owner owner() const {
     return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
   }
-  // A larger one is later. Preparing changes nothing for anybody else.
+  // A larger one is later. Preparing changes nothing for other clients.
   constexpr uint32_t Progress() const { return 2 * version() + (phase() == Phase::kAnnounced ? 1 : 0); }
 
  private:
@@ -189,7 +189,7 @@ static_assert(sizeof(StateWord) == 8);
 
 struct RootLine {
   StateWord state;
-  uint64_t records;  // FAA only. As far as clients have said: those that died took a few with them
+  uint64_t records;  // FAA only. As far as clients have reported: dead clients left a few out
   std::array<uint64_t, 6> zero;
 };
 static_assert(sizeof(RootLine) == pool::kLine);
@@ -289,7 +289,7 @@ constexpr uint64_t UnitOf(const Shape& shape, uint64_t number, uint32_t version)
   return number & (shape.units(version) - 1);
 }
 // The 17 bits of a number that entries of a bucket of this version carry. The next resize decides by one of
-// the first eight of them; those that earlier ones decided by are the same for all entries of the bucket, the
+// the first eight of them; the bits that earlier ones decided by are the same for all entries of the bucket, the
 // others tell keys apart.
 constexpr uint64_t TagOf(const Shape& shape, uint64_t number, uint32_t version) {
   const uint32_t start = shape.initial_bits + (version - 1) / kResizesPerWindow * kResizesPerWindow;

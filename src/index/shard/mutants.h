@@ -30,11 +30,11 @@ inline constexpr MutantName kLinkDropsEntry{"shard/link-drops-entry"};
 inline constexpr MutantName kUnitOfOldVersion{"shard/insert-into-unit-of-old-version"};
 // An insert goes to a line of level 2 of a version that another operation of the client knows to be over.
 inline constexpr MutantName kLineOfOldVersion{"shard/insert-into-line-of-old-version"};
-// Nobody asks whether the holder of a second lock is dead.
+// An insert does not ask whether the holder of a second lock is dead.
 inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"};
-// Somebody who holds a lock waits for another one.
+// A client that holds a lock waits for another one.
 inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
-// A lock is released by a WRITE, which an atomic of somebody else may swallow.
+// A lock is released by a WRITE, which an atomic of another client may swallow.
 inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
 // For a change, level 1 is read when level 2 was read already (shard/1).
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
@@ -51,15 +51,15 @@ inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
 // ---- resizing
 
-// No middle state: whoever has seen an announcement writes as before, as in the paper's barrier (shard/6).
+// No middle state: a client that has seen an announcement writes as before, as in the paper's barrier (shard/6).
 inline constexpr MutantName kNoCarefulMode{"shard/barrier-without-middle-state"};
-// Buckets are split without waiting for those who have not seen the announcement (shard/5).
+// Buckets are split without waiting for clients that have not seen the announcement (shard/5).
 inline constexpr MutantName kSplitBeforeGrace{"shard/split-before-grace"};
 // A bucket whose lines differ in their version is taken as it is (shard/3).
 inline constexpr MutantName kTornAccepted{"shard/version-check-skipped"};
 // The READ of a bucket that is newer than the known directory is taken as it is.
 inline constexpr MutantName kNotRefreshed{"shard/metadata-not-refreshed"};
-// A reader who has only seen the announcement does not look at the new unit (shard/7).
+// A reader that has only seen the announcement does not look at the new unit (shard/7).
 inline constexpr MutantName kChildNotRead{"shard/child-not-read"};
 // A new unit that is empty is taken for a bucket without keys.
 inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
@@ -82,19 +82,19 @@ inline constexpr MutantName kBackLinesFirst{"shard/back-lines-first"};
 inline constexpr MutantName kLevel2NotReadBySplit{"shard/level-2-not-read-by-split"};
 // The bucket that a key was in before it was split is taken for the key's.
 inline constexpr MutantName kBucketOfParent{"shard/bucket-of-parent"};
-// Whoever takes a lock over does not finish what was begun under it (shard/8).
+// A client that takes a lock over does not finish what was begun under it (shard/8).
 inline constexpr MutantName kNotFinished{"shard/split-not-finished"};
 // A split that is finished is written anew, with all that was changed since (shard/8).
 inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 // A lock is taken over from an owner that may be alive.
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
-// Whoever looks through the whole table takes a unit as it is, although its split has begun (shard/7).
+// A walk through the whole table takes a unit as it is, although its split has begun (shard/7).
 inline constexpr MutantName kHalfSplitWalked{"shard/half-split-walked"};
 // The segment of a version is written to the directory after that version was announced.
 inline constexpr MutantName kDirectoryWrittenLate{"shard/directory-written-late"};
 // The state is taken from the READ that brings the directory, whose lines have no order.
 inline constexpr MutantName kStateOfSameRead{"shard/state-of-the-same-read"};
-// Nobody goes on with a resize whose preparer has died.
+// No client goes on with a resize whose preparer has died.
 inline constexpr MutantName kPreparerNotFollowed{"shard/preparer-not-followed"};
 // A walk or a cursor does not go on to units that the table got meanwhile.
 inline constexpr MutantName kWalkEndsEarly{"shard/walk-ends-early"};

@@ -17,12 +17,12 @@ struct Options {
   // ---- of one client
   double max_load = 0.8;     // of levels 1 and 2, at which the table should have doubled (the paper's R)
   double head_start = 0.05;  // of max_load, by which a resize is announced early: its grace takes time
-  double alpha =
-      0.1;  // how rarely clients sync: every alpha * capacity * (max_load - load) / clients operations
+  // How rarely clients sync: every alpha * capacity * (max_load - load) / clients operations.
+  double alpha = 0.1;
   uint64_t burst = 64;            // records that a client may insert while a resize is under way
   uint64_t cached_locations = 0;  // entries of the location cache; 0: none
-  Nanos backoff =
-      std::chrono::microseconds(2);  // the first pause of a waiter; doubled with every further one
+  // The first pause of a client that waits for a lock; doubled with every further one.
+  Nanos backoff = std::chrono::microseconds(2);
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

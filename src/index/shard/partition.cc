@@ -171,8 +171,8 @@ Task<Done> Partition::ReadDirectory(Op& op) {
 
 // ---- resizing ----------------------------------------------------------------------------------------
 
-// Everybody who sees an announcement waits for its grace; the first whose wait is over makes it count. So it
-// does not matter who dies.
+// Every client that sees an announcement waits for its grace; the first whose wait is over makes it count. So
+// the death of a client does not stop a resize.
 void Partition::AskForGrace() {
   if (grace_asked_for_ == directory_.newest || pool_.read_only()) return;
   grace_asked_for_ = directory_.newest;
@@ -211,12 +211,12 @@ Task<Done> Partition::Resize(Op& op) {
   const uint32_t steps = StepsToGo();
   const bool room = co_await MakeSegments(op, steps, made);
   if (!room) {
-    // It is not the fault of whoever wanted to write: buckets become fuller, and overflow into level 3.
+    // The operation that wanted to write goes on: buckets become fuller, and overflow into level 3.
     no_room_below_ = records_ + records_ / 16 + 1;
     co_await op.InOrder(ForMaintenance(Cas(root_, preparing.word(), StateWord::Steady(version).word())));
     co_return Done{};
   }
-  // WRITE, CAS keep their order: whoever reads the announcement finds the segments.
+  // WRITE, CAS keep their order: a client that reads the announcement finds the segments.
   std::vector<uint64_t> offsets;
   for (const FarAddr& segment : made) offsets.push_back(segment.offset);
   const FarAddr slots = root_ + kDirectoryOffset + shape().segments(version) * sizeof(uint64_t);

@@ -4,7 +4,7 @@
 // A resize, from version v to v + 1, passes through three states (docs/engines/shard.md):
 //
 //   steady(v) -> preparing(v) -> announced(v) -> steady(v + 1)
-//                 segment made    careful mode     buckets are split when somebody wants to write to them
+//                 segment made    careful mode     buckets are split when a client wants to write to them
 //
 // A small table that many clients fill at once goes several versions by one resize.
 //
@@ -60,7 +60,7 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   Task<Done> CatchUp(fabric::Op& op);
   // Reads the root: something newer than the directory was seen.
   Task<Done> Refresh(fabric::Op& op);
-  // Whoever knows of an announcement syncs now and then, whatever it does: somebody waits for it.
+  // A client that knows of an announcement syncs now and then, whatever it does: another client waits for it.
   void CountOperation() {
     if (directory_.announced && ++since_sync_ >= sync_every_) AskForSync();
   }
@@ -127,13 +127,13 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   StateWord seen_;            // the latest state that was read
   bool stale_ = true;         // seen_ is newer than the directory
   uint64_t missed_ = 0;       // syncs that should have read the root and did not
-  uint64_t made_up_for_ = 0;  // those since which it was read
-  bool resizing_ = false;     // some operation of this client is at it
+  uint64_t made_up_for_ = 0;  // of these: how many the root was read after
+  bool resizing_ = false;     // an operation of this client resizes
   bool wants_resize_ = false;
   bool may_activate_ = false;     // the grace of the announcement is over
   uint32_t grace_asked_for_ = 0;  // a version that was announced
   uint64_t records_ = 0;          // as of the last sync
-  int64_t unreported_ = 0;        // records added by this client since it last boarded
+  int64_t unreported_ = 0;        // records added by this client that no sync has reported yet
   uint64_t since_sync_ = 0;
   uint64_t sync_every_ = 1;
   uint64_t no_room_below_ = 0;  // records: there was no memory for a resize; not asked for again below this

@@ -2,6 +2,10 @@
 // table that began with one full bucket. While a table is small, level 2 can be looked through for keys of
 // the unit: none can come while the unit's lock is held. Searches of absent keys then take one trip again.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "index/shard/mutants.h"
 #include "index/shard/splitter.h"

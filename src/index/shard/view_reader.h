@@ -48,7 +48,7 @@ class Choices {
   Choices(const KeyAccess& at, uint32_t version, View& view) : at_(at), version_(version), view_(view) {}
 
   void AddReads(std::vector<fabric::ReadIntoVerb>& reads);
-  // They were read: takes those that count to the view.
+  // They were read: takes the lines that count to the view.
   void Take();
   // The same by a trip of its own.
   Task<Done> Fetch();

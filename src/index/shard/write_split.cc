@@ -35,7 +35,7 @@ Image ImageOf(size_t lines, const Bucket& bucket, const std::array<bool, kMostLi
   return image;
 }
 
-// Some lines in one WRITE, but for those that are kept.
+// Some lines in one WRITE, without the lines that are kept.
 void AddWrites(Batch& trip, FarAddr at, const Image& image, size_t first, size_t end) {
   for (size_t last = first; first < end; first = last) {
     while (last < end && image.keep[last] == image.keep[first]) ++last;

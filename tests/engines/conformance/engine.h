@@ -1,6 +1,6 @@
-// The engines that the conformance suite tests: every engine that is compiled in, as users get it and with each set of
-// options under which small tables pass through everything that large ones do. What an engine need not do, it states as a
-// trait.
+// The engines that the conformance suite tests: every engine that is compiled in, as users get it and with
+// each set of options under which small tables pass through everything that large ones do. What an engine
+// need not do, it states as a trait.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct EngineUnderTest {
   std::string engine;
   index::OptionMap options;
   index::Traits traits;
-  // Makes the engine; not always one of those that users get.
+  // Makes the engine; not always an engine that users get.
   Result<std::shared_ptr<index::Engine>> (*make)(const index::OptionMap& options) = nullptr;
 };
 inline std::ostream& operator<<(std::ostream& out, const EngineUnderTest& engine) {
@@ -35,8 +35,8 @@ std::vector<EngineUnderTest> RoomyEngines();
 // With the options of Engine::stress_options, for a few dozen records.
 std::vector<EngineUnderTest> StressedEngines();
 std::vector<EngineUnderTest> AllEngines();
-// Those that keep keys in order, also those that take only keys and values of one size, which the others leave out. With
-// room for some two hundred records, or, if they are stressed, for a few dozen.
+// Engines that keep keys in order, also if they take only keys and values of one size, which the lists above
+// leave out. With room for some two hundred records, or, if they are stressed, for a few dozen.
 std::vector<EngineUnderTest> OrderedEngines();
 
 std::string LabelOf(const testing::TestParamInfo<EngineUnderTest>& info);
@@ -48,7 +48,7 @@ class EngineTest : public testing::TestWithParam<EngineUnderTest> {
 
   // The value of a key; none if it is absent. An error fails the test.
   std::optional<std::string> Get(std::string_view key);
-  // All records, by a cursor; a key that comes twice fails the test. Only while nobody changes the table.
+  // All records, by a cursor; a key that comes twice fails the test. Only while no client changes the table.
   std::vector<Record> All();
 
   static Table MakeTable(Pool& pool);

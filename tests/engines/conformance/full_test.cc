@@ -38,22 +38,23 @@ class EngineFullTest : public EngineTest {
 INSTANTIATE_TEST_SUITE_P(Engines, EngineFullTest, testing::ValuesIn(RoomyEngines()), LabelOf);
 
 TEST_P(EngineFullTest, AFullPool_SaysSo_AndKeepsWhatItHas) {
-  // When records are put until the pool is full. Expect a clear error, all records that were taken, and not the one that
-  // was not.
+  // When records are put until the pool is full. Expect a clear error, all records that were taken, and not
+  // the one that was not.
   const size_t count = Fill(session_);
   EXPECT_GT(count, 1000u);
   ExpectAll(count);
   EXPECT_EQ(Get(Key(count)), std::nullopt);
   EXPECT_EQ(All().size(), count);
-  // What was being retired while the pool filled may have become free since: then there is room for a little more, and
-  // the pool is full again.
+  // What was being retired while the pool filled may have become free since: then there is room for a little
+  // more, and the pool is full again.
   const size_t later = Fill(session_, count);
   ExpectAll(later);
   EXPECT_EQ(Get(Key(later)), std::nullopt);
 }
 
 TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
-  // Given a full pool. When everything is deleted and put again, some times. Expect about as much room as at first.
+  // Given a full pool. When everything is deleted and put again, some times. Expect about as much room as at
+  // first.
   const size_t count = Fill(session_);
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < count; ++i) Must(session_.Delete(table_, Key(i)));
@@ -64,13 +65,13 @@ TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
 }
 
 TEST_P(EngineFullTest, DeletesByAnotherSession_MakeRoomForThisOne) {
-  // Given a pool that one session has filled. When another deletes half of it, and stays idle. Expect that the first one
-  // has room for more.
+  // Given a pool that one session has filled. When another deletes half of it, and stays idle. Expect that
+  // the first one has room for more.
   const size_t count = Fill(session_);
   Session other = Must(pool_.NewSession());
   for (size_t i = 0; i < count; i += 2) ASSERT_TRUE(Must(other.Delete(table_, Key(i))));
-  // If new keys need new nodes, which are of another size than the blocks that were freed, fewer fit: into what is left of
-  // the last chunk of nodes.
+  // If new keys need new nodes, which are of another size than the blocks that were freed, fewer fit: into
+  // what is left of the last chunk of nodes.
   const size_t back = count / (GetParam().traits.grows_by_nodes ? 20 : 4);
   for (size_t i = 0; i < back; ++i) {
     const Status put = session_.Put(table_, Key(count + i), Value(count + i));
@@ -79,7 +80,8 @@ TEST_P(EngineFullTest, DeletesByAnotherSession_MakeRoomForThisOne) {
 }
 
 TEST_P(EngineFullTest, ABatchThatDoesNotFit_HasItemsThatDid) {
-  // Given a batch that is larger than the pool. Expect that each item says whether it is there, and that it is so.
+  // Given a batch that is larger than the pool. Expect that each item says whether it is there, and that it
+  // is so.
   constexpr size_t kItems = 8000;
   std::vector<std::string> keys;
   for (size_t i = 0; i < kItems; ++i) keys.push_back(Key(i));

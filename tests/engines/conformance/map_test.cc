@@ -1,4 +1,4 @@
-// Every engine is a map from byte strings to byte strings, for one session that nobody disturbs.
+// Every engine is a map from byte strings to byte strings, for one session that is alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,8 @@ TEST_P(EngineMapTest, Update_OnlyIfPresent) {
 }
 
 TEST_P(EngineMapTest, Delete_TellsWhetherItWasThere) {
-  // Given a key. When it is deleted twice. Expect that the first one finds it, and that it can be inserted again.
+  // Given a key. When it is deleted twice. Expect that the first one finds it, and that it can be inserted
+  // again.
   Must(session_.Put(table_, "k", "v"));
   EXPECT_TRUE(Must(session_.Delete(table_, "k")));
   EXPECT_EQ(Get("k"), std::nullopt);
@@ -64,7 +65,8 @@ TEST_P(EngineMapTest, Delete_TellsWhetherItWasThere) {
 }
 
 TEST_P(EngineMapTest, CompareAndSet_OnlyIfTheValueIsExactlyThat) {
-  // Given a value. When it is compared with others, also with parts of it. Expect that only the same one is replaced.
+  // Given a value. When it is compared with others, also with parts of it. Expect that only the same one is
+  // replaced.
   Must(session_.Put(table_, "k", "value"));
   for (const std::string_view other : {"", "valu", "values", "Value"}) {
     EXPECT_FALSE(Must(session_.CompareAndSet(table_, "k", other, "new"))) << other;
@@ -108,7 +110,8 @@ TEST_P(EngineMapTest, EmptyKeysAndValues_AreLikeAnyOther) {
 }
 
 TEST_P(EngineMapTest, BinaryKeys_ThatDifferLittle_AreDifferentKeys) {
-  // Given keys of zeros and of ones, of many lengths: prefixes of each other. Expect that each has its own value.
+  // Given keys of zeros and of ones, of many lengths: prefixes of each other. Expect that each has its own
+  // value.
   std::vector<std::string> keys;
   for (const size_t length : {1, 7, 8, 9, 16, 40, 63, 64}) {
     keys.emplace_back(length, '\0');
@@ -159,7 +162,8 @@ TEST_P(EngineMapTest, TheLargestKey_IsTaken_AndALargerOneRefused) {
 }
 
 TEST_P(EngineMapTest, RandomOperations_AgreeWithAModel) {
-  // Given a model. When a thousand random operations on a few keys are done to both. Expect the same answers, always.
+  // Given a model. When a thousand random operations on a few keys are done to both. Expect the same answers,
+  // always.
   Random random(1);
   std::map<std::string, std::string> model;
   for (int step = 0; step < 1000; ++step) {
@@ -207,7 +211,8 @@ class EngineManyTest : public EngineTest {};
 INSTANTIATE_TEST_SUITE_P(Engines, EngineManyTest, testing::ValuesIn(RoomyEngines()), LabelOf);
 
 TEST_P(EngineManyTest, ManyRecords_AreAllThere_AndGoAgain) {
-  // Given ten thousand records. Expect that keys, cursor and statistics find all of them; and none when they are deleted.
+  // Given ten thousand records. Expect that keys, cursor and statistics find all of them; and none when they
+  // are deleted.
   constexpr size_t kRecords = 10'000;
   const auto key = [](size_t i) { return "key-" + std::to_string(i); };
   for (size_t i = 0; i < kRecords; ++i) Must(session_.Put(table_, key(i), std::to_string(i)));
@@ -256,7 +261,8 @@ class EngineLargeTest : public EngineTest {
 INSTANTIATE_TEST_SUITE_P(Engines, EngineLargeTest, testing::ValuesIn(RoomyEngines()), LabelOf);
 
 TEST_P(EngineLargeTest, TheLargestValue_IsTaken_AndALargerOneRefused) {
-  // Given the largest value that there may be. Expect that it comes back, can be replaced, and that no larger one is taken.
+  // Given the largest value that there may be. Expect that it comes back, can be replaced, and that no larger
+  // one is taken.
   std::string value(kMaxValueBytes, 'v');
   for (size_t i = 0; i < value.size(); i += 4096) value[i] = static_cast<char>(i >> 12);
   Must(session_.Put(table_, "k", value));

@@ -67,8 +67,8 @@ class OrderedTest : public testing::TestWithParam<OrderedUnderTest> {
   // A pool of two nodes.
   explicit OrderedTest(uint64_t seed = 1);
 
-  // Keys and values that the engine takes, in the order of their texts. Engines that take only one size have the text with
-  // zeros behind it, so it must be as short as that, and not end with a zero.
+  // Keys and values that the engine takes, in the order of their texts. Engines that take only one size have
+  // the text with zeros behind it, so it must be as short as that, and not end with a zero.
   std::string K(std::string_view text) const { return Fitted(text); }
   std::string V(std::string_view text) const { return Fitted(text); }
   bool takes_any_size() const { return !GetParam().engine.traits.fixed_size.has_value(); }

@@ -38,7 +38,8 @@ TEST_P(EngineScanTest, Keys_ComeInOrder_HoweverTheyWereInserted) {
 
 TEST_P(EngineScanTest, TheEmptyKey_IsTheFirst) {
   if (!takes_any_size()) GTEST_SKIP() << "this table has no empty key";
-  // Given the empty key, and the smallest one behind it. Expect that ranges take the first, the second or both.
+  // Given the empty key, and the smallest one behind it. Expect that ranges take the first, the second or
+  // both.
   Put("", "of nothing");
   Put(std::string(1, '\0'), "of a zero");
   Put("a", "of a");
@@ -49,7 +50,8 @@ TEST_P(EngineScanTest, TheEmptyKey_IsTheFirst) {
 }
 
 TEST_P(EngineScanTest, BinaryKeys_AreOrderedAsUnsignedBytes) {
-  // Given keys of zeros, of ones, and of bytes around the sign. Expect the order of memcmp, a prefix before what is longer.
+  // Given keys of zeros, of ones, and of bytes around the sign. Expect the order of memcmp, a prefix before
+  // what is longer.
   if (takes_any_size()) {
     for (const size_t length : {1, 7, 8, 9, 16, 40, 63, 64}) {
       Put(std::string(length, '\0'), "zeros");
@@ -70,8 +72,8 @@ TEST_P(EngineScanTest, BinaryKeys_AreOrderedAsUnsignedBytes) {
 }
 
 TEST_P(EngineScanTest, APrefixOfOnes_ReachesToTheEnd) {
-  // Given keys that begin with ones, and others. When the prefix has only ones, so that no key is the first beyond it.
-  // Expect those that begin with it, up to the last key there can be.
+  // Given keys that begin with ones, and others. When the prefix has only ones, so that no key is the first
+  // beyond it. Expect those that begin with it, up to the last key there can be.
   for (const char* key : {"a", "\xfe\xff", "\xff", "\xff\x01", "\xff\xfe\xff", "\xff\xff", "\xff\xff\xff"})
     Put(K(key), V("v"));
   if (!takes_any_size()) Put(std::string(*GetParam().engine.traits.fixed_size, '\xff'), V("last"));
@@ -84,8 +86,8 @@ TEST_P(EngineScanTest, APrefixOfOnes_ReachesToTheEnd) {
 }
 
 TEST_P(EngineScanTest, Bounds_IncludeFromAndExcludeTo) {
-  // Given some keys. When bounds are keys, fall between keys, or are shorter or longer than any. Expect from included and
-  // to excluded.
+  // Given some keys. When bounds are keys, fall between keys, or are shorter or longer than any. Expect from
+  // included and to excluded.
   for (const char* key : {"b", "d", "f", "h"}) Put(K(key), V(key));
   std::vector<std::string> bounds = {"", "a", "b", "c", "d", "f", "g", "h", "i", std::string(20, 'd')};
   for (const char* key : {"b", "d", "f", "h"}) {
@@ -117,7 +119,8 @@ TEST_P(EngineScanTest, EmptyAndReversedRanges_HaveNothing) {
 }
 
 TEST_P(EngineScanTest, APage_IsAppendedTo) {
-  // Given a page with a record in it. When a scan appends to it. Expect that the record stays, and does not count.
+  // Given a page with a record in it. When a scan appends to it. Expect that the record stays, and does not
+  // count.
   for (const char* key : {"a", "b", "c"}) Put(K(key), V(key));
   std::vector<Record> page = {{"mine", "stays"}};
   Op op(table_->client(), OpKind::kScan);
@@ -126,7 +129,8 @@ TEST_P(EngineScanTest, APage_IsAppendedTo) {
 }
 
 TEST_P(EngineScanTest, Pages_GoOnBehindTheLastKey) {
-  // Given thirty keys. When pages of several sizes are taken, each from behind the last key. Expect all keys, once.
+  // Given thirty keys. When pages of several sizes are taken, each from behind the last key. Expect all keys,
+  // once.
   for (int i = 0; i < 30; ++i) Put(K(fmt::format("k{:02}", i * 7 % 30)), V(fmt::format("v{}", i)));
   for (const size_t size : {1, 2, 3, 7, 29, 30, 31}) {
     std::vector<Record> all;
@@ -144,8 +148,8 @@ TEST_P(EngineScanTest, Pages_GoOnBehindTheLastKey) {
 
 TEST_P(EngineScanTest, KeysThatShareLongPrefixes_AreTakenApart) {
   if (!takes_any_size()) GTEST_SKIP() << "keys have one size";
-  // Given keys that differ only behind a hundred bytes, and some that are prefixes of others. Expect their order, and that
-  // ranges begin and end among them.
+  // Given keys that differ only behind a hundred bytes, and some that are prefixes of others. Expect their
+  // order, and that ranges begin and end among them.
   const std::string shared(100, 'p');
   for (int i = 0; i < 40; ++i) Put(shared + fmt::format("{:02}", i * 17 % 40), fmt::format("value {}", i));
   for (const size_t length : {1, 8, 9, 50, 99, 100}) Put(shared.substr(0, length), "a prefix");
@@ -157,7 +161,8 @@ TEST_P(EngineScanTest, KeysThatShareLongPrefixes_AreTakenApart) {
 }
 
 TEST_P(EngineScanTest, DeletedKeys_AreGone_AndMayComeBack) {
-  // Given keys. When every other one is deleted, then all of the upper half, and then some come back. Expect what is there.
+  // Given keys. When every other one is deleted, then all of the upper half, and then some come back. Expect
+  // what is there.
   for (int i = 0; i < 30; ++i) Put(K(fmt::format("k{:02}", i)), V("first"));
   for (int i = 0; i < 30; i += 2) Delete(K(fmt::format("k{:02}", i)));
   ExpectRange(KeyRange::All());
@@ -208,7 +213,8 @@ TEST_P(EngineScanTest, Last_IsTheGreatestOfTheRange) {
 }
 
 TEST_P(EngineScanTest, AScan_IsOneOperation) {
-  // When a range is scanned, and its last key is asked for. Expect two operations of the kind scan, and no other.
+  // When a range is scanned, and its last key is asked for. Expect two operations of the kind scan, and no
+  // other.
   for (const char* key : {"a", "b", "c"}) Put(K(key), V(key));
   fabric::Counters& counters = table_->client().counters();
   counters = fabric::Counters();
@@ -220,7 +226,8 @@ TEST_P(EngineScanTest, AScan_IsOneOperation) {
 }
 
 TEST_P(EngineScanTest, RandomChangesAndRanges_AgreeWithAModel) {
-  // Given a model. When random changes are done to both, and random ranges are scanned. Expect the same, always.
+  // Given a model. When random changes are done to both, and random ranges are scanned. Expect the same,
+  // always.
   Random random(7);
   const auto some_key = [&] {
     std::string text;
@@ -281,7 +288,8 @@ Task<Done> ComeAndGo(OrderedClient& table, std::vector<std::string> keys, std::s
   co_return Done{};
 }
 
-// Scans the range as long as there is something left to do, and demands that `always` are in it, and nothing twice.
+// Scans the range as long as there is something left to do, and demands that `always` are in it, and nothing
+// twice.
 Task<Done> ScanOften(OrderedClient& table, std::vector<std::string> always, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<Record> page;
@@ -304,8 +312,8 @@ Task<Done> ScanOften(OrderedClient& table, std::vector<std::string> always, int 
 }
 
 TEST_P(EngineScanTest, WhileOthersComeAndGo_WhatIsThereThroughoutIsSeen) {
-  // Given keys that stay, and between them keys that two others put and delete all the time. When ranges are scanned
-  // meanwhile. Expect every key that stays in every scan, in order, and none twice.
+  // Given keys that stay, and between them keys that two others put and delete all the time. When ranges are
+  // scanned meanwhile. Expect every key that stays in every scan, in order, and none twice.
   std::vector<std::string> stay;
   std::vector<std::string> pass_by[2];
   for (int i = 0; i < 10; ++i) {

@@ -76,8 +76,9 @@ TEST_P(EngineThreadsTest, Insert_LetsOneThreadWin) {
 }
 
 TEST_P(EngineThreadsTest, ACursor_ReturnsWhatStays_WhileOthersComeAndGo) {
-  // Given keys that stay. When one thread walks through the table while others insert and delete other keys, and replace
-  // values of those that stay. Expect that every walk returns all that stay, and no value that nobody wrote.
+  // Given keys that stay. When one thread walks through the table while others insert and delete other keys,
+  // and replace values of keys that stay. Expect that every walk returns all that stay, and only values that
+  // were written.
   constexpr int kStay = 10;
   for (int key = 0; key < kStay; ++key) Must(session_.Put(table_, "stay-" + std::to_string(key), "0"));
   std::atomic<bool> stop = false;

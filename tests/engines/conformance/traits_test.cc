@@ -1,4 +1,5 @@
-// Every engine keeps what it states as its traits (index/index.h). Order and fixed sizes are tested in scan_test.cc.
+// Every engine keeps what it states as its traits (index/index.h). Order and fixed sizes are tested in
+// scan_test.cc.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -40,8 +41,8 @@ class EngineTraitsTest : public testing::TestWithParam<EngineUnderTest> {};
 INSTANTIATE_TEST_SUITE_P(Engines, EngineTraitsTest, testing::ValuesIn(EveryEngine()), LabelOf);
 
 TEST_P(EngineTraitsTest, APersistentTable_IsFoundByAClientThatComesAfterAllOthers) {
-  // Given a table in a file, some records of which were replaced and deleted. When all clients have left, and another
-  // one opens the file. Expect exactly the records that were left.
+  // Given a table in a file, some records of which were replaced and deleted. When all clients have left, and
+  // another one opens the file. Expect exactly the records that were left.
   if (!GetParam().traits.persistent) GTEST_SKIP() << "not stated";
   const TemporaryFolder folder;
   const std::string url = "file:" + folder.path() + "/pool";
@@ -106,8 +107,8 @@ bool WalkAfterDeathAt(uint64_t nth, FaultKind kind, const EngineUnderTest& engin
 }
 
 TEST_P(EngineTraitsTest, AReadOnlyWalk_ChangesNothing_WhateverTheDeadHaveLeft) {
-  // Given a table in which a client died while it changed keys, at any of its verbs. When another client walks through
-  // the table. Expect that it posts READs only.
+  // Given a table in which a client died while it changed keys, at any of its verbs. When another client
+  // walks through the table. Expect that it posts READs only.
   if (!GetParam().traits.read_only_walk) GTEST_SKIP() << "not stated";
   for (const FaultKind kind : {FaultKind::kCrashMid, FaultKind::kCrashAfter}) {
     for (uint64_t nth = 0; WalkAfterDeathAt(nth, kind, GetParam()) && !HasFailure(); ++nth) continue;
@@ -115,7 +116,8 @@ TEST_P(EngineTraitsTest, AReadOnlyWalk_ChangesNothing_WhateverTheDeadHaveLeft) {
 }
 
 TEST(EngineList, IsSortedByRank_AndKnowsItsDefault) {
-  // Given the list of all engines. Expect those that keep records first, by rank, and that the first is the default.
+  // Given the list of all engines. Expect engines that keep records first, by rank, and that the first is the
+  // default.
   const std::span<const store::EngineEntry> engines = store::Engines();
   ASSERT_FALSE(engines.empty());
   EXPECT_EQ(store::DefaultEngine(), engines.front().name);

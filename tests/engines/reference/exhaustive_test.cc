@@ -30,7 +30,8 @@ Scenario OneBucket(ReferenceEngine& engine) {
 constexpr CallsOptions kAlone{.must_succeed = true};
 
 TEST(ExhaustiveReference, JoinAndWriteAndDie_ReaderAndSuccessorAreNotMisled) {
-  // Given a writer that may die, or lose a completion, a reader beside it, and another writer when both have ended
+  // Given a writer that may die, or lose a completion, a reader beside it, and another writer when both have
+  // ended
   ReferenceEngine engine = Small();
   Scenario scenario = OneBucket(engine);
   scenario.participants = {
@@ -46,7 +47,8 @@ TEST(ExhaustiveReference, JoinAndWriteAndDie_ReaderAndSuccessorAreNotMisled) {
 }
 
 TEST(ExhaustiveReference, WritersMayDieAndLoseCompletions_AllInterleavingsAreLinearizable) {
-  // Given two writers and a reader of one key, members of the pool; a writer may die, and one may lose a completion
+  // Given two writers and a reader of one key, members of the pool; a writer may die, and one may lose a
+  // completion
   ReferenceEngine engine = Small();
   Scenario scenario = OneBucket(engine);
   scenario.prepare_in_turn = true;
@@ -60,7 +62,7 @@ TEST(ExhaustiveReference, WritersMayDieAndLoseCompletions_AllInterleavingsAreLin
       {.program = Verify(engine, kImpatient), .phase = 2}};
   // When all interleavings are explored, also those in which locks are taken over from clients that are alive
   const Exploration found = Explore(scenario);
-  // Expect that nothing is wrong, and nobody is stuck behind the dead
+  // Expect that nothing is wrong, and no client is stuck behind the dead
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
@@ -93,8 +95,8 @@ TEST(ExhaustiveReference, LinesAreTorn_ReaderSeesWholeImagesOnly) {
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
-// Failed when the owner that is taken over and its successor sealed their images with the same version: a torn READ
-// took the old image for the new one (reference/4).
+// Failed when the owner that is taken over and its successor sealed their images with the same version: a
+// torn READ took the old image for the new one (reference/4).
 TEST(ExhaustiveReference, OwnerIsTakenOverWithItsImageWritten_SuccessorsImageIsNotMistakenForIt) {
   // Given two writers, of which one may take over when the other's image is written but not yet named by the
   // head, and a reader

@@ -17,7 +17,7 @@ TEST(ReferenceLayout, HeadWord) {
   const Head head = Head(Head::Version::Set(Head::Image::Set(0, 1), 7)).WithOwner(pool::Owner(3, 5));
   EXPECT_EQ(head.word(), (uint64_t{7} << 40 | uint64_t{1} << 32 | 0x5003));
   EXPECT_EQ(head.Committed().word(), uint64_t{8} << 40);
-  // Whoever takes over skips what its predecessor may have used.
+  // A client that takes over skips the version that its predecessor may have used.
   EXPECT_EQ(head.TakenOverBy(pool::Owner(4, 1)).Committed().word(), uint64_t{9} << 40);
   // The version skips 0, which means "never written".
   EXPECT_EQ(Head(Head::Version::Set(0, Head::Version::kMax)).Committed().version(), 1u);

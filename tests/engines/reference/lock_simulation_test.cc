@@ -1,4 +1,5 @@
-// The lock of a bucket of the reference table: takeovers with several operations in flight, and no takeover without need.
+// The lock of a bucket of the reference table: takeovers with several operations in flight, and no takeover
+// without need.
 #include <gtest/gtest.h>
 
 #include <vector>

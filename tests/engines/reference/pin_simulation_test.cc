@@ -1,4 +1,5 @@
-// What a search has found stays readable until it ends, although its own client moves on meanwhile (reference/5, pool/1).
+// What a search has found stays readable until it ends, although its own client moves on meanwhile
+// (reference/5, pool/1).
 #include <gtest/gtest.h>
 
 #include <string>

@@ -44,10 +44,9 @@ class ReferenceTrips : public testing::Test {
 };
 
 TEST_F(ReferenceTrips, BucketAndBlock_LockAndCommit) {
-  // Given an empty table and one client.
-  // When a key is put, put again, inserted, read, deleted, deleted again and read again.
-  // Expect one index trip per search and two per change (also one that is refused), a further trip where a block is
-  // read, and each operation counted as what it became.
+  // Given an empty table and one client. When a key is put, put again, inserted, read, deleted, deleted again
+  // and read again. Expect one index trip per search and two per change (also one that is refused), a further
+  // trip where a block is read, and each operation counted as what it became.
   const auto run = [&](OpKind kind, auto make_task) {
     Op op(*client_, kind);
     return *fabric::Run(*client_, make_task(op));
