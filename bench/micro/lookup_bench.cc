@@ -1,5 +1,5 @@
-// Lookups by one thread: an engine on the embedded fabric, 32 at a time, beside tbb::concurrent_hash_map, with
-// the same keys in the same order. A program of its own:
+// Lookups by one thread: an engine on the embedded fabric, 32 at a time, beside tbb::concurrent_hash_map,
+// with the same keys in the same order. A program of its own:
 //
 //   farside_lookup [RECORDS] [--engine NAME] [--option KEY=VALUE ...]
 //

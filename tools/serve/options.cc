@@ -7,12 +7,12 @@ namespace farside::tools {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything themselves, and those
-of TCP have their verbs carried out. Both can use it at once. It says "ready" with its URLs when clients may come, and
-stops at SIGINT or SIGTERM. Without --file the memory is gone then.
+    R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything
+themselves, and those of TCP have their verbs carried out. Both can use it at once. It says "ready" with
+its URLs when clients may come, and stops at SIGINT or SIGTERM. Without --file the memory is gone then.
 
-Other machines are served with TLS only, with certificates on both sides. A client whose certificate has OU=read-only
-may read and change nothing. See docs/security.md for how to make certificates.
+Other machines are served with TLS only, with certificates on both sides. A client whose certificate has
+OU=read-only may read and change nothing. See docs/security.md for how to make certificates.
 
 Examples:
   farside serve --size 1GiB --shm pool
