@@ -44,7 +44,8 @@ as \xNN, and a tab, a newline and a backslash as \t, \n and \\; with --hex or --
 shown in that form.
 
 Tables of an ordered engine show their records in the order of the bytes of their keys, and --from, --to and
---prefix take a part of them: keys from KEY on, keys before KEY, and keys that begin with KEY. Other tables show all records in no order, and refuse these options.
+--prefix take a part of them: keys from KEY on, keys before KEY, and keys that begin with KEY. Other tables show
+all records in no order, and refuse these options.
 
 Examples:
   farside scan file:pool.farside users
