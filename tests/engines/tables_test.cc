@@ -102,7 +102,7 @@ TEST_F(TablesTest, TwoNodes_KeysLiveOnBoth_AndADropFreesThem) {
   }
   // When it is dropped.
   ASSERT_TRUE(Run([&](Op& op) { return tables().Drop(op, "t"); }).ok());
-  // Expect that whoever has it open is told, and that nothing is left of it.
+  // Expect that a client that has it open is told, and that nothing is left of it.
   EXPECT_EQ(Run([&](Op& op) { return tables().Validate(op, *table); }).error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound);
   ASSERT_TRUE(Run([&](Op& op) { return session_->Leave(op); }).ok());

@@ -1,4 +1,4 @@
-// Clients of a pool: what they do for those who died.
+// Clients of a pool: what they do for clients that died.
 #include "pool/client.h"
 
 #include <gtest/gtest.h>
@@ -92,16 +92,17 @@ TEST(PoolClient, SyncsOfSeveralOperationsAreAnsweredInAnyOrder_NothingIsForgotte
 }
 
 TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
-  // Given a client that dies with a block that it had to give back, in the chunk of somebody who leaves.
+  // Given a client that dies with a block that it had to give back, in the chunk of a client that leaves.
   // When that one leaves while a third one sweeps.
   // Expect that the third one looks again before it buries the dead one, and finds the block.
   EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
 }
 
 TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
-  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and again
+  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and
+  // again
   // When two others act on the word as they know it, over many seeds
-  // Expect that nobody acts on an old one when the grace is over
+  // Expect that no client acts on an old one when the grace is over
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const EpochOutcome outcome = RunSyncListeners(PoolChaos(seed, /*faults=*/false));
     EXPECT_EQ(outcome.problem, "") << "seed " << seed;

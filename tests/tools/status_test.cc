@@ -119,7 +119,7 @@ TEST_F(StatusTest, WhenEverybodyHasBeenSeen_ItWaitsNoLonger) {
 }
 
 TEST_F(StatusTest, DamagedWords_AreNoticed) {
-  // Given a pool in which somebody has written what no client writes. When it is looked at.
+  // Given a pool with bytes that no client writes. When it is looked at.
   // Expect that it is called damaged.
   {
     PoolSession session = Join();

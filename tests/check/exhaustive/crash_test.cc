@@ -117,7 +117,7 @@ TEST(ExhaustiveCrash, LockIsTakenOverAfterFencing_IsClean) {
   scenario.max_deaths = 2;
   // When owners may die at any verb, and what they posted may arrive late
   const Exploration found = Explore(scenario);
-  // Expect that nothing is lost and nobody is stuck
+  // Expect that nothing is lost and no client is stuck
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
@@ -153,7 +153,7 @@ TEST(ExhaustiveCrash, WriteOfADeadClient_ArrivesLate) {
 }
 
 TEST(ExhaustiveCrash, FencedClientThatIsAlive_LearnsThatItsWriteMayHaveHappened) {
-  // Given two clients that take over from each other although nobody dies
+  // Given two clients that take over from each other although no client dies
   Scenario scenario = CounterUnderLock(Takeover::kAfterFencing);
   scenario.max_deaths = 0;
   // Expect that a fence in the middle of a trip leaves an increment that may have happened

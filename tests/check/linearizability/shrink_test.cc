@@ -125,7 +125,7 @@ TEST(Shrink, RefusedPutWasSeen_ItIsShownAsASuspect) {
 TEST(Shrink, WritesThatTheOthersNeed_AreKept) {
   // Given: a lost Put that explains one CompareAndSet from its value, but not a second one.
   // When: it is shrunk.
-  // Expect: the lost Put is kept, because it excuses the first; only what nobody needs is left out.
+  // Expect: the lost Put is kept, because it excuses the first; only what no client needs is left out.
   History h;
   h.LoseAnswer(h.Invoke(0, Call::Put("k", "b")));
   Did(h, 1, Call::Put("k", "a"), Stored{});

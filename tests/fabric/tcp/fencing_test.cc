@@ -13,7 +13,7 @@
 namespace farside::fabric::tcp {
 namespace {
 
-// Somebody who came by another transport, and is not still until it is told to be.
+// A client that came by another transport, and is not still until it is told to be.
 class StubbornClient final : public memory::ServedClient {
  public:
   void CutOff() override { cut_off_ = true; }
@@ -97,7 +97,8 @@ TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   // When it is fenced itself. Expect that this does not wait for its own fence.
   ASSERT_TRUE(fabric::Run(bystander.client(), Fence(bystander.client(), client->id())).ok());
   stubborn->BeStill();
-  // Expect that the rest of its trip does not happen, that it is in doubt, and that it then knows that it was fenced.
+  // Expect that the rest of its trip does not happen, that it is in doubt, and that it then knows that it was
+  // fenced.
   while (!task.done()) ASSERT_TRUE(client->Poll());
   EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(later, ErrorCode::kFenced);
