@@ -186,7 +186,7 @@ TEST(TaskError, AfterASuspension_EndsTheChain) {
 
 // Given a task that asks for the outcome of a chain. When the chain fails, at once or after waiting. Expect
 // that the chain is destroyed, then that the task goes on with the error as a value.
-TEST(TaskError, IsAValueForWhoeverAsksForTheOutcome) {
+TEST(TaskError, IsAValueForACallerThatAsksForTheOutcome) {
   for (const bool waits : {false, true}) {
     Log log;
     Parking parking;

@@ -58,7 +58,7 @@ class TablesTest : public testing::Test {
   std::unique_ptr<store::Registration> session_;
 };
 
-TEST_F(TablesTest, OptionsThatChangeNoBytes_CountForWhoGivesThem_AndAreNotRecorded) {
+TEST_F(TablesTest, OptionsThatChangeNoBytes_CountForTheirClient_AndAreNotRecorded) {
   // Given a table that was made with an option that changes bytes, and one that does not.
   const OptionMap given = {{"buckets", "2"}, {"backoff_us", "7"}};
   const Result<OpenTable> made = CreateOrOpen(given);

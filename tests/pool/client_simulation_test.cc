@@ -17,7 +17,7 @@ Task<Done> AllocateOne(fabric::Op& op, Allocator& allocator, uint64_t bytes) {
   co_return Done{};
 }
 
-TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NobodyCrashes) {
+TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NoClientCrashes) {
   // Given two operations of one client that claim the only chunk.
   // When one of them has got it, and its word is wiped, so that the other gets it, too.
   // Expect that the client goes on with what it knows of the chunk, and counts the nonsense.

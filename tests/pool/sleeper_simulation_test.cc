@@ -78,7 +78,7 @@ RunOutcome RunWithASleeper(fabric::sim::SimOptions options, Told& told) {
   return outcome;
 }
 
-TEST(PoolSleeper, SleepsPastItsLeaseAtAnyVerb_IsToldAndHarmsNobody) {
+TEST(PoolSleeper, SleepsPastItsLeaseAtAnyVerb_IsToldAndDoesNoHarm) {
   // Given two clients that create and drop tables, allocate and free.
   // When one of them falls asleep for five leases, before or after any verb, and wakes.
   // Expect that it is told that it was taken for dead, and what to do; that what it posts then is refused;

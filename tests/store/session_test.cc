@@ -118,7 +118,7 @@ TEST_F(SessionTest, InsideOfATask_TheSynchronousFormIsRefused) {
   EXPECT_THAT(said.error().message(), HasSubstr("Async()"));
 }
 
-TEST_F(SessionTest, ATaskThatNobodyRunsInASession_IsRefused) {
+TEST_F(SessionTest, ATaskThatNoSessionRuns_IsRefused) {
   // When a task of a session is started by hand. Expect an error that says what runs it.
   Task<Done> task = session_.Async().Put(table_, "k", "v");
   task.Start();

@@ -106,7 +106,7 @@ TEST_F(StatusTest, ClientThatGivesASignOfLife_IsSeen) {
   }
 }
 
-TEST_F(StatusTest, WhenEverybodyHasBeenSeen_ItWaitsNoLonger) {
+TEST_F(StatusTest, WhenAllClientsHaveBeenSeen_ItWaitsNoLonger) {
   PoolSession session = Join();
   int pauses = 0;
   const PoolStatus status = Look([&](Nanos) {

@@ -93,7 +93,7 @@ Scenario CounterUnderLock(Takeover takeover) {
   return scenario;
 }
 
-TEST(ExhaustiveCrash, OwnerOfALockDiesAndNobodyTakesOver_OthersAreStuck) {
+TEST(ExhaustiveCrash, OwnerOfALockDiesAndNoClientTakesOver_OthersAreStuck) {
   // Given a lock that its owner alone can release
   const Scenario scenario = CounterUnderLock(Takeover::kNever);
   // When the owner may die at any verb
@@ -104,7 +104,7 @@ TEST(ExhaustiveCrash, OwnerOfALockDiesAndNobodyTakesOver_OthersAreStuck) {
   EXPECT_THAT(found.trace, Contains(HasSubstr("dies")));
 }
 
-TEST(ExhaustiveCrash, NobodyDiesAndNobodyTakesOver_IsClean) {
+TEST(ExhaustiveCrash, NoClientDiesAndNoneTakesOver_IsClean) {
   Scenario scenario = CounterUnderLock(Takeover::kNever);
   scenario.max_deaths = 0;
   const Exploration found = Explore(scenario);

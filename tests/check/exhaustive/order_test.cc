@@ -272,12 +272,12 @@ TEST(ExhaustiveOrder, UnlockTogetherWithCommitByWrite_OvertakesIt) {
   EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
-TEST(ExhaustiveOrder, UnlockThatNobodyWaitsFor_IsLinearizable) {
+TEST(ExhaustiveOrder, UnlockThatNoClientWaitsFor_IsLinearizable) {
   const Exploration found = Explore(CounterUnderLock(Commit::kDetachedUnlock));
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
-TEST(ExhaustiveOrder, CommitThatNobodyWaitsFor_IsFound) {
+TEST(ExhaustiveOrder, CommitThatNoClientWaitsFor_IsFound) {
   // Given a client that returns before its WRITE has arrived
   struct Programs {
     static Task<Outcome> PutDetached(Actor& self, uint64_t offset, uint64_t n) {

@@ -118,7 +118,7 @@ TEST_F(ScanViolation, SeesAValueThatWasReplaced) {
   ExpectViolation("a");
 }
 
-TEST_F(ScanViolation, SeesAKeyThatNobodyWrote) {
+TEST_F(ScanViolation, SeesAKeyThatNoClientWrote) {
   // Given a history without the key. When a scan returns it. Expect a violation.
   DidPut("a", "1");
   DidScan(all_, {{"a", "1"}, {"ghost", "x"}});

@@ -189,7 +189,7 @@ TEST(Shrink, EffortUsedUp_TheWitnessIsLongButStillFails) {
   EXPECT_TRUE(Fails(witness));
 }
 
-TEST(MayLeaveOut, OnlyWhatNobodyElseNeeds) {
+TEST(MayLeaveOut, OnlyWhatNoOtherOperationNeeds) {
   // Given: histories with one operation of interest, and others that can or cannot tell it was there.
   // When: the rule is asked about it.
   // Expect: reads always; a write only if nothing looks for its value, nor for what it may have changed.

@@ -73,7 +73,7 @@ class ChimeInCircles : public testing::Test {
   Member member_;
 };
 
-TEST_F(ChimeInCircles, WhoLooksThroughEverything_ComesToAnEnd) {
+TEST_F(ChimeInCircles, WalkOfEverything_ComesToAnEnd) {
   // Given leaves in a circle. When the table is verified, walked, or counted. Expect that it is told.
   ExpectCorrupt(member_.Verify());
   ExpectCorrupt(member_.Stats());
@@ -81,7 +81,7 @@ TEST_F(ChimeInCircles, WhoLooksThroughEverything_ComesToAnEnd) {
   ExpectCorrupt(member_.Walk(reached));
 }
 
-TEST_F(ChimeInCircles, WhoScans_ComesToAnEnd) {
+TEST_F(ChimeInCircles, Scan_ComesToAnEnd) {
   // Given leaves in a circle. When a client asks for more records than there are, or for the last one. Expect
   // that it is told.
   ExpectCorrupt(member_.Scan(KeyRange::All(), 1000));

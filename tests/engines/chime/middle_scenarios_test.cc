@@ -25,7 +25,7 @@ TEST(ChimeMiddle, KeysOfBothHalvesComeAndGo_EachIsFoundByAllWays) {
       "");
 }
 
-TEST(ChimeMiddle, SomebodyDiesWhileParentsAreSplit_NoKeyIsTakenForItsTwin) {
+TEST(ChimeMiddle, ClientDiesWhileParentsAreSplit_NoKeyIsTakenForItsTwin) {
   // Given keys of both halves whose leaves fill their parents
   // When a client inserts one more and dies, anywhere, so that pivots are missing
   // Expect that others find each key with its own value, and can go on

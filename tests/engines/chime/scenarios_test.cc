@@ -40,7 +40,7 @@ TEST(ChimeScenarios, ScanWithNodesOfBefore_MissesNothing) {
   EXPECT_EQ(ScanWithOldNodes(), "");
 }
 
-TEST(ChimeScenarios, NobodyToldTheParent_WhoeverComesAlongDoes) {
+TEST(ChimeScenarios, ParentHasNoPivot_TheNextClientInsertsIt) {
   // Given a client that died when it had split a leaf, and not yet told the parent
   // When another looks for a key that has moved
   // Expect that a third one is led there at once
@@ -60,7 +60,7 @@ TEST(ChimeScenarios, ALeafGoes_PlacesOfKeysAreForgotten) {
   EXPECT_EQ(KnownPlacesAreForgotten(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenarios, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
+TEST(ChimeScenarios, KeyGoesAndComesBack_ClientThatRemembersItsLeafFindsIt) {
   // Given a client that remembers the leaf of a key
   // When another deletes the key, so that the leaf goes, and puts it back
   // Expect that the first one finds it, by searches and scans
@@ -78,7 +78,7 @@ TEST(ChimeScenarios, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
   }
 }
 
-TEST(ChimeScenarios, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
+TEST(ChimeScenarios, TwoLeavesGo_ClientThatRemembersTheFirstPutsItsKeyBack) {
   // Given a client that remembers a leaf
   // When it goes, a client that merges it dies on the way, anywhere, and the leaf behind it goes too
   // Expect that the client can put the key back
@@ -86,7 +86,7 @@ TEST(ChimeScenarios, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
   EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenarios, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
+TEST(ChimeScenarios, LeafGoesAndIsUsedAgain_ClientThatRemembersItIsNotMisled) {
   // Given the same
   // When the leaf has become the leaf of other keys before the key comes back
   // Expect the same
@@ -120,7 +120,7 @@ TEST(ChimeScenarios, ManyKeysComeAndGo_NothingIsLeftOfThem) {
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 2), "");
 }
 
-TEST(ChimeScenarios, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
+TEST(ChimeScenarios, ClientWaitsForALock_OthersDoNotWaitForItsPin) {
   // Given a client that waits for the lock of one that has fallen asleep
   // When a third one waits for all to move on
   // Expect that the second one does, before it has the lock

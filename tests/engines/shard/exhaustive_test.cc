@@ -32,7 +32,7 @@ TEST(ExhaustiveShard, WriterThatAppendsMayDie_ReaderAndSuccessorAreNotMisled) {
   EXPECT_GT(found.histories, 20u);
 }
 
-TEST(ExhaustiveShard, SplitMeetsAnAppendByOneWhoOnlyKnowsTheAnnouncement_NeitherIsLost) {
+TEST(ExhaustiveShard, SplitMeetsAnAppendByAClientThatOnlyKnowsTheAnnouncement_NeitherIsLost) {
   // Given a unit that a client that may die is about to split
   // When a client that only knows that the resize was announced appends a key that moves, and another such
   // reads it

@@ -30,7 +30,7 @@ TEST(ShardScenarios, ReadersMeetASplitOfABucketOfTwoLines_NoneMissesAKeyThatStay
   EXPECT_EQ(ReadersMeetASplit(64 / kFewer), "");
 }
 
-TEST(ShardScenarios, ResizeOfSeveralVersions_WhoKnowsTheAnnouncementFindsWhatMovedByTheSecond) {
+TEST(ShardScenarios, ResizeOfSeveralVersions_ClientWithTheAnnouncementFindsWhatMovedByTheSecond) {
   // Given a resize that goes several versions at once, and a unit that was split to the last of them
   // When a client that only knows the announcement searches a key that the first of these splits left in the
   // unit

@@ -33,7 +33,7 @@ TEST(ShardSleep, InserterFallsAsleepAtEveryStep_TheKeyIsInsertedOnce) {
   EXPECT_EQ(InserterFallsAsleep(Behind::kIsFullThenSplit), "");
 }
 
-TEST(ShardSleep, OwnerOfASecondLockFallsAsleep_WhoeverWaitsForItHoldsNoOther) {
+TEST(ShardSleep, OwnerOfASecondLockFallsAsleep_ItsWaiterHoldsNoOther) {
   // Given a resize that is announced, and a client that fell asleep with the lock of a unit
   // When the writer of a key that overflows into that unit waits for it
   // Expect that a third one can change the unit of that key before the sleeper wakes up

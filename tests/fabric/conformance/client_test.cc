@@ -82,7 +82,7 @@ TEST_P(FabricClient, AbandonedTripsAreSafe) {
 
 // Given detached and abandoned trips. Expect that the client says so until they have landed, and not longer.
 const Cite kUnawaited("fabric/33", "says so while verbs are in flight that no coroutine waits for");
-TEST_P(FabricClient, SaysWhetherVerbsAreInFlightThatNobodyWaitsFor) {
+TEST_P(FabricClient, SaysWhetherUnawaitedVerbsAreInFlight) {
   InManyWorlds({1024}, [](World& world) {
     const auto client = world.Connect();
     EXPECT_FALSE(client->HasUnawaited());

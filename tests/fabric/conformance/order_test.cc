@@ -291,7 +291,7 @@ Task<Done> Believe(Client& client, std::atomic<uint64_t>& announced, uint64_t ro
 // Given a client that tells others, not through far memory, which of its trips have completed. Expect that a
 // client that heard it finds the effects of those trips.
 const Cite kCompleted("fabric/15", "it has taken effect for every client");
-TEST_P(FabricOrder, ACompletedTripIsThereForEveryone) {
+TEST_P(FabricOrder, ACompletedTripIsThereForEveryClient) {
   InManyWorlds({1024}, [](World& world) {
     std::atomic<uint64_t> announced = 0;
     const auto writer = world.Connect();

@@ -353,7 +353,7 @@ class Impatient final : public Watch {
 // Given a line whose holder is dead, and no daemon that could recover it. Expect that READs, WRITEs and
 // atomics end and say so, that they leave the line as it is, and that they leave nothing held or staged
 // themselves.
-TEST(LineMemoryRecovery, WithoutAnybodyToDoIt_WaitersGiveUp) {
+TEST(LineMemoryRecovery, WithoutADaemonToDoIt_WaitersGiveUp) {
   const auto scenario = std::make_unique<Scenario>();
   Impatient impatient;
   LineMemory memory(scenario->region, scenario->stripes, kOther, scenario->other, impatient);

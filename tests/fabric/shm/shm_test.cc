@@ -190,7 +190,7 @@ TEST_F(ShmTest, AnotherVersion_IsRefused) {
 
 // Given connections that send bytes of any kind, as strangers and as clients, and many that say nothing.
 // Expect that the daemon goes on serving others, and that what was given to them comes back.
-TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNobodyElse) {
+TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNoOtherClient) {
   const Daemon daemon(path_, {.max_clients = 2});
   const auto fabric = OpenAt(path_);
   const auto client = std::move(*fabric->Connect());

@@ -303,7 +303,7 @@ TEST(TcpClient, WhatANodeSaysIsEscaped) {
   }
 }
 
-TEST(TcpClient, AnswersNobodyAskedForBreakTheClient) {
+TEST(TcpClient, RepliesToNoRequestBreakTheClient) {
   // Given a node that answers twice.
   FakeNode node({Good(), Good()});
   const Opened opened = OpenAndConnect(node);
@@ -330,7 +330,7 @@ Task<Done> FenceAt(Client& client, NodeId node, ClientId victim) {
   co_return Done{};
 }
 
-TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
+TEST(TcpClient, ClientFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
   // Given a client of two nodes, which was fenced on the second.
   TestNode first(4096, OneThread(), {1, 1});
   TestNode second(4096, OneThread(), {2, 2});
@@ -355,7 +355,7 @@ TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
 
 // ---- trips
 
-TEST(TcpClient, WhatWasDetachedIsSentThoughNobodyPolls) {
+TEST(TcpClient, WhatWasDetachedIsSentWithoutAPoll) {
   // Given a client that detaches a trip, and is not used any more.
   TestNode node;
   const auto fabric = node.Open();

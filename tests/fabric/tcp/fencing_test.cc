@@ -81,7 +81,7 @@ TEST(TcpFencing, AFenceThatTakesItsTimeHoldsUpItsConnectionOnly) {
   node.node().Depart(kStubborn);
 }
 
-TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
+TEST(TcpFencing, ClientFencedInTheMiddleOfATripIsInDoubt) {
   // Given a client whose trip has changed something and waits for a fence.
   TestNode node;
   const auto stubborn = std::make_shared<StubbornClient>();
@@ -108,7 +108,7 @@ TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   EXPECT_EQ(node.log().Count("was fenced"), 1u);
 }
 
-TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
+TEST(TcpFencing, ClientThatFencesItselfIsAnsweredFirst) {
   // Given a client that fences itself.
   TestNode node;
   const auto fabric = node.Open();
@@ -121,7 +121,7 @@ TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
   EXPECT_EQ(node.Word(0), 0u);
 }
 
-TEST(TcpFencing, WhoDiesWhileItsFenceWaitsIsForgotten) {
+TEST(TcpFencing, ClientThatDiesWhileItsFenceWaitsIsForgotten) {
   // Given a peer whose frame waits for a fence, and that resets its connection.
   TestNode node;
   const auto stubborn = std::make_shared<StubbornClient>();

@@ -30,7 +30,7 @@ constexpr uint64_t kRegion = 4096;
 
 // ---- coming in
 
-TEST(TcpServer, SomebodyElsesProtocolIsClosedWithOneLine) {
+TEST(TcpServer, AnotherProtocolIsClosedWithOneLine) {
   // Given a node and a client of it.
   TestNode node;
   Bystander bystander(node);
@@ -102,7 +102,7 @@ TEST(TcpServer, AHelloMayComeInPieces) {
   EXPECT_EQ(wire::Load<wire::Welcome>(welcome.data()).region_bytes, kRegion);
 }
 
-TEST(TcpServer, WhoSaysNothingIsNotWaitedForLong) {
+TEST(TcpServer, SilentClientIsNotWaitedForLong) {
   // Given a node that is not patient.
   ServerOptions options = OneThread();
   options.greeting_timeout = std::chrono::milliseconds(1);
@@ -314,7 +314,7 @@ TEST(TcpServer, MutatedStreamsDoNoHarm) {
 
 // ---- slow readers
 
-TEST(TcpServer, WhoDoesNotReadItsAnswersIsNotServedAndOthersAre) {
+TEST(TcpServer, ClientThatDoesNotReadItsAnswersIsNotServedAndOthersAre) {
   // Given a region of a mebibyte, and a peer that asks for all of it again and again, and reads nothing.
   constexpr uint64_t kLarge = uint64_t{1} << 20;
   constexpr size_t kMany = 2000;
@@ -397,7 +397,7 @@ TEST(TcpServer, StoppingUnderLoadAnswersWhatWasExecuted) {
   EXPECT_EQ(node.server().connections(), 0u);
 }
 
-TEST(TcpServer, ListeningInPlainTextToEverybodyHasToBeMeant) {
+TEST(TcpServer, ListeningInPlainTextToAllMachinesHasToBeMeant) {
   // Given a server for all addresses of this machine, without TLS.
   TestNode node;
   ServerOptions options = OneThread();
@@ -439,7 +439,7 @@ Task<Done> TryEverything(Client& client, std::vector<std::optional<ErrorCode>>& 
   co_return Done{};
 }
 
-TEST(TcpServer, WhoMayOnlyReadIsRefusedEverythingElse) {
+TEST(TcpServer, ReadOnlyClientIsRefusedEverythingElse) {
   // Given a node whose clients may only read, but for one word.
   ServerOptions options = OneThread();
   options.plain_access = wire::Access::kReadOnly;

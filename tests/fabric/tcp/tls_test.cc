@@ -31,7 +31,7 @@ void ExpectRefused(const TestNode& node, std::optional<ClientTls> tls, const std
   EXPECT_NE(fabric.error().message().find(part), std::string::npos) << fabric.error().message();
 }
 
-TEST(TcpTls, WhoHasACertificateIsServed) {
+TEST(TcpTls, ClientWithACertificateIsServed) {
   // Given a node and a client whose certificates are of one authority.
   Certificates authority;
   TestNode node(4096, Secure(authority.Server()));
@@ -43,7 +43,7 @@ TEST(TcpTls, WhoHasACertificateIsServed) {
   EXPECT_EQ(node.log().Count("as 'worker 7'"), 1u);
 }
 
-TEST(TcpTls, WhoHasNoCertificateIsRefused) {
+TEST(TcpTls, ClientWithoutACertificateIsRefused) {
   // Given a client that has none. Expect that it is refused, with a line in the log.
   Certificates authority;
   TestNode node(4096, Secure(authority.Server()));

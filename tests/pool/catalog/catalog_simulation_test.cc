@@ -84,7 +84,7 @@ TEST(PoolCatalog, RandomScriptsWithAFaultAtEveryVerb) {
   EXPECT_GT(faults, 200u / kFewer);
 }
 
-TEST(PoolCatalog, UserWhoIgnoresTheChanges_IsCaught) {
+TEST(PoolCatalog, UserThatIgnoresTheChanges_IsCaught) {
   // Given users that do not ask whether their table is still there.
   // Expect that one of them meets a table that was freed: the tests above can fail.
   uint64_t caught = 0;

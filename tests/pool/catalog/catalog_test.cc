@@ -358,7 +358,7 @@ TEST_F(CatalogTest, EveryFlippedBitOfALiveEntry_IsFoundOrHarmless) {
   }
 }
 
-TEST_F(CatalogTest, ForgedEntriesWithARightChecksum_NeverCrashAnybody) {
+TEST_F(CatalogTest, ForgedEntriesWithARightChecksum_NeverCrashAClient) {
   // Given entries of random bytes, sealed as if a client had meant them.
   // Expect that whatever is accepted is a table that could have been created.
   Random random(11);

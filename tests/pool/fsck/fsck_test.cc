@@ -206,7 +206,7 @@ TEST_F(FsckTest, FreshPool_IsFree) {
   EXPECT_EQ(report.bytes.metadata, geometry_.first_chunk());
 }
 
-TEST_F(FsckTest, PoolThatEverybodyHasLeft_IsReachableOrFreeToTheLastByte) {
+TEST_F(FsckTest, PoolThatAllClientsHaveLeft_IsReachableOrFreeToTheLastByte) {
   Join();
   Fill();
   Leave();
@@ -272,7 +272,7 @@ TEST_F(FsckTest, ClientThatDiedBeforeItClearedABitmap_HasDamagedNothing) {
   EXPECT_TRUE(Finds(report, Severity::kNote, "which has died"));
 }
 
-TEST_F(FsckTest, TheOneWhoChecks_MayBeRegistered) {
+TEST_F(FsckTest, TheCheckingClient_MayBeRegistered) {
   Join();
   FsckOptions options;
   options.self = pool_client_->member(kNode).self();
@@ -345,7 +345,7 @@ TEST_F(FsckTest, ReachableAndFree) {
   EXPECT_TRUE(Finds(report, Severity::kDamage, "is reachable, and free"));
 }
 
-TEST_F(FsckTest, BlockIsReachedTwice_IsDamageUnlessSomebodyMayHaveMovedIt) {
+TEST_F(FsckTest, BlockIsReachedTwice_IsDamageUnlessAClientMayHaveMovedIt) {
   Join();
   Fill();
   Leave();

@@ -129,7 +129,7 @@ TEST(PoolJoin, OneOfTheClientsIsDeadAndOwnsNothing_ItsSlotIsUsed) {
   EXPECT_TRUE(joined.ok()) << joined.error().ToString();
 }
 
-TEST(PoolJoin, TheDeadOneHasMemoryAndNobodyCanAdoptIt_TheErrorSaysWhatToDo) {
+TEST(PoolJoin, TheDeadOneHasMemoryAndNoClientCanAdoptIt_TheErrorSaysWhatToDo) {
   // Given the same, with a dead client that has left memory.
   // Expect an error that says which client can help; and when it does help, a newcomer is let in and nothing
   // is lost.
@@ -204,7 +204,7 @@ TEST(PoolJoin, OneOfTwoNodesIsFull_TheOtherIsLeft) {
   EXPECT_EQ(ClientWord(word).generation(), 1u) << "it was there";
 }
 
-TEST(PoolJoin, SomebodyLeavesWhoHasNotHeardOfTheDead_NothingIsLost) {
+TEST(PoolJoin, LeaverHasNotHeardOfTheDead_NothingIsLost) {
   // Given a client that dies with a block that it had to give back, in the chunk of another.
   // When that one leaves, as a newcomer waits for a slot and before it has heard of the death.
   // Expect the block to be found.

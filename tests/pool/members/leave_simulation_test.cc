@@ -134,7 +134,7 @@ uint64_t LeaveWhileSomebodyIsFenced(uint64_t after) {
   return events;
 }
 
-TEST(PoolLeave, SomebodyDiesMeanwhileAtAnyMoment_TheLeaverSweepsAndLeavesAllNodes) {
+TEST(PoolLeave, AnotherDiesMeanwhileAtAnyMoment_TheLeaverSweepsAndLeavesAllNodes) {
   // Given a client that leaves two nodes, with a chunk of its own, and one that has no owner and is free, on
   // the second.
   // When a client is fenced on the second node, at every moment of the leaving in turn.

@@ -8,7 +8,7 @@
 namespace farside::pool {
 namespace {
 
-TEST(PoolLock, ExcludesWithoutFaults_NobodyIsCutOff) {
+TEST(PoolLock, ExcludesWithoutFaults_NoClientIsCutOff) {
   // Given three clients that take turns, in worlds that use every freedom but break nothing.
   // Expect that turns never overlap, none is lost, and no client is taken for dead.
   for (uint64_t seed = 1; seed <= 400 / kFewer; ++seed) {

@@ -259,7 +259,7 @@ Task<Done> LookAgain(Membership& member, PoolRun& run, uint64_t& looking) {
   co_return Done{};
 }
 
-TEST(PoolMembership, ObserverThatSleepsInTheMiddleOfALook_FencesNobodyForIt) {
+TEST(PoolMembership, ObserverThatSleepsInTheMiddleOfALook_FencesNoClientForIt) {
   // Given a client that beats, and another that looks at it in quick succession, and sleeps for several
   // leases between the READ of the last look and its answer.
   // Expect that it does not take its own sleep for the other's silence.

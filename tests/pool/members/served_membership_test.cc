@@ -56,13 +56,13 @@ class ServedMembership : public testing::Test {
   std::unique_ptr<Membership> member_;
 };
 
-TEST_F(ServedMembership, WhoIsNotConnectedAndStillInItsSlot_HasDied) {
+TEST_F(ServedMembership, NotConnectedAndStillInItsSlot_HasDied) {
   Join(fabric::tcp::OneThread());
   EXPECT_EQ(LookAround().fenced.size(), 1u);
   EXPECT_EQ(deaths(), 1u);
 }
 
-TEST_F(ServedMembership, WhoLeavesWhileSomebodyLooks_IsNotCountedAsADeath) {
+TEST_F(ServedMembership, LeavesWhileAnotherLooks_IsNotCountedAsADeath) {
   // Given a client that leaves in good order, and hangs up, right after another has read the registry.
   fabric::tcp::ServerOptions options = fabric::tcp::OneThread();
   std::atomic<bool> looks{false};

@@ -103,7 +103,7 @@ TEST(PoolAllocatorCrash, EveryVerbOfShortLives_SurvivorsFindAllThatWasLeaked) {
   EXPECT_GT(report.crash_points, 3000u);
 }
 
-TEST(PoolAllocatorCrash, EveryVerbOfTheRepair_WhoeverAdoptsMayDieToo) {
+TEST(PoolAllocatorCrash, EveryVerbOfTheRepair_TheAdopterMayDieToo) {
   // Given a member that dies early, and two that adopt what it left.
   // When one of these has a fault at each of its verbs in turn.
   // Expect the other one, or a client that comes later, to finish the repair.

@@ -200,7 +200,7 @@ TEST_F(AllocatorTest, Full_WhatWaitsForGraceIsAskedFor) {
   EXPECT_GT(asked, 0);
 }
 
-TEST_F(AllocatorTest, Full_SomebodyElsesFreesMakeRoom) {
+TEST_F(AllocatorTest, Full_FreesOfAnotherClientMakeRoom) {
   Open(4, 4096);
   const auto owner = Enter();
   const auto other = Enter();
@@ -274,7 +274,7 @@ TEST_F(AllocatorTest, LeftChunksAreTakenUpByOthers) {
   EXPECT_EQ(ChunksInUse(), 0u);
 }
 
-TEST_F(AllocatorTest, AChunkWithoutOwnerIsFreedByTheNextOneWhoLeaves) {
+TEST_F(AllocatorTest, AChunkWithoutOwnerIsFreedByTheNextLeaver) {
   Open(16, 4096);
   const auto other = Enter();
   const auto leaver = Enter();

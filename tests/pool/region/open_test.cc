@@ -411,7 +411,7 @@ class OpenPoolMembers : public OpenPoolFile {
   };
 };
 
-TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNobodyElse) {
+TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNoOtherClient) {
   // Given two clients, of which one left its pool in good order and one did not.
   // When the file is opened again, and a new client joins, which has the number of the lost one.
   // Expect the lost one to be fenced, and the new one not to be mistaken for it.
@@ -452,7 +452,7 @@ TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNobodyElse) {
   }
 }
 
-TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForThoseWhoCanCutThemOffEverywhere) {
+TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForClientsThatCanCutThemOffEverywhere) {
   // Given a file with a client that did not leave, which is a pool by itself, or one of two nodes.
   for (const size_t nodes : {1, 2}) {
     std::filesystem::remove(path_);
