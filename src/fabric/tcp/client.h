@@ -91,7 +91,7 @@ class TcpClient final : public Client {
   void Post(std::span<const Verb> verbs, Trip* trip);
   void EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t unanswered);
   uint32_t NewUnansweredTrip();
-  bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
+  bool WillBePolled() const { return awaited_ != 0 || !timers_.empty(); }
 
   void FlushAll();
   // These two say whether something happened: bytes came, or a connection ended.

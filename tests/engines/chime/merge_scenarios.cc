@@ -339,7 +339,7 @@ std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
   return "";
 }
 
-std::string SomebodyWaitsForALock() {
+std::string ClientWaitsForALock() {
   Alphabet scenario(false);
   const auto other = scenario.Enter();
   const auto waiter = scenario.Enter();

@@ -195,7 +195,7 @@ class Stage {
     if (alone) world.Drive([&] { return std::all_of(leaving.begin(), leaving.end(), left); });
     for (Task<Done>& task : leaving) {
       if (!task.done()) {
-        world.Complain("somebody cannot leave");
+        world.Complain("a client cannot leave");
         continue;
       }
       const Result<Done> end = task.TakeResult();

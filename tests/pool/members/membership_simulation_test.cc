@@ -391,7 +391,7 @@ TEST(PoolMembership, TwoThatFallSilentAndSuspectEachOther_NeverBothActOnIt) {
     ASSERT_NE(log, "survives survives ") << "seed " << seed;
     ASSERT_EQ(log.find("both-dead"), std::string::npos) << "seed " << seed;
   }
-  EXPECT_GT(seen.size(), 1u) << "somebody is fenced in some of the runs";
+  EXPECT_GT(seen.size(), 1u) << "a client is fenced in some of the runs";
 }
 
 // ---- epochs

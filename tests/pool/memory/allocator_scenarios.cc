@@ -74,7 +74,7 @@ std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   }
   adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scenario.world.shape.lease / 4); });
   scenario.Maintain(adopter);
-  if (adopter.view().fenced.size() != 1) return "nobody was fenced";
+  if (adopter.view().fenced.size() != 1) return "no client was fenced";
   if (scenario.Adopt(adopter, dead_slot) != 0) return "there was nothing to take yet";
   if (!scenario.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scenario.SweepAll(adopter, {});
