@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "index/chime/circle.h"
+#include "index/chime/key.h"
 #include "tests/engines/chime/world.h"
 
 namespace farside::index::chime {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace farside::index::chime {
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "index/chime/key.h"
 #include "tests/engines/chime/hotspot_scenarios.h"
 #include "tests/engines/chime/world.h"
 

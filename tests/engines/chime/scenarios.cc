@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+#include "index/chime/key.h"
+
 namespace farside::index::chime {
 
 std::string ReadersMeetAMove(uint64_t seeds, size_t moves, bool by_scan) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "index/chime/key.h"
 #include "tests/engines/chime/world.h"
 
 namespace farside::index::chime {
