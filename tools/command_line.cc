@@ -36,15 +36,17 @@ FARSIDE_URL in the environment names the pool where a command is given no URL.
 Exit codes: 0 success, 1 a check does not hold or was not decided, 2 wrong usage, 3 could not run.)";
 
 constexpr const char* kBenchFooter =
-    R"(Workloads are those of YCSB: load (inserts every record once), a (half reads, half updates), b (5 % updates),
-c (reads only), d (95 % reads of new records, 5 % inserts), f (half reads, half read-modify-writes). A run has three
-phases: the load, a warm-up, and the run that is measured. Every value that is read is verified.
+    R"(Workloads are those of YCSB: load (inserts every record once), a (half reads, half updates), b (5 %
+updates), c (reads only), d (95 % reads of new records, 5 % inserts), f (half reads, half
+read-modify-writes). A run has three phases: the load, a warm-up, and the run that is measured. Every
+value that is read is verified.
 
-A client is a session. On --fabric embedded it is a thread, and times are real. On --fabric sim all clients live in a
-simulated cluster whose model is printed with the results, and times are virtual: the same on every machine.
+A client is a session. On --fabric embedded it is a thread, and times are real. On --fabric sim all clients
+live in a simulated cluster whose model is printed with the results, and times are virtual: the same on
+every machine.
 
-The same workload is run on 'raw' too, a bare array of slots: a search reads a bucket as large as the engine's, and then a
-block, in two trips. An engine that takes fewer trips or bytes is faster than that.
+The same workload is run on 'raw' too, a bare array of slots: a search reads a bucket as large as the
+engine's, and then a block, in two trips. An engine that takes fewer trips or bytes is faster than that.
 
 Examples:
   farside bench --engine reference --option buckets=20000 --workload a
@@ -67,8 +69,9 @@ Examples:
   farside check --engine reference --replay 17:12:crash-after)";
 
 constexpr const char* kCompletionFooter =
-    R"(Prints a script by which the shell completes commands, options, engines and experiments. An install has it where
-the shell looks for it; this is for a binary that was not installed, and for ~/.bashrc or ~/.zshrc.
+    R"(Prints a script by which the shell completes commands, options, engines and experiments. An install has
+it where the shell looks for it; this is for a binary that was not installed, and for ~/.bashrc or
+~/.zshrc.
 
 Examples:
   farside completion bash
@@ -83,28 +86,31 @@ Examples:
   farside doctor --json)";
 
 constexpr const char* kDemoFooter =
-    R"(A table and what its operations cost, a table that grows, the engines side by side, a client that dies, and a
-search for bugs. Takes a few seconds and needs no set-up. Exits with 1 if the search finds a violation.
+    R"(A table and what its operations cost, a table that grows, the engines side by side, a client that dies,
+and a search for bugs. Takes a few seconds and needs no set-up. Exits with 1 if the search finds a
+violation.
 
 Example:
   farside demo)";
 
 constexpr const char* kFsckFooter =
-    R"(Walks every table of the pool and looks at every byte outside of them: what is leaked, reachable from two tables
-or damaged is a line with advice, followed by where the bytes are. Nothing is changed. Exits with 1 if anything is
-leaked or damaged, or a table could not be walked, and with 3 if the pool cannot be opened.
+    R"(Walks every table of the pool and looks at every byte outside of them: what is leaked, reachable from
+two tables or damaged is a line with advice, followed by where the bytes are. Nothing is changed. Exits
+with 1 if anything is leaked or damaged, or a table could not be walked, and with 3 if the pool cannot
+be opened.
 
-URL is file:PATH, shm:NAME or tcp://HOST:PORT while nobody else uses it, or embedded: for a pool that is made for the
-check.
+URL is file:PATH, shm:NAME or tcp://HOST:PORT while no other client uses it, or embedded: for a pool that is
+made for the check.
 
 Examples:
   farside fsck file:pool.farside
   farside fsck --json file:pool.farside)";
 
 constexpr const char* kPaperFooter =
-    R"(NAME is an experiment, such as shard-table3, or 'list'. Each of them measures what a paper reports, and says what the
-paper has, what we have, the rule that our figure must keep, and whether it does. Counts come from the fabric's
-counters, times from the simulated cluster; so figures do not depend on the machine. Exits with 1 if a rule is broken.
+    R"(NAME is an experiment, such as shard-table3, or 'list'. Each of them measures what a paper reports, and
+says what the paper has, what we have, the rule that our figure must keep, and whether it does. Counts
+come from the fabric's counters, times from the simulated cluster; so figures do not depend on the
+machine. Exits with 1 if a rule is broken.
 
 Examples:
   farside paper list
@@ -113,8 +119,8 @@ Examples:
   farside paper shard-figure18 --scale 50)";
 
 constexpr const char* kTableFooter =
-    R"(URL is file:PATH, or 'file:PATH?size=1GiB' for a file that is made if it does not exist (quoted, since shells
-have other plans with '?'), or embedded: for a pool that is gone when the command has ended.
+    R"(URL is file:PATH, or 'file:PATH?size=1GiB' for a file that is made if it does not exist (quoted, since
+shells interpret '?'), or embedded: for a pool that is gone when the command has ended.
 
 Examples:
   farside table create 'file:pool.farside?size=64MiB' users --engine reference --option buckets=64
@@ -123,8 +129,9 @@ Examples:
   farside table drop file:pool.farside users)";
 
 constexpr const char* kTableCreateFooter =
-    R"(A pool that does not exist is made if the URL has a size. If the table is there already, with this engine and these
-options, nothing is done; with others it is an error. If there is no room, nothing is changed.
+    R"(A pool that does not exist is made if the URL has a size. If the table is there already, with this
+engine and these options, nothing is done; with others it is an error. If there is no room, nothing is
+changed.
 
 Examples:
   farside table create 'file:pool.farside?size=64MiB' users --engine reference --option buckets=64
@@ -270,7 +277,7 @@ std::string InOurWords(const std::string& mismatch) {
          (mismatch.find("flag override") == std::string::npos ? " needs a value" : " takes no value");
 }
 
-// What nobody understood.
+// Arguments that no option took.
 std::string Unexpected(const CLI::App& app, const std::string& text) {
   if (text.starts_with('-')) return NoSuch("option", text);
   if (app.get_subcommands({}).empty()) return fmt::format("'{}' is one word too many", Escape(text));
@@ -340,8 +347,8 @@ class Parser {
     return Interpret();
   }
 
-  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and the
-  // first operand is none. It is right behind the name of the command.
+  // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and
+  // the first operand is none. It is right behind the name of the command.
   std::optional<size_t> PlaceOfMissingUrl(std::span<const char* const> words) const {
     const CLI::App& chosen = Chosen();
     const CLI::Option* const url = chosen.get_option_no_throw("URL");

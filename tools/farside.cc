@@ -56,7 +56,7 @@ ExitCode Dispatch(const CommandLine& line, const MutantSwitch* mutants) {
 }  // namespace
 
 int Farside(int argc, const char* const* argv, const MutantSwitch* mutants) {
-  // Who is in a pool has to leave it, also if nobody reads its output any more.
+  // A command that has joined a pool has to leave it, also if the reader of its output is gone.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return FinishOutput(Dispatch(ParseCommandLine(argc, argv, mutants != nullptr), mutants));

@@ -1,4 +1,4 @@
-// Knows the JSON library, as record_format.cc does, and nobody else.
+// Knows the JSON library, as record_format.cc does, and no other file.
 #include "tools/json.h"
 
 #include <chrono>

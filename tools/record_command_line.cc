@@ -8,9 +8,9 @@ namespace farside::tools {
 namespace {
 
 constexpr const char* kPutFooter =
-    R"(Inserts the record, or replaces the value. KEY and VALUE are the bytes that the shell hands over; with --hex or
---base64 they may be any bytes. VALUE '-' is what stdin has, as it is. A KEY or VALUE that begins with '-' stands behind
-'--'. Keys have at most 64 KiB, values 64 MiB.
+    R"(Inserts the record, or replaces the value. KEY and VALUE are the bytes that the shell hands over; with
+--hex or --base64 they may be any bytes. VALUE '-' is what stdin has, as it is. A KEY or VALUE that
+begins with '-' stands behind '--'. Keys have at most 64 KiB, values 64 MiB.
 
 If there is no such table, nothing is done, unless --create is given.
 
@@ -21,8 +21,9 @@ Examples:
   farside put file:pool.farside users -- -5 minus-five)";
 
 constexpr const char* kGetFooter =
-    R"(Prints the value and a newline; with --raw, the value alone. If there is no such key, nothing is printed to stdout, and
-the exit code is 1. With --hex or --base64, the key is given and the value printed in that form.
+    R"(Prints the value and a newline; with --raw, the value alone. If there is no such key, nothing is
+printed to stdout, and the exit code is 1. With --hex or --base64, the key is given and the value printed
+in that form.
 
 Examples:
   farside get file:pool.farside users ada
@@ -38,12 +39,13 @@ Examples:
   farside del file:pool.farside users --hex 00ff --json)";
 
 constexpr const char* kScanFooter =
-    R"(One line for each record: the key, a tab, the value. What is no UTF-8, or a control character, is shown as \xNN, and a
-tab, a newline and a backslash as \t, \n and \\; with --hex or --base64, everything is shown in that form.
+    R"(One line for each record: the key, a tab, the value. What is no UTF-8, or a control character, is shown
+as \xNN, and a tab, a newline and a backslash as \t, \n and \\; with --hex or --base64, everything is
+shown in that form.
 
-Tables of an ordered engine show their records in the order of the bytes of their keys, and --from, --to and --prefix take
-a part of them: those at or behind the one, before the other, and that begin with the third. Other tables show all
-records in no order, and refuse these options.
+Tables of an ordered engine show their records in the order of the bytes of their keys, and --from, --to and
+--prefix take a part of them: keys from KEY on, keys before KEY, and keys that begin with KEY. Other tables show
+all records in no order, and refuse these options.
 
 Examples:
   farside scan file:pool.farside users
@@ -53,8 +55,9 @@ Examples:
   farside scan file:pool.farside sorted --from b --to d)";
 
 constexpr const char* kImportFooter =
-    R"(One record for each line, as JSON: {"key":"ada","value":"countess"}. Bytes that are no UTF-8 are given in base64, as
-"key64" and "value64". Empty lines mean nothing. A key that is there gets the new value. FILE is '-' or left out for stdin.
+    R"(One record for each line, as JSON: {"key":"ada","value":"countess"}. Bytes that are no UTF-8 are given
+in base64, as "key64" and "value64". Empty lines mean nothing. A key that is there gets the new value.
+FILE is '-' or left out for stdin.
 
 The import ends at the first line that is wrong; those before it are imported, and may be imported again.
 
@@ -64,8 +67,9 @@ Examples:
   farside import file:pool.farside people users.jsonl --json)";
 
 constexpr const char* kExportFooter =
-    R"(One line for each record, as 'farside import' reads it. FILE is '-' or left out for stdout. A file is written under another
-name, and gets its own when it is complete. Of a table that is damaged, FILE.partial has what could be read.
+    R"(One line for each record, as 'farside import' reads it. FILE is '-' or left out for stdout. A file is
+written under another name, and gets its own when it is complete. Of a table that is damaged,
+FILE.partial has what could be read.
 
 Others may change the table meanwhile: a record that comes or goes may be there or not.
 
@@ -75,11 +79,12 @@ Examples:
   farside export file:pool.farside users users.jsonl --json)";
 
 constexpr const char* kStatusFooter =
-    R"(Nodes: free is what is in chunks that nobody has, and used is the rest. Clients: who is registered, and when it gave the
-last sign of life; those that run are watched for up to a second and a half. Tables: what the catalog knows; with --records
-also their records and bytes, which takes a walk through every table. Exits with 1 if something is damaged.
+    R"(Nodes: free is what is in chunks without an owner, and used is the rest. Clients: the registered ones,
+and when each gave the last sign of life; clients that run are watched for up to a second and a half.
+Tables: what the catalog knows; with --records also their records and bytes, which takes a walk through
+every table. Exits with 1 if something is damaged.
 
-A file is used by one process at a time, so nobody runs in one that can be looked at.
+A file is used by one process at a time, so no client runs in one that can be looked at.
 
 Examples:
   farside status file:pool.farside

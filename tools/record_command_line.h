@@ -22,7 +22,8 @@ CLI::App* AddPut(CLI::App& app, PutCommand& command);
 CLI::App* AddScan(CLI::App& app, ScanCommand& command);
 CLI::App* AddStatus(CLI::App& app, StatusCommand& command);
 
-// What is wrong with a command as a whole; empty if nothing is. `Command` has --create, --engine and --option.
+// What is wrong with a command as a whole; empty if nothing is. `Command` has --create, --engine and
+// --option.
 template <class Command>
 std::string ProblemOfMaking(const Command& command) {
   if (command.create || (command.engine.empty() && command.options.empty())) return "";

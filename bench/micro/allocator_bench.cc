@@ -1,14 +1,15 @@
 // The allocator on memory of this process: what a block costs, and what long use does to memory.
 //
-// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks of 16 bytes to
-// 64 KiB, and a few of several chunks, so that seven of eight are freed by somebody else than their owner. Its counters:
-//   claimed / live     bytes of claimed chunks per byte asked for: when most chunks were claimed (peak), and on average
-//                      over the second half (steady). Every session has a chunk of every class, so this depends on
-//                      the size of chunks more than on anything else
-//   allocating trips   those that an operation has waited for in order to get a block, per 1000 blocks
-//   all trips          with those of maintenance: giving back to others, harvests, releases
-//   chunks left        when all is freed and everybody has left: none. It is an error if fsck finds any other byte to be
-//                      in use than before
+// MixedSizes is a measurement rather than a race: eight sessions take turns at a shared set of live blocks of
+// 16 bytes to 64 KiB, and a few of several chunks, so that another session than their owner frees seven of
+// eight. Its counters:
+//   claimed / live     bytes of claimed chunks per byte asked for: when most chunks were claimed (peak), and
+//                      on average over the second half (steady). Every session has a chunk of every class, so
+//                      this depends on the size of chunks more than on anything else
+//   allocating trips   trips that an operation has waited for in order to get a block, per 1000 blocks
+//   all trips          with trips of maintenance: giving back to others, harvests, releases
+//   chunks left        when all is freed and all sessions have left: none. It is an error if fsck finds any
+//                      other byte in use than before
 // Retiring a block is a plain function, and so costs no trip.
 #include <cstdint>
 #include <memory>
@@ -123,7 +124,7 @@ BENCHMARK(MixedSizes)
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
-// Blocks of 64 bytes, seven of eight of which are freed by somebody else than their owner.
+// Blocks of 64 bytes; another session than their owner frees seven of eight.
 void SmallBlocksOfOthers(benchmark::State& state) {
   constexpr uint64_t kTurns = 10'000'000;
   for (auto _ : state) {

@@ -1,8 +1,10 @@
-// Lookups by one thread: an engine on the embedded fabric, 32 at a time, beside tbb::concurrent_hash_map, with the same
-// keys in the same order. A program of its own: farside_lookup [RECORDS] [--engine NAME] [--option KEY=VALUE ...].
+// Lookups by one thread: an engine on the embedded fabric, 32 at a time, beside tbb::concurrent_hash_map,
+// with the same keys in the same order. A program of its own:
 //
-// The engine is `shard`, unless another one is named: then its lookups stand beside those of `shard`; and if it keeps keys
-// in order, its scans beside those of std::map.
+//   farside_lookup [RECORDS] [--engine NAME] [--option KEY=VALUE ...]
+//
+// The engine is `shard`, unless another one is named: then its lookups stand beside those of `shard`; and if
+// it keeps keys in order, its scans beside those of std::map.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -125,7 +127,8 @@ class Engine {
     Op op(*client_, OpKind::kMaintenance);
     session_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, {});
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "lookup", name_, options_));
-    // So that it knows of this change of the catalog before an operation has to wait for something (shard/10).
+    // So that it knows of this change of the catalog before an operation has to wait for something
+    // (shard/10).
     co_await session_->pool().Sync(op, /*raise=*/false);
     co_return Done{};
   }
@@ -223,7 +226,7 @@ uint64_t LookInMap(const Map& map, std::span<const uint64_t> records) {
   return wrong;
 }
 
-// ---- the map of the standard library -----------------------------------------------------------------------
+// ---- the map of the standard library ---------------------------------------------------------------------
 
 using OrderedMap = std::map<std::string, std::string>;
 

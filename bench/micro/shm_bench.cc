@@ -1,5 +1,5 @@
-// Trips of the shm fabric, over a region of the same size as those of the embedded fabric in embedded_bench.cc. The
-// daemon is in this process, and has nothing to do.
+// Trips of the shm fabric, over a region of the same size as those of the embedded fabric in
+// embedded_bench.cc. The daemon is in this process, and has nothing to do.
 #include <cstdint>
 #include <cstring>
 #include <memory>

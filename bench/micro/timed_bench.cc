@@ -1,5 +1,5 @@
-// How many trips per second of the machine's time the timed fabric carries, with many clients: what a simulated
-// measurement costs.
+// How many trips per second of the machine's time the timed fabric carries, with many clients: what a
+// simulated measurement costs.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the benchmarks of fabrics over memory have in common: chains of trips over a region that no cache holds.
+// What the benchmarks of fabrics over memory have in common: chains of trips over a region that no cache
+// holds.
 //
 // Every operation is a chain, as in an index: the next address depends on the bytes just read. `depth` is the
 // number of chains at once; with one, a trip pays for the whole cache miss.

@@ -1,8 +1,8 @@
 // The operations that a connection performs together, and the records that all systems hold alike.
 //
-// Keys have 8 bytes, all of them letters, digits, '-' and '_': the text protocol of memcached takes nothing else, and
-// every system gets the same keys. Values prove themselves (workload/records.h): whoever reads one can tell that it was
-// written for this key.
+// Keys have 8 bytes, all of them letters, digits, '-' and '_': the text protocol of memcached takes nothing
+// else, and every system gets the same keys. Values prove themselves (workload/records.h): a reader can tell
+// that a value was written for this key.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class Batch {
   size_t value_size() const { return value_size_; }
   std::string_view key(size_t i) const { return {keys_.data() + i * kKeyBytes, kKeyBytes}; }
   std::string_view value(size_t i) const { return {values_.data() + i * value_size_, value_size_}; }
-  // Whether somebody has written this value for key `i`.
+  // Whether this value was written for key `i`.
   bool IsRight(size_t i, std::string_view value) const;
 
  private:

@@ -1,8 +1,8 @@
 // A whole benchmark: every system in every cell, in turns.
 //
-// In each cell, every manner of every system is tried for a moment, and the fastest one of each is kept. Then all systems
-// warm up, and run one after the other, round by round, each round beginning with another one: whatever else the machine
-// does meets all of them alike.
+// In each cell, every manner of every system is tried for a moment, and the fastest one of each is kept. Then
+// all systems warm up, and run one after the other, round by round, each round beginning with another one:
+// whatever else the machine does meets all of them alike.
 #pragma once
 
 #include <cstddef>

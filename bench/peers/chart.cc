@@ -27,8 +27,8 @@ constexpr double kHead = 58;      // of the picture: title and what is shown
 constexpr double kInset = 26;     // from the frame to the first and the last depth
 constexpr double kLabelGap = 14;  // between the names of two systems, at least
 
-// Two inks: Farside in the one, all others in the other. Without a style sheet they are told apart on white and
-// on black; with one, they follow the page.
+// Two inks: Farside in the one, all others in the other. Without a style sheet they are told apart on white
+// and on black; with one, they follow the page.
 constexpr std::string_view kStyle =
     "<style>"
     "text{fill:#57606a}.farside{stroke:#0969da}.peer{stroke:#9aa4ae}.name-farside{fill:#0969da}"

@@ -1,5 +1,5 @@
-// A client's side of a protocol in which every request is answered in order: requests are collected and sent together,
-// answers taken one at a time as they arrive.
+// A client's side of a protocol in which every request is answered in order: requests are collected and sent
+// together, answers taken one at a time as they arrive.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace farside::peers {
 template <class Answer, Parsed (*kParse)(std::string_view, Answer&, size_t&)>
 class Conversation {
  public:
-  // `request_bytes` and `answer_bytes` of a whole batch: then nothing is allocated later, and a batch needs few calls.
+  // `request_bytes` and `answer_bytes` of a whole batch: then nothing is allocated later, and a batch needs
+  // few calls.
   Conversation(Stream stream, size_t request_bytes, size_t answer_bytes)
       : stream_(std::move(stream)), inbox_(std::clamp(answer_bytes, kSmallestInbox, kLargestInbox)) {
     request_.reserve(request_bytes);
@@ -25,8 +26,8 @@ class Conversation {
   // What Send will send. Append to it.
   std::string& request() { return request_; }
 
-  // All of it, with one system call unless the server is slow to read. Servers answer while they read, and stop reading
-  // when nobody takes the answers; so this takes them where it would have to wait.
+  // All of it, with one system call unless the server is slow to read. Servers answer while they read, and
+  // stop reading when the client does not take the answers; so this takes them where it would have to wait.
   Status Send() {
     std::string_view rest = request_;
     while (true) {

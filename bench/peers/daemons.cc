@@ -20,10 +20,10 @@ using namespace std::chrono_literals;
 
 constexpr Nanos kPatience = 20s;
 constexpr Nanos kPause = 10ms;
-constexpr int kAttempts = 5;  // somebody else may take the port before the server does
+constexpr int kAttempts = 5;  // another process may take the port before the server does
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// A port of the loopback interface that nobody listens at just now; 0 if there is none.
+// A port of the loopback interface that is free just now; 0 if there is none.
 uint16_t FreePort() {
   const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

@@ -1,5 +1,5 @@
-// The servers that the systems under test are, started for this benchmark: on the loopback interface and on Unix sockets
-// in a folder of their own, with nothing written to disk.
+// The servers that the systems under test are, started for this benchmark: on the loopback interface and on
+// Unix sockets in a folder of their own, with nothing written to disk.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,9 @@ Result<MemcachedDaemon> StartMemcached(const std::string& folder, bool unix_sock
 Result<FarsideDaemon> StartFarside(const std::string& folder, const std::string& program,
                                    uint64_t memory_bytes, Interrupt& interrupt);
 
-// The address that `farside serve` listens at, from what it has printed: the first word that begins with tcp:// in a
-// complete line, and does not end with :0 as what it was asked for does. None until it has said so.
+// The address that `farside serve` listens at, from what it has printed: the first word that begins with
+// tcp:// in a complete line, and does not end with :0 as what it was asked for does. None until it has said
+// so.
 std::optional<std::string> ServedAddress(std::string_view output);
 
 }  // namespace farside::peers

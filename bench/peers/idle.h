@@ -1,4 +1,5 @@
-// What the servers cost while nobody asks them anything: processor time of each over some seconds, with connections open.
+// What the servers cost while no client asks them anything: processor time of each over some seconds, with
+// connections open.
 #pragma once
 
 #include <memory>

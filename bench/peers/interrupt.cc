@@ -25,7 +25,8 @@ Result<Interrupt> Interrupt::Watch() {
 
 Interrupt::~Interrupt() {
   if (signals_ < 0) return;
-  // Whoever was asked to end has noticed: what is pending must not strike now, while everything is put in order.
+  // The program has noticed that it is asked to end: what is pending must not strike now, while everything is
+  // put in order.
   if (came_) {
     signalfd_siginfo ignored;
     while (::read(signals_, &ignored, sizeof ignored) > 0) {

@@ -1,5 +1,5 @@
-// Ctrl-C, and the other polite ways to ask a program to end, as something that can be waited for. Nothing is cut short in
-// the middle: whoever waits returns early, and everything that was started is ended on the way out.
+// Ctrl-C, and the other polite ways to ask a program to end, as something that can be waited for. Nothing is
+// cut short in the middle: a wait returns early, and everything that was started is ended on the way out.
 #pragma once
 
 #include <csignal>
@@ -12,15 +12,15 @@ namespace farside::peers {
 
 class Interrupt {
  public:
-  // As long as it exists, SIGINT, SIGTERM and SIGHUP only reach this object; so call it before there are other threads,
-  // and let it go on the same thread.
+  // As long as it exists, SIGINT, SIGTERM and SIGHUP only reach this object; so call it before there are
+  // other threads, and let it go on the same thread.
   static Result<Interrupt> Watch();
   Interrupt(Interrupt&& other) noexcept
       : signals_(std::exchange(other.signals_, -1)), before_(other.before_), came_(other.came_) {}
   Interrupt& operator=(Interrupt&&) = delete;
   ~Interrupt();
 
-  // Returns when the time is over, or at once if somebody has asked to end. By one thread at a time.
+  // Returns when the time is over, or at once if the program was asked to end. By one thread at a time.
   Status WaitFor(Nanos time);
   bool came() const { return came_; }
 

@@ -34,8 +34,8 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// Far memory for one table: records with what surrounds them, as much again for values that were replaced and not yet
-// freed, an index at a low load, and what a pool needs for itself.
+// Far memory for one table: records with what surrounds them, as much again for values that were replaced and
+// not yet freed, an index at a low load, and what a pool needs for itself.
 uint64_t FarsideBytes(const LineUpOptions& options) {
   const uint64_t block = (options.value_size + kKeyBytes + 127) / 64 * 64;
   return 512 * kMiB + options.records * (3 * block + 64);

@@ -1,4 +1,5 @@
-// farside_peers: Farside beside redis and memcached. `./dev bench peers` installs those, builds this and runs it.
+// farside_peers: Farside beside redis and memcached. `./dev bench peers` installs those, builds this and runs
+// it.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -75,7 +75,7 @@ Result<Figures> Measure(std::span<const std::unique_ptr<Connection>> connections
 
 Status PerformOnAll(Operation operation, Connection& connection, const Manner& manner, uint64_t records,
                     size_t value_size, Interrupt& interrupt) {
-  constexpr uint64_t kBatchesPerGlance = 256;  // at whether somebody wants this to end
+  constexpr uint64_t kBatchesPerGlance = 256;  // at whether the program was asked to end
   Batch batch(kLoadDepth, value_size);
   uint64_t batches = 0;
   for (uint64_t first = 0; first < records; first += kLoadDepth) {

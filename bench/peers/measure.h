@@ -1,4 +1,5 @@
-// One run: some clients, each a thread with a connection of its own, ask a system for as long as they are told.
+// One run: some clients, each a thread with a connection of its own, ask a system for as long as they are
+// told.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +24,16 @@ struct RunPlan {
   Nanos duration{0};
 };
 
-// Latencies are those of whole batches: from the first byte that is sent to the last answer that was verified.
+// Latencies are those of whole batches: from the first byte that is sent to the last answer that was
+// verified.
 struct Figures {
   double ops_per_second = 0;
   double p50_us = 0;
   double p99_us = 0;
 };
 
-// A client per connection. What the driver does itself, drawing keys and making and verifying values, is part of the
-// throughput; drawing and making are no part of the latency.
+// A client per connection. What the driver does itself, drawing keys and making and verifying values, is part
+// of the throughput; drawing and making are no part of the latency.
 Result<Figures> Measure(std::span<const std::unique_ptr<Connection>> connections, const RunPlan& plan,
                         const Manner& manner, Interrupt& interrupt);
 

@@ -1,5 +1,5 @@
-// The text protocol of memcached: what a server answers, one reply at a time. Both dialects, the classic one and the
-// meta commands.
+// The text protocol of memcached: what a server answers, one reply at a time. Both dialects, the classic one
+// and the meta commands.
 //
 //   classic                             meta                      what it says
 //   VALUE key flags 5\r\nhello\r\n      VA 5\r\nhello\r\n         a value
@@ -29,8 +29,8 @@ struct MemcachedReply {
 inline constexpr size_t kLongestMemcachedLine = 2048;
 inline constexpr size_t kLongestMemcachedValue = size_t{512} << 20;
 
-// Reads the reply at the front of `in`, any bytes. If it is complete, `consumed` is how many bytes it has; otherwise
-// neither is changed. A line that is none of the above is malformed.
+// Reads the reply at the front of `in`, any bytes. If it is complete, `consumed` is how many bytes it has;
+// otherwise neither is changed. A line that is none of the above is malformed.
 Parsed ParseMemcached(std::string_view in, MemcachedReply& reply, size_t& consumed);
 
 }  // namespace farside::peers

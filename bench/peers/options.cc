@@ -22,9 +22,9 @@ constexpr uint64_t kMostValueBytes = uint64_t{1} << 20;  // memcached takes no l
 constexpr double kMostSeconds = 3600;
 
 constexpr const char* kFooter =
-    R"(A SYSTEM is farside:URL, farside:served:tcp, farside:served:shm (from `farside serve`, started for this),
-farside+cache:... (the same with a location cache), redis:tcp, redis:unix, memcached:tcp:THREADS or
-memcached:unix:THREADS. Servers are started for the benchmark and ended with it.
+    R"(A SYSTEM is farside:URL, farside:served:tcp, farside:served:shm (from `farside serve`, started for
+this), farside+cache:... (the same with a location cache), redis:tcp, redis:unix, memcached:tcp:THREADS
+or memcached:unix:THREADS. Servers are started for the benchmark and ended with it.
 
 Examples:
   farside_peers --rounds 3 --seconds 0.2

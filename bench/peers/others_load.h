@@ -1,4 +1,5 @@
-// How busy other processes keep the machine while something is measured: the reader of a benchmark should know.
+// How busy other processes keep the machine while something is measured: the reader of a benchmark should
+// know.
 #pragma once
 
 #include <cstdint>

@@ -113,7 +113,8 @@ std::optional<Nanos> CpuTime(pid_t process) {
   std::ostringstream all;
   if (!file || !(all << file.rdbuf())) return std::nullopt;
   const std::string text = all.str();
-  // The second field is a name in parentheses that may hold anything, so count from its end: state is the first behind.
+  // The second field is a name in parentheses that may hold anything, so count from its end: state is the
+  // first behind.
   const size_t end = text.rfind(')');
   if (end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(end + 1));

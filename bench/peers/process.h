@@ -29,8 +29,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Ended by its id when the object is gone: asked first, and killed if it does not listen. If this process dies without
-// a chance to do that, the kernel kills it. Start it from a thread that stays, because to the kernel that is its parent.
+// Ended by its id when the object is gone: asked first, and killed if it does not listen. If this process
+// dies without a chance to do that, the kernel kills it. Start it from a thread that stays, because to the
+// kernel that is its parent.
 class Process {
  public:
   // The program is looked for on the PATH. What it says goes to `output`, a file.

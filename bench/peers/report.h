@@ -1,4 +1,5 @@
-// The results as text for people and as JSON for programs. Functions of data: they measure nothing and print nothing.
+// The results as text for people and as JSON for programs. Functions of data: they measure nothing and print
+// nothing.
 #pragma once
 
 #include <string>

@@ -6,7 +6,8 @@
 //   $5\r\nhello\r\n      5 bytes; $-1\r\n is nil
 //   *3\r\n               an array: 3 tokens follow; *-1\r\n is nil
 //
-// Tokens are flat: the elements of an array are tokens of their own, so nothing is nested here and nothing allocated.
+// Tokens are flat: the elements of an array are tokens of their own, so nothing is nested here and nothing
+// allocated.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ inline constexpr size_t kLongestRespLine = size_t{64} << 10;
 inline constexpr int64_t kLongestRespBytes = int64_t{512} << 20;
 inline constexpr int64_t kLongestRespArray = int64_t{1} << 20;
 
-// Reads the token at the front of `in`, any bytes. If it is complete, `consumed` is how many bytes it has; otherwise
-// neither is changed.
+// Reads the token at the front of `in`, any bytes. If it is complete, `consumed` is how many bytes it has;
+// otherwise neither is changed.
 Parsed ParseResp(std::string_view in, RespToken& token, size_t& consumed);
 
 }  // namespace farside::peers

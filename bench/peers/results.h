@@ -46,7 +46,7 @@ struct Setting {
   size_t value_size = 0;
   size_t rounds = 0;
   double seconds = 0;  // of a run
-  // What processes that have nothing to do with this took meanwhile, of all processors; absent if nobody knows.
+  // What processes that have nothing to do with this took meanwhile, of all processors; absent if unknown.
   std::optional<double> taken_by_others;
 };
 
@@ -62,7 +62,8 @@ struct Results {
   std::vector<Cell> cells;
 };
 
-// How many times as fast as `entry` the base was in this cell; absent if there is no base, or nothing was measured.
+// How many times as fast as `entry` the base was in this cell; absent if there is no base, or nothing was
+// measured.
 std::optional<double> BaseAgainst(const Results& results, const Cell& cell, const Entry& entry);
 
 // What the kernel says about this machine, and the commit of this program.

@@ -28,11 +28,13 @@ class Stream {
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
-  // As much as the kernel takes at once, which is all of it unless the server is slow to read. Waits for nothing.
+  // As much as the kernel takes at once, which is all of it unless the server is slow to read. Waits for
+  // nothing.
   Result<size_t> Send(std::string_view bytes);
   // Waits until there is something to receive, or room to send. True: there is something to receive.
   Result<bool> AwaitEither();
-  // At least one byte, and as many as are there. kUnavailable if nothing comes for kPatience, or the server hangs up.
+  // At least one byte, and as many as are there. kUnavailable if nothing comes for kPatience, or the server
+  // hangs up.
   Result<size_t> Receive(char* to, size_t room, Wait wait);
 
   static constexpr int kPatienceSeconds = 10;
@@ -44,7 +46,8 @@ class Stream {
   int socket_;
 };
 
-// What has arrived and was not consumed yet, in one piece. Grows to the largest token there is, up to a bound.
+// What has arrived and was not consumed yet, in one piece. Grows to the largest token there is, up to a
+// bound.
 class Inbox {
  public:
   explicit Inbox(size_t capacity) : bytes_(capacity, '\0') {}

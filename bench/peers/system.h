@@ -1,8 +1,9 @@
 // A system under test: something that holds records and can be asked for them.
 //
-// The driver knows systems by this interface only, so all of them run the same batches, in the same number, on the same
-// clock. What differs is how a client may ask: a system names its manners (one command per key or one for many, waiting
-// in the kernel or spinning), and the driver uses the one that turns out to be the fastest.
+// The driver knows systems by this interface only, so all of them run the same batches, in the same number,
+// on the same clock. What differs is how a client may ask: a system names its manners (one command per key or
+// one for many, waiting in the kernel or spinning), and the driver uses the one that turns out to be the
+// fastest.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // Performs all operations of the batch and verifies the answers. A value that is missing or wrong is kCorrupt.
+  // Performs all operations of the batch and verifies the answers. A value that is missing or wrong is
+  // kCorrupt.
   virtual Status Run(Operation operation, const Batch& batch, const Manner& manner) = 0;
 };
 

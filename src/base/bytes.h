@@ -63,8 +63,8 @@ constexpr bool IsPrintableAscii(char c) { return c >= 0x20 && c <= 0x7e; }
 // backslash. Different keys never look alike, and the result can stand between quotes.
 //   Escape(std::string_view("k\0\xff", 3)) is  k\x00\xff
 std::string Escape(std::string_view text);
-// For text that another process has sent, and that goes into a message or a log: the first `most` bytes, escaped, and "..."
-// if there were more.
+// For text that another process has sent, and that goes into a message or a log: the first `most` bytes,
+// escaped, and "..." if there were more.
 std::string EscapeAtMost(std::string_view text, size_t most);
 
 // For people who look at far memory: 16 bytes per line, each line with its offset, the first one's being

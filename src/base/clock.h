@@ -1,5 +1,6 @@
-// Time is passed in, so that the simulator decides what time it is and a run can be replayed. Below `tools`, the
-// clock of the machine is read only by fabrics and servers of nodes that were given no clock, and by sockets that wait.
+// Time is passed in, so that the simulator decides what time it is and a run can be replayed. Below `tools`,
+// the clock of the machine is read only by fabrics and servers of nodes that were given no clock, and by
+// sockets that wait.
 #pragma once
 
 #include <atomic>

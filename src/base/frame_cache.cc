@@ -12,9 +12,9 @@
 namespace farside {
 namespace {
 
-// Frames are rounded up to whole granules; one free list per number of granules. They are aligned to a granule
-// too: layouts of far memory are often aligned to a cache line, and g++ 12 does not ask for more than operator
-// new gives, whatever the locals of a coroutine need.
+// Frames are rounded up to whole granules; one free list per number of granules. They are aligned to a
+// granule too: layouts of far memory are often aligned to a cache line, and g++ 12 does not ask for more than
+// operator new gives, whatever the locals of a coroutine need.
 constexpr size_t kGranule = 64;
 constexpr std::align_val_t kAlignment{kGranule};
 constexpr size_t kLargestCached = 16 * 1024;  // larger frames go to the heap

@@ -1,8 +1,8 @@
 // The hash of keys and of checksums: XXH3, 64 bits.
 //
-// Its values are stored in far memory and compared by clients of other builds and machines, so they are
-// part of every layout: XXH3 is frozen since xxHash 0.8.0 and does not depend on byte order or on the
-// instruction set. It is no defence against a writer who seeks collisions.
+// Its values are stored in far memory and compared by clients of other builds and machines, so they are part
+// of every layout: XXH3 is frozen since xxHash 0.8.0 and does not depend on byte order or on the instruction
+// set. It is no defence against a writer that seeks collisions.
 #pragma once
 
 #include <cstddef>

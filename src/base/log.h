@@ -3,11 +3,11 @@
 //   warn: node 2 did not answer within 5 ms
 //   2026-03-01T12:00:00.345Z warn: node 2 did not answer within 5 ms      with a clock
 //
-// There is no global logger: whoever wants to log is given a `Logger&`.
+// There is no global logger: code that logs is given a `Logger&`.
 //
-// What is logged may hold keys that somebody else chose. So every byte of a message that is not printable
-// ASCII is written as \xNN: no key can forge a line or speak to a terminal. A backslash stays as it is, so
-// that a key that went through Escape() is not escaped twice.
+// What is logged may hold keys that a stranger chose. So every byte of a message that is not printable ASCII
+// is written as \xNN: no key can forge a line or speak to a terminal. A backslash stays as it is, so that a
+// key that went through Escape() is not escaped twice.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@
 namespace farside {
 
 enum class LogLevel {
-  kDebug,  // for those who work on Farside
+  kDebug,  // for work on Farside itself
   kInfo,   // something happened as it should
   kWarn,   // something went wrong and was dealt with
-  kError,  // something went wrong and somebody has to act
+  kError,  // something went wrong and an operator has to act
 };
 
 // "warn"

@@ -7,8 +7,9 @@
 // This is the one exception to "no hooks inside engines": faults of the world (lost verbs, dead clients)
 // are injected at the fabric, but a mistake of the engine itself has no other place to be.
 //
-// In production a mutant is constexpr false, and the compiler removes it. The engine libraries are compiled
-// a second time with FARSIDE_MUTANTS=1 for the *_mutants_test.cc; there one mutant at a time can be switched on.
+// In production a mutant is constexpr false, and the compiler removes it. The engine libraries are compiled a
+// second time with FARSIDE_MUTANTS=1 for the *_mutants_test.cc; there one mutant at a time can be switched
+// on.
 //
 // The two forms live in different inline namespaces: were objects of both kinds linked into one program, no
 // inline function defined here would stand for the other. The same must hold for the engines, so call

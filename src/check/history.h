@@ -31,7 +31,7 @@ enum class Kind : uint8_t {
   kIncrement,      // adds to an 8-byte little-endian counter; absent counts as 0
   kScan,           // the first records of a range, in order
   kLast,           // the last record of a range
-  kSeen,           // what a scan or a Last says about one key of its range (check/scans.h); nobody invokes it
+  kSeen,           // what a scan or a Last says about one key of its range (check/scans.h); never invoked
 };
 
 // The arguments of an operation. Views, copied by Invoke: make a Call where it is passed.

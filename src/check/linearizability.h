@@ -1,8 +1,8 @@
 // Is a history linearizable? Did every operation seem to happen at one moment between its invocation and
 // its answer, so that the answers are those of a table used by one client at a time?
 //
-// Scans are no such operations. They promise less, which is checked too (check/scans.h): each is taken apart into what it
-// says about every single key, and that must fit into the history of the key like a Get.
+// Scans are no such operations. They promise less, which is checked too (check/scans.h): each is taken apart
+// into what it says about every single key, and that must fit into the history of the key like a Get.
 //
 // Keys are independent objects, and linearizability is composable (Herlihy and Wing 1990): a history is
 // linearizable if the operations on each key are. So each key is checked alone.
@@ -40,7 +40,8 @@ struct Verdict {
   std::string key;
   uint64_t event = kNever;
 
-  // Not empty: no key is to blame, but the scan that returned at `event`, whose answer can be no scan's; and why.
+  // Not empty: no key is to blame, but the scan that returned at `event`, whose answer can be no scan's; and
+  // why.
   std::string malformed = {};
 
   uint64_t steps = 0;  // spent on all keys

@@ -24,7 +24,8 @@ using fabric::OpKind;
 using fabric::sim::SimClient;
 using fabric::sim::SimFabric;
 
-// Far more events than pass between the ends of two operations when clients make progress, joins and leaves included.
+// Far more events than pass between the ends of two operations when clients make progress, joins and leaves
+// included.
 constexpr uint64_t kMostEventsPerOperation = 3'000'000;
 constexpr int kMostAuditRounds = 1000;
 // As many keys as any engine has room for, however small its table.
@@ -33,7 +34,7 @@ constexpr size_t kKeysThatAlwaysFit = 4;
 // Longer than any client is silent unless it is asleep: the longest delays of an operation's trips, added up.
 constexpr Nanos kLease = std::chrono::milliseconds(10);
 
-// Small, so that clients meet also in the chunk table; with room for those who die and come again.
+// Small, so that clients meet also in the chunk table; with room for clients that die and come again.
 constexpr uint64_t kChunkBytes = 4096;
 constexpr uint64_t kFewestChunks = 128;
 constexpr uint64_t kChunksPerClient = 16;
@@ -84,7 +85,7 @@ struct Stage {
   bool may_fill;          // there are so many keys that a table of fixed size may run out of room
   bool auditing = false;  // the faults are over
   std::vector<pool::Geometry> geometries = {};
-  std::vector<fabric::FarAddr> roots = {};  // of the table, once somebody has opened it; for traces
+  std::vector<fabric::FarAddr> roots = {};  // of the table, once a client has opened it; for traces
 
   // Whether something was broken, so that clients may find themselves cut off.
   bool Excused() const { return !auditing && report.has_faults && (!report.exact || world.fault_fired()); }
@@ -106,8 +107,8 @@ enum class Role : uint8_t {
   kDropper,  // drops the table
 };
 
-// A participant: it connects, joins the pool, opens the table (or makes it, if it is the first), does its part and
-// leaves. When its client is broken, it connects anew and goes on.
+// A participant: it connects, joins the pool, opens the table (or makes it, if it is the first), does its
+// part and leaves. When its client is broken, it connects anew and goes on.
 class Actor {
  public:
   Actor(int number, Role role, Script script, bool drops, int lanes)
@@ -232,20 +233,21 @@ class Actor {
     co_return Done{};
   }
 
-  // Who had to wait may find that a table was made or dropped, and has to look whether its own is still there (catalog/5).
+  // An operation that had to wait may find that a table was made or dropped, and has to check that its own is
+  // still there (catalog/5).
   bool IsToRetry(const Error& error, uint64_t catalogs) {
     return error.code() == ErrorCode::kContended && session_->pool().known_catalog_changes() != catalogs;
   }
 
-  // A second table, which clients make, use and drop under each other's feet. Not part of the history: what counts
-  // is that nothing of it is left when the run is over.
+  // A second table, which clients make, use and drop under each other's feet. Not part of the history: what
+  // counts is that nothing of it is left when the run is over.
   Task<Done> MakeAndDropTable(Stage& stage, Op& op) {
     drops_at_ = kNever;
     const Result<Done> done = co_await MakeUseAndDrop(stage, op).Outcome();
     if (done.ok()) co_return Done{};
     const bool dropped_by_another = done.error().code() == ErrorCode::kNotFound;
     const bool slots_taken =
-        done.error().code() == ErrorCode::kOutOfMemory;  // by those that others are dropping
+        done.error().code() == ErrorCode::kOutOfMemory;  // by tables that other clients are dropping
     if (!dropped_by_another && !slots_taken) co_return done.error();
     co_return Done{};
   }
@@ -275,7 +277,8 @@ class Actor {
     }
   }
 
-  // The table is whole, and everything that the dead have left is taken care of: nobody else is registered.
+  // The table is whole, and everything that dead clients have left is taken care of: no other client is
+  // registered.
   Task<Done> Audit(Stage& stage, Op& op) {
     pool::PoolClient& pool = session_->pool();
     const Result<Done> verified = co_await table_->index->Verify(op).Outcome();
@@ -295,7 +298,7 @@ class Actor {
     co_return Done{};
   }
 
-  // Nobody is registered any more: every byte is free, or reachable from the table.
+  // No client is registered any more: every byte is free, or reachable from the table.
   static Task<Done> AccountForEveryByte(Stage& stage, Op& op, const pool::Reached& reached) {
     for (size_t node = 0; node < stage.geometries.size(); ++node) {
       pool::FsckOptions options;
@@ -404,8 +407,8 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   report.script_verbs = world.verbs_posted();
   report.fault_fired = world.fault_fired();
 
-  // What is still in flight of those who left may land under the auditor's feet; new faults would only
-  // hide what happened.
+  // What clients that left still have in flight may land while the auditor works; new faults would only hide
+  // what happened.
   world.StopFaults();
   stage.auditing = true;
   const int auditor = static_cast<int>(actors.size());

@@ -1,9 +1,10 @@
-// One checked run: several clients join a pool in the simulated world, run their scripts on a table and leave; some of
-// them die or fall asleep; and the history they saw is checked.
+// One checked run: several clients join a pool in the simulated world, run their scripts on a table and
+// leave; some of them die or fall asleep; and the history they saw is checked.
 //
-// When all scripts have ended, an auditor reads and writes every key, verifies the table and waits until the dead are
-// buried, so that a lost value, a broken invariant or a lock that nobody can take becomes visible. Then fsck must find
-// every byte free or reachable; and once more when the table is dropped.
+// When all scripts have ended, an auditor reads and writes every key, verifies the table and waits until the
+// slots of dead clients are released, so that a lost value, a broken invariant or a lock that no client can
+// take becomes visible. Then fsck must find every byte free or reachable; and once more when the table is
+// dropped.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,15 @@ struct RunReport {
   History history;
   Verdict verdict;
   uint64_t operations = 0;
-  uint64_t verbs = 0;         // of everybody
+  uint64_t verbs = 0;         // of all clients
   uint64_t script_verbs = 0;  // without the auditor's
   bool has_faults = false;    // the world was allowed to break things
   bool exact = false;         // by one fault at one verb
   bool fault_fired = false;   // the one fault that was asked for has happened
 };
 
-// `options.region_bytes` and the longest sleep are set here: regions for the engine, sleeps that outlast the lease.
+// `options.region_bytes` and the longest sleep are set here: regions for the engine, sleeps that outlast the
+// lease.
 RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimOptions options);
 
 }  // namespace farside::check

@@ -45,7 +45,7 @@ std::string WhyMalformed(const Operation& scan) {
   return "";
 }
 
-// Every key that somebody has written, read or seen, or that was there before.
+// Every key that an operation has written, read or seen, or that was there before.
 Keys AllKeys(std::span<const Operation> operations, const CheckOptions& options) {
   Keys keys;
   for (const auto& [key, value] : options.initial) keys.insert(key);

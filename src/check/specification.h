@@ -1,5 +1,5 @@
-// What an operation and its answer say about the table: the sequential specification, in the few forms that the
-// checker has to know.
+// What an operation and its answer say about the table: the sequential specification, in the few forms that
+// the checker has to know.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct Step {
   bool ComparesEqual() const { return needs == Needs::kEqual || needs == Needs::kEqualOrAbsent; }
 };
 
-// Nothing for operations that say nothing about the table: refused ones, and reads without an answer. Of one key: what
-// scans say about it is kSeen (check/scans.h).
+// Nothing for operations that say nothing about the table: refused ones, and reads without an answer. Of one
+// key: what scans say about it is kSeen (check/scans.h).
 std::optional<Step> StepOf(const Operation& operation);
 
 }  // namespace farside::check

@@ -16,7 +16,8 @@ Kind SomeKind(Random& random) {
   return kMix[random.Below(std::size(kMix))];
 }
 
-// Forward with a limit, or the last one: of everything, or of a range that begins or ends at a key or just behind one.
+// Forward with a limit, or the last one: of everything, or of a range that begins or ends at a key or just
+// behind one.
 ScriptedCall SomeScan(Random& random, const std::vector<std::string>& keys) {
   const auto some_bound = [&] {
     std::string bound = keys[random.Below(keys.size())];

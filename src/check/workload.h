@@ -54,8 +54,8 @@ struct WorkloadFor {
 // The text as a key or a value of this size, if there is only one.
 std::string Fitted(std::string text, std::optional<size_t> size);
 
-// Few keys, so that clients meet; every value is written once, so that a wrong read shows whose it was. With scans, half
-// of the reads become scans, and the rest is as it would be without.
+// Few keys, so that clients meet; every value is written once, so that a wrong read shows whose it was. With
+// scans, half of the reads become scans, and the rest is as it would be without.
 Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadFor& table = {});
 
 }  // namespace farside::check

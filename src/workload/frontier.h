@@ -1,7 +1,7 @@
 // How many records there are while clients insert: those whose insert has been answered, without gaps.
 //
-// Shared by all clients of a run. A number is claimed before its record is inserted and acknowledged afterwards;
-// readers look only at records below the first that is not acknowledged, and so find all of them.
+// Shared by all clients of a run. A number is claimed before its record is inserted and acknowledged
+// afterwards; readers look only at records below the first that is not acknowledged, and so find all of them.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,8 @@ class Frontier {
   std::atomic<uint64_t> known_;
   std::atomic<uint64_t> next_;
   std::mutex mutex_;
-  // Which of the records from known_ on are acknowledged: a ring, by number; it grows when one lags far behind.
+  // Which of the records from known_ on are acknowledged: a ring, by number; it grows when one lags far
+  // behind.
   std::vector<bool> acknowledged_ = std::vector<bool>(kFirstSlots);
 };
 

@@ -1,7 +1,8 @@
-// What one client does next: a stream of actions on records, decided by the seed and the number of the client.
+// What one client does next: a stream of actions on records, decided by the seed and the number of the
+// client.
 //
-// Clients draw independently of each other. What they draw is the same whenever they run; only where the newest record is,
-// with inserts by others, depends on how far those have come (Frontier).
+// Clients draw independently of each other. What they draw is the same whenever they run; only where the
+// newest record is, with inserts by others, depends on how far those have come (Frontier).
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 //   e      95 % scans of ranges, 5 % inserts         zipfian
 //   f      50 % reads, 50 % read-modify-writes       zipfian
 //
-// Workload e needs an engine that keeps its keys in order. A scan begins at the key of a record, and is of 1 to 100
-// records, all lengths alike. As keys look random (records.h), what is inserted falls anywhere.
+// Workload e needs an engine that keeps its keys in order. A scan begins at the key of a record, and is of 1
+// to 100 records, all lengths alike. As keys look random (records.h), what is inserted falls anywhere.
 #pragma once
 
 #include <array>

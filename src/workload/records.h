@@ -1,10 +1,11 @@
-// The records of a workload: numbered from 0, each with a key that looks random and values that prove themselves.
+// The records of a workload: numbered from 0, each with a key that looks random and values that prove
+// themselves.
 //
 //   key     8 bytes mixed from the number, so that no two are equal, and more of the same as asked for
 //   value   | version | bytes that only this key and this version have |
 //
-// Whoever reads a value can tell that it was written for this key, without knowing which version is the last. The version
-// takes 4 bytes, or half of the value if that is less.
+// A reader of a value can tell that it was written for this key, without knowing which version is the last.
+// The version takes 4 bytes, or half of the value if that is less.
 #pragma once
 
 #include <cstddef>

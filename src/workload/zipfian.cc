@@ -17,7 +17,8 @@ double Zeta(uint64_t n, double theta) {
   const uint64_t exact = std::min(n, kTermsOneByOne);
   for (uint64_t i = 1; i <= exact; ++i) sum += std::pow(static_cast<double>(i), -theta);
   if (n == exact) return sum;
-  // The terms from a (already counted) to b: the integral, half of the ends, and a twelfth of the slopes' difference.
+  // The terms from a (already counted) to b: the integral, half of the ends, and a twelfth of the slopes'
+  // difference.
   const auto a = static_cast<double>(exact);
   const auto b = static_cast<double>(n);
   const double integral = (std::pow(b, 1 - theta) - std::pow(a, 1 - theta)) / (1 - theta);
@@ -61,7 +62,8 @@ Scramble::Scramble(uint64_t n)
   assert(n > 0);
 }
 
-// Each step can be undone within the bits of the mask: adding, multiplying by an odd number, and xor with the upper half.
+// Each step can be undone within the bits of the mask: adding, multiplying by an odd number, and xor with the
+// upper half.
 uint64_t Scramble::Mix(uint64_t value) const {
   constexpr uint64_t kOdd[] = {0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xbf58476d1ce4e5b9};
   for (const uint64_t odd : kOdd) {
@@ -71,8 +73,8 @@ uint64_t Scramble::Mix(uint64_t value) const {
   return value;
 }
 
-// What leaves the items is mixed again until it comes back to them: at most half of the numbers are outside, so that is
-// two steps on average.
+// What leaves the items is mixed again until it comes back to them: at most half of the numbers are outside,
+// so that is two steps on average.
 uint64_t Scramble::operator()(uint64_t rank) const {
   assert(rank < items_);
   uint64_t place = Mix(rank);

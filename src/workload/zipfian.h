@@ -1,9 +1,10 @@
 // Ranks 0 .. n-1 with Zipf's distribution: rank k comes with a probability proportional to 1 / (k+1)^theta.
 //
-// A draw takes constant time and no tables: the method of Gray, Sundaresan, Englert, Baclawski and Weinberger,
-// "Quickly generating billion-record synthetic databases" (SIGMOD 1994), section 3.2. The first two ranks have exactly
-// their probability; for the others a continuous curve stands in for the sum. Rank 2 comes a fifth too often with it, rank
-// 10 by a few percent, and those far behind are off by as little. YCSB draws the same way.
+// A draw takes constant time and no tables: the method of Gray, Sundaresan, Englert, Baclawski and
+// Weinberger, "Quickly generating billion-record synthetic databases" (SIGMOD 1994), section 3.2. The first
+// two ranks have exactly their probability; for the others a continuous curve stands in for the sum. Rank 2
+// comes a fifth too often with it, rank 10 by a few percent, and those far behind are off by as little. YCSB
+// draws the same way.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace farside::workload {
 
-// The sum of 1 / i^theta for i = 1 .. n: the first terms one by one, the rest by the formula of Euler and Maclaurin, to
-// about 12 digits. Constant time.
+// The sum of 1 / i^theta for i = 1 .. n: the first terms one by one, the rest by the formula of Euler and
+// Maclaurin, to about 12 digits. Constant time.
 double Zeta(uint64_t n, double theta);
 
 class Zipfian {
@@ -41,8 +42,8 @@ class Zipfian {
   double eta_ = 0;
 };
 
-// A permutation of 0 .. n-1 that looks random and takes constant time and memory: popular ranks end up anywhere. (YCSB
-// hashes the rank, which lets some records share a place and leaves a third of all out.)
+// A permutation of 0 .. n-1 that looks random and takes constant time and memory: popular ranks end up
+// anywhere. (YCSB hashes the rank, which lets some records share a place and leaves a third of all out.)
 class Scramble {
  public:
   explicit Scramble(uint64_t n);

@@ -17,8 +17,8 @@
 // So a variable of its own for the result is not enough. Our rule: where the old value is used, write the
 // loop out, as FetchOr below does; it compiles to the same loop, in the right order. Where it is not used,
 // fetch_or is a plain `lock or` and right. fetch_add, exchange and compare_exchange have instructions of
-// their own and are right. (-fno-tree-coalesce-vars avoids the trap too, but a header cannot rely on the flags
-// of those who include it.)
+// their own and are right. (-fno-tree-coalesce-vars avoids the trap too, but a header cannot rely on the
+// flags of files that include it.)
 #include <atomic>
 #include <cstdint>
 

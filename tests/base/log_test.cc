@@ -50,7 +50,8 @@ TEST(Logger, LinesStartWithTheTimeOfTheClock) {
   EXPECT_EQ(out, "2026-03-01T12:00:00.000Z info: a\n2026-03-01T12:00:00.345Z warn: b\n");
 }
 
-// Given times around the end of a year and of a leap day, and before 1970. Expect each in UTC, cut to milliseconds.
+// Given times around the end of a year and of a leap day, and before 1970. Expect each in UTC, cut to
+// milliseconds.
 TEST(UtcText, WritesDateAndTimeOfDay) {
   const auto text = [](std::chrono::sys_days day, std::chrono::nanoseconds of_day) {
     return UtcText(std::chrono::time_point_cast<std::chrono::system_clock::duration>(day + of_day));

@@ -33,8 +33,8 @@ TEST(Result, GivesItsValue) {
   EXPECT_EQ(*moved, 7);
 }
 
-// Given a result with an error. When its value is taken, in any way. Expect that the program ends with the error on stderr,
-// also in a build without asserts.
+// Given a result with an error. When its value is taken, in any way. Expect that the program ends with the
+// error on stderr, also in a build without asserts.
 TEST(ResultDeathTest, TheValueOfAnErrorEndsTheProgramWithTheError) {
   constexpr const char* kLine =
       "the value of a failed Result was used: kOutOfMemory: node 2 is full; delete records";

@@ -86,8 +86,8 @@ TEST(Task, DestroyedBeforeItsStart_NeverRuns) {
   EXPECT_FALSE(ran);
 }
 
-// Given a task that was moved. Expect one coroutine, which the new owner runs and destroys; what the new owner
-// held before is destroyed at once.
+// Given a task that was moved. Expect one coroutine, which the new owner runs and destroys; what the new
+// owner held before is destroyed at once.
 TEST(Task, MovesWithoutRunning) {
   bool ran = false;
   bool other_ran = false;
@@ -186,7 +186,7 @@ TEST(TaskError, AfterASuspension_EndsTheChain) {
 
 // Given a task that asks for the outcome of a chain. When the chain fails, at once or after waiting. Expect
 // that the chain is destroyed, then that the task goes on with the error as a value.
-TEST(TaskError, IsAValueForWhoeverAsksForTheOutcome) {
+TEST(TaskError, IsAValueForACallerThatAsksForTheOutcome) {
   for (const bool waits : {false, true}) {
     Log log;
     Parking parking;
@@ -232,8 +232,8 @@ Task<int> RetriesForEver(Parking& parking, int rounds) {
   co_return failures;
 }
 
-// Given a loop over a task that waits and is then ended by an error of its own callee. Expect every round to see
-// the error, although the failed frame is destroyed while its await has not returned.
+// Given a loop over a task that waits and is then ended by an error of its own callee. Expect every round to
+// see the error, although the failed frame is destroyed while its await has not returned.
 TEST(TaskError, InALoopOfRetries_EndsEachRound) {
   Parking parking;
   Task<int> task = RetriesForEver(parking, 100);
@@ -285,8 +285,8 @@ TEST(TaskAbandon, AtAnyDepth_FreesEveryLocal) {
   }
 }
 
-// Given frames that were given back by a first chain. When the same chain is abandoned again and again. Expect
-// that it runs in those frames: all of them came back.
+// Given frames that were given back by a first chain. When the same chain is abandoned again and again.
+// Expect that it runs in those frames: all of them came back.
 TEST(TaskAbandon, GivesBackEveryFrame) {
   const auto abandon_one = [] {
     Log log;
@@ -391,8 +391,8 @@ Task<int64_t> Nested(int64_t depth, Parking* parking, Ending ending) {
 
 constexpr int64_t kDeep = 10'000;
 
-// Given 10,000 tasks, each awaiting the next. When the innermost ends or fails, at once or after waiting. Expect
-// the value or the error at the top: the stack of a thread is enough for the way down and the way up.
+// Given 10,000 tasks, each awaiting the next. When the innermost ends or fails, at once or after waiting.
+// Expect the value or the error at the top: the stack of a thread is enough for the way down and the way up.
 TEST(TaskStack, DeepChains_FitTheStackOfAThread) {
   for (const Ending ending : {Ending::kValue, Ending::kError}) {
     for (const bool waits : {false, true}) {

@@ -54,7 +54,7 @@ Outcome TryMemcached(std::string_view in) {
 
 using Parser = Outcome (*)(std::string_view);
 
-// A copy of exactly these bytes, so that a sanitizer sees who reads beyond them.
+// A copy of exactly these bytes, so that a sanitizer sees a read beyond them.
 Outcome Exactly(Parser parser, std::string_view in) {
   const std::vector<char> copy(in.begin(), in.end());
   return parser({copy.data(), copy.size()});
@@ -89,8 +89,8 @@ std::string Damaged(std::string_view text, Random& random) {
   return damaged;
 }
 
-// Whatever the bytes are: a token is a part of them, and the parser's mind does not change when more arrive, but for
-// "more" becoming something.
+// Whatever the bytes are: a token is a part of them, and the parser's mind does not change when more arrive,
+// but for "more" becoming something.
 void ExpectSane(Parser parser, const std::string& bytes) {
   Outcome last;
   for (size_t size = 0; size <= bytes.size(); ++size) {
@@ -165,7 +165,8 @@ TEST(PeersResp, ReadsEveryKindOfToken) {
 }
 
 TEST(PeersResp, AnswersMayBeSplitAtEveryByte) {
-  // Given each kind of answer, in parts. When the parts before the last are parsed. Expect that they ask for more.
+  // Given each kind of answer, in parts. When the parts before the last are parsed. Expect that they ask for
+  // more.
   for (const std::string& model : RespModels()) {
     if (model.starts_with("$12")) continue;  // more than one token
     ExpectSplitsAnywhere(TryResp, model);
@@ -185,8 +186,8 @@ TEST(PeersResp, RefusesWhatNoServerSays) {
 }
 
 TEST(PeersResp, StaysSaneOnDamagedAnswers) {
-  // Given answers with a few damaged bytes, by seed. When they arrive byte by byte. Expect tokens that lie within the
-  // bytes, and that what was decided once stays decided.
+  // Given answers with a few damaged bytes, by seed. When they arrive byte by byte. Expect tokens that lie
+  // within the bytes, and that what was decided once stays decided.
   ExpectSaneBySeed(TryResp, RespModels());
 }
 
@@ -211,7 +212,8 @@ TEST(PeersMemcached, ReadsEveryKindOfReply) {
 }
 
 TEST(PeersMemcached, RepliesMayBeSplitAtEveryByte) {
-  // Given each kind of reply, in parts. When the parts before the last are parsed. Expect that they ask for more.
+  // Given each kind of reply, in parts. When the parts before the last are parsed. Expect that they ask for
+  // more.
   for (const std::string& model : MemcachedModels()) ExpectSplitsAnywhere(TryMemcached, model);
   ExpectSplitsAnywhere(TryMemcached, "VALUE k 0 300\r\n" + std::string(300, '\n') + "\r\n");
 }
@@ -229,8 +231,8 @@ TEST(PeersMemcached, RefusesWhatNoServerSays) {
 }
 
 TEST(PeersMemcached, StaysSaneOnDamagedReplies) {
-  // Given replies with a few damaged bytes, by seed. When they arrive byte by byte. Expect replies that lie within the
-  // bytes, and that what was decided once stays decided.
+  // Given replies with a few damaged bytes, by seed. When they arrive byte by byte. Expect replies that lie
+  // within the bytes, and that what was decided once stays decided.
   ExpectSaneBySeed(TryMemcached, MemcachedModels());
 }
 

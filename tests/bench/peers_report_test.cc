@@ -54,7 +54,8 @@ Results Example() {
   return results;
 }
 
-// A reader of the XML that matters here: elements that are closed in order, attributes in quotes, no stray '<' or '&'.
+// A reader of the XML that matters here: elements that are closed in order, attributes in quotes, no stray
+// '<' or '&'.
 class XmlReader {
  public:
   explicit XmlReader(std::string_view text) : text_(text) {}
@@ -130,7 +131,8 @@ class XmlReader {
 };
 
 TEST(PeersResults, TheMedianIsTheOneInTheMiddle) {
-  // Given no, an odd and an even number of values. Expect 0, the middle one, and the mean of the two in the middle.
+  // Given no, an odd and an even number of values. Expect 0, the middle one, and the mean of the two in the
+  // middle.
   EXPECT_EQ(Median({}), 0);
   EXPECT_EQ(Median({7}), 7);
   EXPECT_EQ(Median({9, 1, 5}), 5);
@@ -138,7 +140,8 @@ TEST(PeersResults, TheMedianIsTheOneInTheMiddle) {
 }
 
 TEST(PeersResults, FiguresOfAnEntryAreMediansOfEachFigure) {
-  // Given three rounds whose figures are in different orders. When the middle is asked for. Expect each figure's own.
+  // Given three rounds whose figures are in different orders. When the middle is asked for. Expect each
+  // figure's own.
   Entry entry;
   entry.rounds = {{100, 5, 50}, {300, 1, 90}, {200, 3, 70}};
   EXPECT_EQ(entry.Middle().ops_per_second, 200);
@@ -149,7 +152,8 @@ TEST(PeersResults, FiguresOfAnEntryAreMediansOfEachFigure) {
 }
 
 TEST(PeersResults, RatiosAreAgainstTheBaseOfTheSameCell) {
-  // Given a base of 2 M ops/s. When others are compared. Expect how many times as fast it was; nothing without a base.
+  // Given a base of 2 M ops/s. When others are compared. Expect how many times as fast it was; nothing
+  // without a base.
   Results results = Example();
   const Cell& cell = results.cells.front();
   EXPECT_DOUBLE_EQ(*BaseAgainst(results, cell, cell.entries[0]), 40);
@@ -159,7 +163,8 @@ TEST(PeersResults, RatiosAreAgainstTheBaseOfTheSameCell) {
 }
 
 TEST(PeersReport, NumbersAreShort) {
-  // Given numbers of all sizes. Expect three or four digits and a unit, also where rounding reaches the next unit.
+  // Given numbers of all sizes. Expect three or four digits and a unit, also where rounding reaches the next
+  // unit.
   EXPECT_EQ(ShortNumber(0), "0");
   EXPECT_EQ(ShortNumber(999), "999");
   EXPECT_EQ(ShortNumber(45'600), "45.6 k");
@@ -169,8 +174,8 @@ TEST(PeersReport, NumbersAreShort) {
 }
 
 TEST(PeersReport, TheTableHasARowForEachSystemAndDepth) {
-  // Given results of three systems. When they are printed. Expect the setting, each version once, medians, ratios and how
-  // each was asked; and no spaces at the ends of lines.
+  // Given results of three systems. When they are printed. Expect the setting, each version once, medians,
+  // ratios and how each was asked; and no spaces at the ends of lines.
   const std::string text = ReportText(Example());
   EXPECT_THAT(text, HasSubstr("records   1,000,000, keys of 8 and values of 64 bytes"));
   EXPECT_EQ(text.find("redis 7.0.15"), text.rfind("redis 7.0.15"));
@@ -186,7 +191,8 @@ TEST(PeersReport, TheTableHasARowForEachSystemAndDepth) {
 }
 
 TEST(PeersReport, SaysIfOthersKeptTheMachineBusy) {
-  // Given a machine that others used a little, or a lot. When the table is printed. Expect the share, and a warning.
+  // Given a machine that others used a little, or a lot. When the table is printed. Expect the share, and a
+  // warning.
   Results results = Example();
   EXPECT_THAT(ReportText(results), Not(HasSubstr("others")));
   results.setting.taken_by_others = 0.02;
@@ -196,8 +202,8 @@ TEST(PeersReport, SaysIfOthersKeptTheMachineBusy) {
 }
 
 TEST(PeersReport, TheJsonHasEveryRound) {
-  // Given results of two operations, two depths and three systems. When they are written. Expect one line with twelve
-  // cells and all rounds of each, whatever bytes names have.
+  // Given results of two operations, two depths and three systems. When they are written. Expect one line
+  // with twelve cells and all rounds of each, whatever bytes names have.
   Results results = Example();
   results.systems[0].name = "odd \xff name";
   const std::string text = ReportJson(results);
@@ -214,7 +220,8 @@ TEST(PeersReport, TheJsonHasEveryRound) {
 }
 
 TEST(PeersReport, IdleServersAreToldFromNoServers) {
-  // Given a system with a server and one without. When idle costs are printed. Expect a figure, and that there is none.
+  // Given a system with a server and one without. When idle costs are printed. Expect a figure, and that
+  // there is none.
   const std::vector<IdleRow> rows = {{"redis, tcp", 100, true, 0.25}, {"farside, embedded", 0, false, 0}};
   EXPECT_THAT(IdleText(rows, 10), HasSubstr("0.25 % of a core"));
   EXPECT_THAT(IdleText(rows, 10), HasSubstr("no server"));
@@ -224,7 +231,8 @@ TEST(PeersReport, IdleServersAreToldFromNoServers) {
 }
 
 TEST(PeersChart, IsWellFormedAndNamesWhatItShows) {
-  // Given results. When they are drawn. Expect well-formed XML with a title, units, axes, and the name of every system.
+  // Given results. When they are drawn. Expect well-formed XML with a title, units, axes, and the name of
+  // every system.
   const std::string svg = Chart(Example());
   EXPECT_TRUE(XmlReader(svg).WellFormed()) << svg;
   for (const char* text :
@@ -272,8 +280,8 @@ TEST(PeersChart, FarsideHasOneHueAndOthersAreGrey_EachNamedAtItsLine) {
 }
 
 TEST(PeersChart, StaysWellFormedWhateverItIsGiven) {
-  // Given no results; names with markup, control characters and foreign bytes; figures that are 0 or no numbers. When they
-  // are drawn. Expect well-formed XML without any of that.
+  // Given no results; names with markup, control characters and foreign bytes; figures that are 0 or no
+  // numbers. When they are drawn. Expect well-formed XML without any of that.
   EXPECT_TRUE(XmlReader(Chart({})).WellFormed());
   Results results = Example();
   results.systems[0].name = "<a href=\"x\">&\x01\xff</a>";
@@ -297,7 +305,8 @@ TEST(PeersChart, TheReaderOfTheseTestsRefusesBrokenXml) {
 }
 
 TEST(PeersOthersLoad, ReadsTheFirstLineOfProcStat) {
-  // Given what the kernel writes. When it is read. Expect all ticks, and those that were neither idle nor waiting.
+  // Given what the kernel writes. When it is read. Expect all ticks, and those that were neither idle nor
+  // waiting.
   const std::optional<ProcessorTicks> ticks =
       ParseProcessorTicks("cpu  10 20 30 400 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n");
   ASSERT_TRUE(ticks.has_value());

@@ -1,5 +1,5 @@
-// The driver of the comparison, and its clients, with servers that say what the tests want them to say. Neither redis nor
-// memcached is needed.
+// The driver of the comparison, and its clients, with servers that say what the tests want them to say.
+// Neither redis nor memcached is needed.
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -38,8 +38,8 @@ using testing::HasSubstr;
 
 constexpr size_t kValueBytes = 20;
 
-// A server on a Unix socket. It takes one connection, sends its answer byte by byte without looking at requests, and then
-// hangs up: at once, or when the client does.
+// A server on a Unix socket. It takes one connection, sends its answer byte by byte without looking at
+// requests, and then hangs up: at once, or when the client does.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::string answer, bool hangs_up)
@@ -54,7 +54,7 @@ class ScriptedServer {
     thread_ = std::jthread([this] { Serve(); });
   }
   ~ScriptedServer() {
-    ::shutdown(listener_, SHUT_RDWR);  // in case nobody has come
+    ::shutdown(listener_, SHUT_RDWR);  // in case no client has come
     thread_.join();
     ::close(listener_);
   }
@@ -114,7 +114,8 @@ std::string MemcachedValue(std::string_view key, std::string_view value) {
 std::string MetaValue(std::string_view value) { return fmt::format("VA {}\r\n{}\r\n", value.size(), value); }
 
 TEST(PeersRedis, TakesRightAnswersInEveryManner) {
-  // Given a server that sends what redis would, a byte at a time. When a batch is run in each manner. Expect success.
+  // Given a server that sends what redis would, a byte at a time. When a batch is run in each manner. Expect
+  // success.
   const Batch batch = ThreeRecords();
   std::string values;
   for (size_t i = 0; i < batch.size(); ++i) values += RespBytes(batch.value(i));
@@ -127,7 +128,8 @@ TEST(PeersRedis, TakesRightAnswersInEveryManner) {
 }
 
 TEST(PeersRedis, NoticesWrongAnswers) {
-  // Given answers that are absent, of another key, of another kind, errors, garbage, or end too soon. When a batch is run.
+  // Given answers that are absent, of another key, of another kind, errors, garbage, or end too soon. When a
+  // batch is run.
   // Expect an error that says so.
   const Batch batch = ThreeRecords();
   const auto get = [&](size_t manner, const std::string& answer) {
@@ -145,7 +147,8 @@ TEST(PeersRedis, NoticesWrongAnswers) {
 }
 
 TEST(PeersMemcached, TakesRightAnswersInEveryManner) {
-  // Given a server that sends what memcached would, a byte at a time. When a batch is run in each manner. Expect success.
+  // Given a server that sends what memcached would, a byte at a time. When a batch is run in each manner.
+  // Expect success.
   const Batch batch = ThreeRecords();
   std::string classic;
   std::string many;
@@ -167,8 +170,8 @@ TEST(PeersMemcached, TakesRightAnswersInEveryManner) {
 }
 
 TEST(PeersMemcached, NoticesWrongAnswers) {
-  // Given answers that are absent, left out, of another key, of another kind, errors, garbage, or end too soon. When a
-  // batch is run. Expect an error that says so.
+  // Given answers that are absent, left out, of another key, of another kind, errors, garbage, or end too
+  // soon. When a batch is run. Expect an error that says so.
   const Batch batch = ThreeRecords();
   const auto get = [&](size_t manner, const std::string& answer) {
     return RunAgainst(MakeMemcached, Operation::kGet, batch, manner, answer);
@@ -189,8 +192,8 @@ TEST(PeersMemcached, NoticesWrongAnswers) {
 }
 
 TEST(PeersMemcached, TakesAnswersWhileTheServerIsSlowToRead) {
-  // Given a server that reads nothing before all of its answers are taken, and more requests and answers than sockets
-  // hold. When the batch is run. Expect that neither waits for the other for ever.
+  // Given a server that reads nothing before all of its answers are taken, and more requests and answers than
+  // sockets hold. When the batch is run. Expect that neither waits for the other for ever.
   Batch batch(4000, 1000);
   batch.Take(0, batch.size());
   std::string answers;
@@ -199,8 +202,8 @@ TEST(PeersMemcached, TakesAnswersWhileTheServerIsSlowToRead) {
 }
 
 TEST(PeersBatch, KeysAreTextAndDifferFromEachOther) {
-  // Given the first records and some far ones. When their keys are made. Expect eight characters that every protocol takes,
-  // and no two alike.
+  // Given the first records and some far ones. When their keys are made. Expect eight characters that every
+  // protocol takes, and no two alike.
   std::set<std::string> keys;
   constexpr uint64_t kNear = 20'000;
   for (uint64_t record = 0; record < 2 * kNear; ++record) {
@@ -213,8 +216,8 @@ TEST(PeersBatch, KeysAreTextAndDifferFromEachOther) {
 }
 
 TEST(PeersBatch, ValuesAreRightForTheirOwnKeysOnly) {
-  // Given a batch that was drawn for writing. When its values are verified. Expect each right for its key, and wrong for
-  // others or if a byte is missing.
+  // Given a batch that was drawn for writing. When its values are verified. Expect each right for its key,
+  // and wrong for others or if a byte is missing.
   Random random(1);
   Batch batch(8, kValueBytes);
   batch.Draw(Operation::kSet, random, 1'000'000);
@@ -293,8 +296,8 @@ CampaignOptions SmallCampaign() {
 }
 
 TEST(PeersCampaign, MeasuresEverySystemInEveryCell) {
-  // Given two systems. When a campaign is run. Expect all cells, with all rounds of both, the ratios' base being the one
-  // that is Farside, all records loaded, both manners tried, and progress told to the end.
+  // Given two systems. When a campaign is run. Expect all cells, with all rounds of both, the ratios' base
+  // being the one that is Farside, all records loaded, both manners tried, and progress told to the end.
   std::vector<std::unique_ptr<System>> systems;
   systems.push_back(std::make_unique<MapSystem>("theirs"));
   systems.push_back(std::make_unique<MapSystem>("ours"));
@@ -324,7 +327,8 @@ TEST(PeersCampaign, MeasuresEverySystemInEveryCell) {
 }
 
 TEST(PeersCampaign, EndsWithTheFirstWrongAnswer) {
-  // Given a system that loses its records. When a campaign is run. Expect an error that names the system and the key.
+  // Given a system that loses its records. When a campaign is run. Expect an error that names the system and
+  // the key.
   std::vector<std::unique_ptr<System>> systems;
   auto system = std::make_unique<MapSystem>("theirs");
   system->shared.forgets = true;
@@ -338,7 +342,8 @@ TEST(PeersCampaign, EndsWithTheFirstWrongAnswer) {
 }
 
 TEST(PeersFarside, HoldsTheRecordsThatItIsGiven) {
-  // Given an embedded pool, with and without a location cache. When records are written and read, one and many at a time.
+  // Given an embedded pool, with and without a location cache. When records are written and read, one and
+  // many at a time.
   // Expect success; and an error for a record that was never written.
   for (const uint64_t cached : {0, 64}) {
     FarsideOptions options{.name = "farside", .url = "embedded:?size=64MiB", .table = "peers"};
@@ -362,8 +367,8 @@ TEST(PeersFarside, HoldsTheRecordsThatItIsGiven) {
 }
 
 TEST(PeersLineUp, ReadsTheNamesOfSystems) {
-  // Given what the help lists. When it is read. Expect systems with names that tell them apart; anything else is refused
-  // with what could be written.
+  // Given what the help lists. When it is read. Expect systems with names that tell them apart; anything else
+  // is refused with what could be written.
   const auto name = [](std::string_view text) {
     const Result<SystemSpec> spec = ParseSpec(text);
     return spec.ok() ? spec->Name() : spec.error().message();
@@ -384,7 +389,8 @@ TEST(PeersLineUp, ReadsTheNamesOfSystems) {
 }
 
 TEST(PeersOptions, RefusesWhatCannotBeMeasured) {
-  // Given options that make no sense. When they are read. Expect one message that names the option; defaults are fine.
+  // Given options that make no sense. When they are read. Expect one message that names the option; defaults
+  // are fine.
   const auto parse = [](std::vector<const char*> words) {
     words.insert(words.begin(), "farside_peers");
     return ParseOptions(static_cast<int>(words.size()), words.data());
@@ -410,8 +416,8 @@ TEST(PeersOptions, RefusesWhatCannotBeMeasured) {
 }
 
 TEST(PeersDaemons, FindsTheAddressThatFarsideServesAt) {
-  // Given what `farside serve` may print, in part and whole. When the address is looked for. Expect it once its line is
-  // complete, without what stands around it.
+  // Given what `farside serve` may print, in part and whole. When the address is looked for. Expect it once
+  // its line is complete, without what stands around it.
   EXPECT_FALSE(ServedAddress("").has_value());
   EXPECT_FALSE(ServedAddress("starting\n").has_value());
   EXPECT_FALSE(ServedAddress("asked for tcp://127.0.0.1:0\n").has_value());
@@ -421,8 +427,8 @@ TEST(PeersDaemons, FindsTheAddressThatFarsideServesAt) {
 }
 
 TEST(PeersDaemons, FarsideServesWithTheMemoryAndTheNamesItIsGiven) {
-  // Given a program that says what it was asked for and then where it listens; and one that ends. When they are started as
-  // `farside serve`. Expect both addresses, and an error with the last words.
+  // Given a program that says what it was asked for and then where it listens; and one that ends. When they
+  // are started as `farside serve`. Expect both addresses, and an error with the last words.
   const TemporaryFolder folder = *TemporaryFolder::Make();
   const auto program = [&](std::string_view name, std::string_view script) {
     const std::string path = fmt::format("{}/{}", folder.path(), name);
@@ -448,8 +454,8 @@ TEST(PeersDaemons, FarsideServesWithTheMemoryAndTheNamesItIsGiven) {
 }
 
 TEST(PeersProcess, IsEndedWithItsObject) {
-  // Given a process that would run for long. When its object is gone. Expect that it is gone too; and that one which cannot
-  // be started, or has ended, says so.
+  // Given a process that would run for long. When its object is gone. Expect that it is gone too; and that
+  // one which cannot be started, or has ended, says so.
   const TemporaryFolder folder = *TemporaryFolder::Make();
   pid_t id = 0;
   {

@@ -19,8 +19,8 @@ constexpr uint64_t kSeeds = 50;
 bool IsScan(const ScriptedCall& call) { return call.kind == Kind::kScan || call.kind == Kind::kLast; }
 
 TEST(CheckWorkload, WithScans_OnlyReadsBecomeOthers) {
-  // Given the scripts of some seeds, without scans and with them. Expect that they differ only where a read became a scan,
-  // and that there are scans of all sorts.
+  // Given the scripts of some seeds, without scans and with them. Expect that they differ only where a read
+  // became a scan, and that there are scans of all sorts.
   std::set<std::string> sorts;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Workload without = MakeWorkload(seed, {});
@@ -65,7 +65,8 @@ TEST(CheckWorkload, ForTablesOfOneSize_KeysAndValuesHaveIt) {
 }
 
 TEST(CheckWorkload, TablesOfOneSize_AreCheckedLikeOthers) {
-  // Given a table that refuses all keys and values but those of 8 bytes. When a campaign runs, with tables that come and go.
+  // Given a table that refuses all keys and values but those of 8 bytes. When a campaign runs, with tables
+  // that come and go.
   // Expect that nothing is refused, and no violation.
   conformance::WordsOnly engine(*index::reference::MakeReferenceEngine({}));
   CampaignOptions options;

@@ -54,7 +54,7 @@ remember a.pool
 run status file:a.pool
 expect_status 0
 expect_out "fenced"
-expect_out "it has gone, and whoever uses the pool next clears up"
+expect_out "it has gone, and the next client of the pool clears up"
 run status --json file:a.pool
 expect_json 'len(o["clients"]) == 2 and {c["state"] for c in o["clients"]} == {"fenced"}' 'o["nodes"][0]["deaths"] == 2'
 expect_unchanged

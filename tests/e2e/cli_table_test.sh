@@ -188,7 +188,7 @@ expect_status 0
 expect_unchanged
 run table drop file:a.pool kept
 expect_status 0
-expect_out "dropped table kept, and freed what nobody reaches any more"
+expect_out "dropped table kept, and freed what no table reaches any more"
 run fsck --json file:a.pool
 expect_status 0
 expect_json 'o["ok"] and o["tables"] == [] and o["bytes"]["reachable"] == 0 and o["notes"] == 0'

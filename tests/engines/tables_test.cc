@@ -58,7 +58,7 @@ class TablesTest : public testing::Test {
   std::unique_ptr<store::Registration> session_;
 };
 
-TEST_F(TablesTest, OptionsThatChangeNoBytes_CountForWhoGivesThem_AndAreNotRecorded) {
+TEST_F(TablesTest, OptionsThatChangeNoBytes_CountForTheirClient_AndAreNotRecorded) {
   // Given a table that was made with an option that changes bytes, and one that does not.
   const OptionMap given = {{"buckets", "2"}, {"backoff_us", "7"}};
   const Result<OpenTable> made = CreateOrOpen(given);
@@ -102,7 +102,7 @@ TEST_F(TablesTest, TwoNodes_KeysLiveOnBoth_AndADropFreesThem) {
   }
   // When it is dropped.
   ASSERT_TRUE(Run([&](Op& op) { return tables().Drop(op, "t"); }).ok());
-  // Expect that whoever has it open is told, and that nothing is left of it.
+  // Expect that a client that has it open is told, and that nothing is left of it.
   EXPECT_EQ(Run([&](Op& op) { return tables().Validate(op, *table); }).error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound);
   ASSERT_TRUE(Run([&](Op& op) { return session_->Leave(op); }).ok());

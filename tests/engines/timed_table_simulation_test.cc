@@ -30,7 +30,7 @@ Result<std::shared_ptr<index::Engine>> FindReference(std::string_view, const ind
 
 std::string CounterName(uint64_t number) { return fmt::format("counter {}", number); }
 
-// Everybody adds to counters that all share, and keeps a key of its own.
+// Every client adds to counters that all share, and keeps a key of its own.
 Task<Done> Work(index::Tables& tables, index::OpenTable& table, pool::PoolClient& pool, Client& client,
                 Op& op, uint64_t number) {
   const std::string own = fmt::format("own {}", number);
@@ -121,8 +121,8 @@ Ending RunTable(uint64_t seed) {
   return ending;
 }
 
-// Given a hundred sessions on four compute nodes that use one table on two memory nodes. Expect that nothing is lost,
-// and that the same seed gives the same run.
+// Given a hundred sessions on four compute nodes that use one table on two memory nodes. Expect that nothing
+// is lost, and that the same seed gives the same run.
 TEST(TimedTable, AHundredSessionsShareATable) {
   const Ending ending = RunTable(1);
   EXPECT_EQ(ending.sum, kSessions * kRounds);

@@ -196,8 +196,8 @@ Task<Done> Atomics(Client& client) {
   co_return Done{};
 }
 
-// Given words that hold 7. When plain and masked CAS expect 7 or something else. Expect the failed ones counted by
-// purpose, FAA never.
+// Given words that hold 7. When plain and masked CAS expect 7 or something else. Expect the failed ones
+// counted by purpose, FAA never.
 TEST(OpCounters, FailedCas_AreCounted) {
   ScriptedClient client;
   client.old_word = 7;
@@ -217,8 +217,8 @@ Task<Done> DetachesAndRetries(Client& client) {
   co_return Done{};
 }
 
-// Given verbs that nobody waits for. Expect them counted as detached trips with their verbs and bytes, but not as
-// trips that the operation took; and retries counted.
+// Given verbs that no coroutine waits for. Expect them counted as detached trips with their verbs and bytes,
+// but not as trips that the operation took; and retries counted.
 TEST(OpCounters, DetachedTrips_AreKeptApart) {
   ScriptedClient client;
   ASSERT_TRUE(fabric::Run(client, DetachesAndRetries(client)).ok());
@@ -293,8 +293,8 @@ Task<uint64_t> TemporariesInTheAwaitedExpression(Client& client) {
   co_return all_there ? number : 0;
 }
 
-// Given verbs that are temporaries of the awaited expression, and answers taken apart. When the trip ends at once
-// or later. Expect the answers, and that the backend could read and write what the verbs point at.
+// Given verbs that are temporaries of the awaited expression, and answers taken apart. When the trip ends at
+// once or later. Expect the answers, and that the backend could read and write what the verbs point at.
 TEST(AwaitedTrip, KeepsItsTemporariesAlive) {
   for (const bool waits : {false, true}) {
     ScriptedClient client;
@@ -347,7 +347,8 @@ Task<std::string> CallWithATemporaryRequest(Client& client, std::string suffix) 
   co_return reply;
 }
 
-// Given a request that is a temporary string. When the Call is answered later. Expect that it was still there.
+// Given a request that is a temporary string. When the Call is answered later. Expect that it was still
+// there.
 TEST(AwaitedTrip, TemporaryRequestOfACall_LivesUntilTheAnswer) {
   for (const bool waits : {false, true}) {
     ScriptedClient client;
@@ -387,8 +388,8 @@ TEST(AwaitedTrip, Failing_EndsTheChainOfTasks) {
   EXPECT_EQ(client.counters().at(OpKind::kSearch, OpOutcome::kFailed).operations, 1u);
 }
 
-// Given a trip in flight. When the task that waits for it is destroyed. Expect that the client is told, once, and
-// that a trip that has ended, well or badly, is not abandoned.
+// Given a trip in flight. When the task that waits for it is destroyed. Expect that the client is told, once,
+// and that a trip that has ended, well or badly, is not abandoned.
 TEST(AwaitedTrip, DestroyedWhileInFlight_IsAbandonedOnce) {
   ScriptedClient client;
   client.waits = true;
@@ -446,8 +447,8 @@ Task<uint64_t> SmallBatchOf(Client& client, size_t verbs) {
   co_return sum;
 }
 
-// Given words that hold 7. When a batch with room for four verbs has three, and when it is full. Expect one trip with just
-// these, all of them answered, and nothing from the heap.
+// Given words that hold 7. When a batch with room for four verbs has three, and when it is full. Expect one
+// trip with just these, all of them answered, and nothing from the heap.
 TEST(Batch, ASmallOne_PostsWhatWasAdded) {
   ScriptedClient client;
   client.old_word = 7;
@@ -485,8 +486,8 @@ Task<int64_t> PauseFor(Client& client, Nanos duration) {
   co_return client.Now().count();
 }
 
-// Given a pause. Expect that it is due `duration` after its start; that a destroyed waiter is abandoned; that one
-// that has been resumed is not.
+// Given a pause. Expect that it is due `duration` after its start; that a destroyed waiter is abandoned; that
+// one that has been resumed is not.
 TEST(Pause, IsATimerOfTheClient) {
   ScriptedClient client;
   client.now = Nanos{100};
@@ -516,8 +517,8 @@ TEST(RunTask, ThatWaitsForNothingInFlight_IsAnError) {
   EXPECT_FALSE(RunAll<Done>(client, tasks).ok());
 }
 
-// Given several tasks. When they run at once. Expect that their trips were in flight together, that all results
-// are there, and that the client's concurrency is what it was before.
+// Given several tasks. When they run at once. Expect that their trips were in flight together, that all
+// results are there, and that the client's concurrency is what it was before.
 TEST(RunAllTasks, OverlapsTheirTrips) {
   ScriptedClient client;
   client.waits = true;

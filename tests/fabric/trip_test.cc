@@ -117,8 +117,8 @@ TEST(CheckBounds, AccessesUpToTheLastByte_Pass) {
   EXPECT_TRUE(Passes(Faa(At(56, 1), 1).verb));
 }
 
-// Given accesses that leave their region, also by so much that offset plus size wraps around. Expect kCorrupt,
-// with the numbers in the message.
+// Given accesses that leave their region, also by so much that offset plus size wraps around. Expect
+// kCorrupt, with the numbers in the message.
 TEST(CheckBounds, AccessesBeyondTheRegion_AreCorrupt) {
   for (const Verb& verb :
        {ReadOf(At(1), 1024), ReadOf(At(1024), 1), ReadOf(At(1025), 0), ReadOf(At(0, 1), 65),

@@ -70,7 +70,8 @@ TEST(Succeeds, MaskedCas_OnTheMaskedBitsOnly) {
   EXPECT_EQ(NewWord(masked, 0x1234567812345611), 0x123456781234aa11u);
 }
 
-// Given bits of `expect` outside the compare mask and of `desired` outside the swap mask. Expect them ignored.
+// Given bits of `expect` outside the compare mask and of `desired` outside the swap mask. Expect them
+// ignored.
 TEST(Succeeds, MaskedCas_IgnoresOperandBitsOutsideTheMasks) {
   const Verb masked = MaskedCas(kAt, 0, kAllOnes, 0x0f, kAllOnes, 0xf0).verb;
   EXPECT_TRUE(Succeeds(masked, 0x0f));

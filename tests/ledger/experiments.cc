@@ -67,8 +67,8 @@ Error Explain(std::string_view run, const Error& error) {
   return Error(error.code(), fmt::format("{}: {}", run, error.message()));
 }
 
-// The run, and how fast it is beside `raw`, a bare array of slots. Of a scan, it is not known what `raw` would
-// have to read.
+// The run, and how fast it is beside `raw`, a bare array of slots. Of a scan, it is not known what `raw`
+// would have to read.
 Status MeasureRun(const BenchCommand& command, std::string_view name, Figures& figures) {
   const Result<BenchPlan> plan = tools::PlanBench(command);
   if (!plan.ok()) return plan.error();

@@ -1,8 +1,8 @@
 // The same structure as in epoch_run.h, through PoolClient: its pins, its syncs, its allocator.
 //
-// A root word names a block. Writers replace it, retire the old one, and get its memory again from the allocator;
-// readers follow it within an operation, in the middle of which their client syncs and maintains, and must find what the
-// root has told them.
+// A root word names a block. Writers replace it, retire the old one, and get its memory again from the
+// allocator; readers follow it within an operation, in the middle of which their client syncs and maintains,
+// and must find what the root has told them.
 #pragma once
 
 #include "pool/client.h"

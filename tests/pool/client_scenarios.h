@@ -1,5 +1,5 @@
-// Scenarios for whole clients of a pool. Each returns what went wrong, or nothing; they are played with and without
-// planted bugs.
+// Scenarios for whole clients of a pool. Each returns what went wrong, or nothing; they are played with and
+// without planted bugs.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace farside::pool {
 
-// A chunk with a leak loses its owner after the adopter has looked at the chunk table, and before it has swept. Whoever
-// buries the dead one without a second look never finds the leak.
+// A chunk with a leak loses its owner after the adopter has looked at the chunk table, and before it has
+// swept. A client that buries the dead one without a second look never finds the leak.
 std::string ChunkLosesItsOwnerDuringTheSweep();
 
-// The only client that is dead has left memory, and the one that lives cannot tell what is reachable. A newcomer that
-// takes the dead one's slot nevertheless loses what it was about to give back.
+// The only client that is dead has left memory, and the one that lives cannot tell what is reachable. A
+// newcomer that takes the dead one's slot nevertheless loses what it was about to give back.
 std::string OnlyOneIsDeadAndHasLeftMemory();
 
-// Somebody leaves who has not heard of a death, with a leak of the dead one in its chunk. A newcomer that has buried the
-// dead one before loses it.
+// A client leaves that has not heard of a death, with a leak of the dead one in its chunk. A newcomer that
+// has buried the dead one before loses it.
 std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes();
 
 }  // namespace farside::pool

@@ -1,4 +1,4 @@
-// Clients of a pool: what they do for those who died.
+// Clients of a pool: what they do for clients that died.
 #include "pool/client.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Task<Done> AllocateOne(fabric::Op& op, Allocator& allocator, uint64_t bytes) {
   co_return Done{};
 }
 
-TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NobodyCrashes) {
+TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NoClientCrashes) {
   // Given two operations of one client that claim the only chunk.
   // When one of them has got it, and its word is wiped, so that the other gets it, too.
   // Expect that the client goes on with what it knows of the chunk, and counts the nonsense.
@@ -92,16 +92,17 @@ TEST(PoolClient, SyncsOfSeveralOperationsAreAnsweredInAnyOrder_NothingIsForgotte
 }
 
 TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
-  // Given a client that dies with a block that it had to give back, in the chunk of somebody who leaves.
+  // Given a client that dies with a block that it had to give back, in the chunk of a client that leaves.
   // When that one leaves while a third one sweeps.
   // Expect that the third one looks again before it buries the dead one, and finds the block.
   EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
 }
 
 TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
-  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and again
+  // Given a word that rides with every sync, and a client that changes it and waits for grace, again and
+  // again
   // When two others act on the word as they know it, over many seeds
-  // Expect that nobody acts on an old one when the grace is over
+  // Expect that no client acts on an old one when the grace is over
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const EpochOutcome outcome = RunSyncListeners(PoolChaos(seed, /*faults=*/false));
     EXPECT_EQ(outcome.problem, "") << "seed " << seed;

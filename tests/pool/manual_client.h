@@ -1,7 +1,7 @@
 // A client of a pool that a test drives step by step, with a table that is nothing but root words.
 //
-// A root word is the offset of a block of 64 bytes, or 0. The words stand where the catalog would be, and walking
-// the table is reading them.
+// A root word is the offset of a block of 64 bytes, or 0. The words stand where the catalog would be, and
+// walking the table is reading them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class ManualClient {
     return fabric::Run(*client_, start(op));
   }
 
-  // As a coroutine, for those who have something else to do meanwhile.
+  // As a coroutine, for callers that have something else to do meanwhile.
   Task<Done> Join(fabric::Op& op) {
     ClientOptions options;
     options.lease.lease = kTestLease;

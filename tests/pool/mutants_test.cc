@@ -41,8 +41,8 @@ std::string TablesWithFaults(uint64_t seed) { return RunTables(PoolChaos(seed, /
 
 TEST(PoolMutant, ListenerReadsBeforeTheEpoch_IsCaught) {
   // Given syncs that READ what tables want to learn before they READ the epoch.
-  // Expect that an operation acts on what is out of force, although it knows the epoch; and without the bug, none does.
-  // The seed says which verb of the run is late, by less than a lease.
+  // Expect that an operation acts on what is out of force, although it knows the epoch; and without the bug,
+  // none does. The seed says which verb of the run is late, by less than a lease.
   const auto listeners = [](uint64_t seed) {
     fabric::sim::SimOptions options = PoolChaos(1 + seed % 7, /*faults=*/false);
     options.chaos.longest_sleep = kTestLease / 2;
@@ -56,8 +56,8 @@ TEST(PoolMutant, ListenerReadsBeforeTheEpoch_IsCaught) {
 
 TEST(PoolMutant, NoFenceBeforeTakeover_IsCaught) {
   // Given clients that declare others dead without cutting them off.
-  // When each verb of somebody's turn is the place of each fault.
-  // Expect that a late verb of one who only slept is seen under the lock of another.
+  // When each verb of a client's turn is the place of each fault.
+  // Expect that a late verb of a client that only slept is seen under the lock of another.
   const ScopedMutant mutant(kSlotBeforeFence);
   EXPECT_NE(Search(20, LocksWithFaults), "");
 }
@@ -77,15 +77,15 @@ TEST(PoolMutant, EpochPublishedTooEarly_IsCaught) {
 }
 
 TEST(PoolMutant, BlockReusedAtOnce_IsCaught) {
-  // Given clients that give back what they have unlinked without waiting for anybody.
+  // Given clients that give back what they have unlinked without waiting for any client.
   // Expect that a reader meets memory that was used again.
   const ScopedMutant mutant(kReuseAtOnce);
   EXPECT_THAT(Search(100, PinnedReaders), testing::HasSubstr("used again"));
 }
 
 TEST(PoolMutant, LostAdoption_IsCaught) {
-  // Given clients that bury the dead without taking over their memory.
-  // Expect fsck to find chunks whose owner is nobody any more, or blocks that nobody reaches.
+  // Given clients that release the slots of dead ones without taking over their memory.
+  // Expect fsck to find chunks whose owner is no client any more, or blocks that no client reaches.
   const ScopedMutant mutant(kSkipAdoption);
   EXPECT_NE(Search(20, TablesWithFaults), "");
 }

@@ -7,7 +7,7 @@ namespace farside::pool {
 
 namespace {
 
-constexpr Nanos kTestSleep = std::chrono::microseconds(1500);  // of those who fall asleep; past any lease
+constexpr Nanos kTestSleep = std::chrono::microseconds(1500);  // of clients that fall asleep; past any lease
 
 }  // namespace
 

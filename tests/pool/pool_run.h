@@ -1,5 +1,5 @@
-// Clients of one pool in the simulated world. Each joins, runs its program and leaves; one that is cut off comes
-// back as a new client and goes on where its program says; one that dies stays dead.
+// Clients of one pool in the simulated world. Each joins, runs its program and leaves; one that is cut off
+// comes back as a new client and goes on where its program says; one that dies stays dead.
 #pragma once
 
 #include <cstdint>
@@ -167,11 +167,13 @@ class PoolRun {
   std::string problem_;
 };
 
-// Buries everybody who died, so that only this member is left. Tells the dead from the slow by waiting.
+// Releases the slots of all clients that died, so that only this member is left. Tells the dead from the slow
+// by waiting.
 Task<Done> ReleaseDeadSlots(Membership& member);
 
-// Runs `run` (a function from SimOptions to RunOutcome) with every kind of fault at every verb in turn, until there is
-// no such verb. Returns the first problem with the fault that it takes; counts the faults that happened.
+// Runs `run` (a function from SimOptions to RunOutcome) with every kind of fault at every verb in turn, until
+// there is no such verb. Returns the first problem with the fault that it takes; counts the faults that
+// happened.
 template <class RunOnce>
 std::string ForEveryFault(const fabric::sim::SimOptions& options, RunOnce run, uint64_t& faults) {
   using fabric::sim::Fault;

@@ -18,13 +18,13 @@ using fabric::OpKind;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-// What those who were cut off have been told: first, and then when they tried to do harm.
+// What clients that were cut off have been told: first, and then when they tried to do harm.
 struct Told {
   std::vector<Error> first;
   std::vector<Result<Done>> later;
 };
 
-// Long enough for somebody who has slept through most of it to be missed.
+// Long enough for a client that has slept through most of it to be missed.
 Task<Done> UseTables(Op& op, PoolRun& run, std::string name) {
   std::unique_ptr<TablesClient> client = co_await JoinTables(op, op.client(), run.geometry());
   const Nanos enough = op.client().Now() + 4 * kTestLease;
@@ -78,11 +78,11 @@ RunOutcome RunWithASleeper(fabric::sim::SimOptions options, Told& told) {
   return outcome;
 }
 
-TEST(PoolSleeper, SleepsPastItsLeaseAtAnyVerb_IsToldAndHarmsNobody) {
+TEST(PoolSleeper, SleepsPastItsLeaseAtAnyVerb_IsToldAndDoesNoHarm) {
   // Given two clients that create and drop tables, allocate and free.
   // When one of them falls asleep for five leases, before or after any verb, and wakes.
-  // Expect that it is told that it was taken for dead, and what to do; that what it posts then is refused; and that
-  // fsck finds every byte to be reachable or free, when somebody has put things in order.
+  // Expect that it is told that it was taken for dead, and what to do; that what it posts then is refused;
+  // and that fsck finds every byte to be reachable or free, when a client has put things in order.
   constexpr std::array kinds = {fabric::sim::FaultKind::kSleepBefore, fabric::sim::FaultKind::kSleepAfter};
   Told told;
   for (uint64_t seed = 1; seed <= 2 / std::min<uint64_t>(kFewer, 2); ++seed) {

@@ -1,5 +1,5 @@
-// The binary under test. ctest names it in the environment: a path compiled in would be another one in every clone,
-// and ccache could not share what was compiled.
+// The binary under test. ctest names it in the environment: a path compiled in would be another one in every
+// clone, and ccache could not share what was compiled.
 #pragma once
 
 #include <cstdio>

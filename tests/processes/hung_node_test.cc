@@ -1,5 +1,5 @@
-// A memory node that hangs: it is there, its connections are open, and it answers nothing. The other nodes, and the leases at
-// them, must not suffer from it.
+// A memory node that hangs: it is there, its connections are open, and it answers nothing. The other nodes,
+// and the leases at them, must not suffer from it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -42,7 +42,7 @@ PoolOptions WithLease() {
 
 std::string KeyOf(int record) { return "key-" + std::to_string(record); }
 
-// Those who are registered at a node and connected to it, with their heartbeats.
+// Clients that are registered at a node and connected to it, with their heartbeats.
 using Clients = std::map<uint32_t, uint64_t>;
 
 Task<Clients> FindClients(fabric::Client& client) {
@@ -119,7 +119,8 @@ TEST_P(HungNode, DoesNotCostSessionsTheirLeasesAtOthers) {
   auto two = std::make_unique<Party>(url_);
   for (int record = 0; record < kRecords; ++record)
     ASSERT_TRUE(one->sessions[0].Put(one->table, KeyOf(record), "before").ok());
-  // (A session that has never used a table has to look into its catalog, which may be at the node that hangs.)
+  // (A session that has never used a table has to look into its catalog, which may be at the node that
+  // hangs.)
   ASSERT_TRUE(two->sessions[0].Get(two->table, KeyOf(0)).ok());
   const Clients before = ClientsOf(addresses_[other]);
   ASSERT_EQ(before.size(), 2 * (kSessions + 1)) << "each pool has a session of its own";
@@ -148,7 +149,8 @@ TEST_P(HungNode, DoesNotCostSessionsTheirLeasesAtOthers) {
     }
     std::this_thread::sleep_for(kLook);
   }
-  // Expect that its keys were lost meanwhile and the others not, and that nobody was cut off from the other node.
+  // Expect that its keys were lost meanwhile and the others not, and that no client was cut off from the
+  // other node.
   EXPECT_GT(lost.size(), 0u);
   EXPECT_LT(lost.size(), size_t{kRecords} * 4 / 5);
   EXPECT_GT(served, 100u);

@@ -72,8 +72,9 @@ Status ForAll(const Work& work) {
 
 class ManyClients : public testing::TestWithParam<std::string> {};
 
-// Given a node. When a thousand clients connect, write and read while all of them are there, and go. Expect that everybody
-// finds what it wrote, that the first of them finds what all wrote, and that the node has nobody left.
+// Given a node. When a thousand clients connect, write and read while all of them are there, and go. Expect
+// that every client finds what it wrote, that the first of them finds what all wrote, and that the node has
+// no client left.
 TEST_P(ManyClients, AllComeWorkAndGo) {
   const Status raised = tools::RaiseDescriptorLimit(kClients + 64);
   if (!raised.ok()) GTEST_SKIP() << raised.error().message();

@@ -1,5 +1,5 @@
-// A memory node that is killed and comes back at the same address, with its file or without: what sessions see that were
-// open all the time.
+// A memory node that is killed and comes back at the same address, with its file or without: what sessions
+// see that were open all the time.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -45,8 +45,8 @@ class Node {
                               : std::vector<std::string>{"--shm", folder + "/" + name + ".sock"};
   }
 
-  // With its file, or with fresh memory. A file can be served when the last client of a killed node has let go of it, so
-  // it is tried again.
+  // With its file, or with fresh memory. A file can be served when the last client of a killed node has let
+  // go of it, so it is tried again.
   void Start(bool with_file) {
     std::vector<std::string> arguments = {"--quiet", "--size", "64MiB", "--clients", "32"};
     arguments.insert(arguments.end(), where_.begin(), where_.end());
@@ -115,8 +115,8 @@ TEST_P(NodeRestart, WithItsFile_IsFoundAgainByOpenSessionsAndHasWhatWasAcknowled
   node_.Start(/*with_file=*/true);
   Opened opened(node_.url());
   PutAll(opened);
-  // When the node is killed. Expect that the session is told, sooner or later (a client of shared memory may go on in the
-  // file for a while), by an error that names the node, and until then reads what is there.
+  // When the node is killed. Expect that the session is told, sooner or later (a client of shared memory may
+  // go on in the file for a while), by an error that names the node, and until then reads what is there.
   node_.Kill();
   std::optional<Error> told;
   for (int look = 0; look < kMostLooks && !told.has_value(); ++look) {
@@ -137,7 +137,8 @@ TEST_P(NodeRestart, WithItsFile_IsFoundAgainByOpenSessionsAndHasWhatWasAcknowled
     ASSERT_FALSE(put.ok());
     EXPECT_EQ(put.error().code(), ErrorCode::kUnavailable) << put.error().ToString();
   }
-  // When it is back with its file. Expect that the session finds it again by itself, and all that was acknowledged.
+  // When it is back with its file. Expect that the session finds it again by itself, and all that was
+  // acknowledged.
   node_.Start(/*with_file=*/true);
   ExpectAll(opened);
   PutAll(opened);
@@ -155,8 +156,8 @@ TEST_P(NodeRestart, WithoutItsMemory_IsRefusedAndNotTakenForTheOldOne) {
     // When the node is killed, and another is started at its address with new memory.
     node_.Kill();
     node_.Start(/*with_file=*/false);
-    // Expect that the session is told so, and that no answer comes from the new memory. (In shared memory it may see the
-    // old one for a while.)
+    // Expect that the session is told so, and that no answer comes from the new memory. (In shared memory it
+    // may see the old one for a while.)
     std::optional<Error> told;
     for (int look = 0; look < kMostLooks && !told.has_value(); ++look) {
       const Result<std::optional<std::string>> got = opened.session.Get(opened.table, KeyOf(look % kRecords));
@@ -176,7 +177,7 @@ TEST_P(NodeRestart, WithoutItsMemory_IsRefusedAndNotTakenForTheOldOne) {
       EXPECT_FALSE(opened.session.Put(opened.table, KeyOf(record), "mixed").ok());
     }
   }
-  // Expect that whoever opens the pool anew finds a new one, in which the old session has left nothing.
+  // Expect that a client that opens the pool anew finds a new one, in which the old session has left nothing.
   Result<Pool> anew = Pool::Open(url, ShortLease());
   ASSERT_TRUE(anew.ok()) << anew.error().ToString();
   const Result<std::vector<TableInfo>> tables = anew->ListTables();
@@ -210,19 +211,21 @@ TEST(NodesRestart, OneOfTwo_TakesItsKeysWithItAndBringsThemBack) {
   }
   EXPECT_GT(lost.size(), size_t{kRecords} / 5);
   EXPECT_LT(lost.size(), size_t{kRecords} * 4 / 5);
-  // When it comes back empty. Expect that its keys go on to fail, and do not look as if they had never been there.
+  // When it comes back empty. Expect that its keys go on to fail, and do not look as if they had never been
+  // there.
   second.Start(/*with_file=*/false);
   for (int look = 0; look < 100; ++look) {
     for (const int record : lost) EXPECT_FALSE(opened.session.Get(opened.table, KeyOf(record)).ok());
     std::this_thread::sleep_for(kLook);  // the keeper looks for the node several times meanwhile
   }
-  // Expect that nobody can open such a pool.
+  // Expect that no client can open such a pool.
   const Result<Pool> mixed = Pool::Open(url, ShortLease());
   ASSERT_FALSE(mixed.ok());
   EXPECT_EQ(mixed.error().code(), ErrorCode::kUnavailable);
   EXPECT_NE(mixed.error().message().find(address + " has new memory"), std::string::npos)
       << mixed.error().ToString();
-  // When it comes back with its file. Expect that the session finds it by itself, with all that was acknowledged.
+  // When it comes back with its file. Expect that the session finds it by itself, with all that was
+  // acknowledged.
   second.Kill();
   second.Start(/*with_file=*/true);
   bool found = false;

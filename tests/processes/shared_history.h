@@ -1,8 +1,9 @@
-// What several processes asked of a table and what they were told, in memory that they share: so it outlives those that
-// are killed, in the middle of an operation too.
+// What several processes asked of a table and what they were told, in memory that they share: so it outlives
+// those that are killed, in the middle of an operation too.
 //
-// Every begin and every end of an operation takes the next number of one counter. A number that is taken before an
-// operation starts, and one that is taken after it has ended, order operations as the real time does.
+// Every begin and every end of an operation takes the next number of one counter. A number that is taken
+// before an operation starts, and one that is taken after it has ended, order operations as the real time
+// does.
 #pragma once
 
 #include <sys/mman.h>
@@ -75,7 +76,7 @@ class SharedHistory {
   uint64_t NextEvent() { return shared_->events.fetch_add(1); }
   std::atomic<bool>& stop() { return shared_->stop; }
 
-  // Those who are being written to must have ended, or died.
+  // Clients that are being written to must have ended, or died.
   std::vector<check::Operation> Operations() {
     std::vector<check::Operation> all;
     for (size_t worker = 0; worker < kMostWorkers; ++worker) {

@@ -1,5 +1,5 @@
-// Real processes that share a pool: a memory node, and clients over shared memory and TCP, of which some are killed or
-// stopped in the middle of everything.
+// Real processes that share a pool: a memory node, and clients over shared memory and TCP, of which some are
+// killed or stopped in the middle of everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -100,13 +100,13 @@ class SharedPool : public testing::TestWithParam<Ways> {
     const check::Verdict verdict = check::CheckLinearizable(all);
     EXPECT_TRUE(verdict.ok()) << check::ToString(verdict);
     EXPECT_GT(all.size(), kOperations);
-    // Who has died is waited for, but not for longer than a lease; the next one takes over.
+    // A dead client is waited for, but not for longer than a lease; the next one takes over.
     static_cast<void>(session->Close());
     static_cast<void>(pool->Close());
     ExpectAllSlotsToBeReleased();
   }
 
-  // Nothing is damaged, and nothing that the dead had is lost, once somebody was there for a few leases.
+  // Nothing is damaged, and nothing that the dead had is lost, once a client was there for a few leases.
   void ExpectAllSlotsToBeReleased() {
     constexpr int kLeases = 50;
     const std::string fsck = BinaryPath() + " fsck '" + UrlOf(0) + "' >/dev/null";
@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Processes, SharedPool,
                          [](const auto& chosen) { return chosen.param.name; });
 
 TEST_P(SharedPool, WritersInSeveralProcesses_AreLinearizable) {
-  // When several processes change the same few keys. Expect that all end well, and that the history is linearizable.
+  // When several processes change the same few keys. Expect that all end well, and that the history is
+  // linearizable.
   for (Child& child : children_) EXPECT_EQ(child.Wait(), 0);
   for (size_t worker = 0; worker < kWorkers; ++worker)
     EXPECT_EQ(history_.log(worker).answered.load(), kOperations);
@@ -138,8 +139,8 @@ TEST_P(SharedPool, WritersInSeveralProcesses_AreLinearizable) {
 }
 
 TEST_P(SharedPool, SurvivorsGoOn_WhenProcessesAreKilled) {
-  // When two of four processes are killed in the middle of their work. Expect that the others end theirs, and that nothing
-  // that was acknowledged is lost.
+  // When two of four processes are killed in the middle of their work. Expect that the others end theirs, and
+  // that nothing that was acknowledged is lost.
   AwaitAnswers(0, kOperations / 4);
   children_[0].Signal(SIGKILL);
   AwaitAnswers(1, kOperations / 2);
@@ -154,9 +155,9 @@ TEST_P(SharedPool, SurvivorsGoOn_WhenProcessesAreKilled) {
 }
 
 TEST_P(SharedPool, AProcessThatWasStoppedPastItsLease_JoinsAnew) {
-  // When a process is stopped until the others have done their work and more than a lease is over, and then goes on. Expect
-  // that the others did not wait for it, and that nothing it does afterwards belongs to the past. (If it was stopped in the
-  // middle of a trip over shared memory, the node had to kill it.)
+  // When a process is stopped until the others have done their work and more than a lease is over, and then
+  // goes on. Expect that the others did not wait for it, and that nothing it does afterwards belongs to the
+  // past. (If it was stopped in the middle of a trip over shared memory, the node had to kill it.)
   AwaitAnswers(0, kOperations / 4);
   children_[0].Signal(SIGSTOP);
   for (size_t worker = 1; worker < kWorkers; ++worker) EXPECT_EQ(children_[worker].Wait(), 0);

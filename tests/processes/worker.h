@@ -27,8 +27,8 @@ inline constexpr std::string_view kTable = "shared";
 inline constexpr uint64_t kKeys = 6;
 inline constexpr uint64_t kCounters = 2;
 
-// Performs random operations on a few keys, so that workers meet, until it has `operations` answers or is told to stop.
-// An error says what should not happen.
+// Performs random operations on a few keys, so that workers meet, until it has `operations` answers or is
+// told to stop. An error says what should not happen.
 inline std::optional<std::string> Work(SharedHistory& history, size_t worker, Session& session,
                                        const Table& table, uint64_t operations, Random random) {
   Log& log = history.log(worker);

@@ -32,7 +32,8 @@ TEST_F(BatchTest, AnEmptyBatch_IsDone) {
 }
 
 TEST_F(BatchTest, OneBadItem_DoesNotSpoilTheOthers) {
-  // Given a batch with a key that is too large in the middle. Expect its error, as that of the whole, and the others done.
+  // Given a batch with a key that is too large in the middle. Expect its error, as that of the whole, and the
+  // others done.
   const std::string too_large(kMaxKeyBytes + 1, 'k');
   std::vector<PutItem> puts = {
       {.key = "a", .value = "1"}, {.key = too_large, .value = "2"}, {.key = "c", .value = "3"}};
@@ -44,7 +45,8 @@ TEST_F(BatchTest, OneBadItem_DoesNotSpoilTheOthers) {
   EXPECT_TRUE(puts[2].status.ok());
   EXPECT_EQ(Must(session_.Get(table_, "c")), "3");
 
-  // When the same items are asked for, and the batch is used again without the bad one. Expect fresh outcomes.
+  // When the same items are asked for, and the batch is used again without the bad one. Expect fresh
+  // outcomes.
   std::vector<GetItem> gets = {{.key = "a"}, {.key = too_large}, {.key = "b"}};
   EXPECT_FALSE(session_.MultiGet(table_, gets).ok());
   EXPECT_TRUE(*gets[0].found);
@@ -97,9 +99,9 @@ TEST_F(BatchTest, AllOperations_HaveACoroutineForm) {
 // ---- searches that share their trips -------------------------------------------------------------------
 
 TEST_F(BatchTest, SixteenSearches_ShareTwoTrips) {
-  // Given 24 records of the default table, all in the first level, and a session with nothing else to do. When they and 24
-  // absent keys are asked for at once. Expect 48 answers by 5 trips: 16 that are there need two, 16 of which some are there
-  // as well, and 16 absent ones are decided by the first.
+  // Given 24 records of the default table, all in the first level, and a session with nothing else to do.
+  // When they and 24 absent keys are asked for at once. Expect 48 answers by 5 trips: 16 that are there need
+  // two, 16 of which some are there as well, and 16 absent ones are decided by the first.
   std::vector<std::string> keys;
   for (int i = 0; i < 48; ++i) keys.push_back("key-" + std::to_string(i));
   std::vector<GetItem> gets;
@@ -118,9 +120,9 @@ TEST_F(BatchTest, SixteenSearches_ShareTwoTrips) {
 }
 
 TEST_F(BatchTest, SearchesThatAreNotSimple_AreAnsweredAllTheSame) {
-  // Given tables of every shape that the checker uses, with and without a location cache, so that keys stand in all levels and
-  // tables have just been resized; values of all sizes. When all keys and as many absent ones are asked for at once,
-  // again and again while some are changed. Expect what a map says.
+  // Given tables of every shape that the checker uses, with and without a location cache, so that keys stand
+  // in all levels and tables have just been resized; values of all sizes. When all keys and as many absent
+  // ones are asked for at once, again and again while some are changed. Expect what a map says.
   std::vector<index::OptionMap> shapes = Must(index::shard::MakeShardEngine({}))->stress_options();
   shapes.push_back({{"cache", "64"}});
   for (size_t shape = 0; shape < shapes.size(); ++shape) {
@@ -155,7 +157,8 @@ TEST_F(BatchTest, SearchesThatAreNotSimple_AreAnsweredAllTheSame) {
 }
 
 TEST_F(BatchTest, ASessionThatWasCutOff_SearchesAsBefore) {
-  // Given records, and a session that somebody has cut off. When it asks for many at once. Expect all of them.
+  // Given records, and a session that another client has cut off. When it asks for many at once. Expect all
+  // of them.
   std::vector<std::string> keys;
   for (int i = 0; i < 40; ++i) keys.push_back(std::to_string(i));
   for (const std::string& key : keys) Must(session_.Put(table_, key, key));
@@ -178,8 +181,8 @@ Task<uint64_t> CountOnce(AsyncSession session, const Table& table, std::string_v
 }
 
 TEST_F(BatchTest, ManyChangesOfOneKey_TakeTurns) {
-  // Given a counter and another one. When 30 tasks of one session raise the first at once, and 10 the second. Expect that each
-  // sees its own number, in the order in which they came, and that no CAS was in vain.
+  // Given a counter and another one. When 30 tasks of one session raise the first at once, and 10 the second.
+  // Expect that each sees its own number, in the order in which they came, and that no CAS was in vain.
   Must(session_.Increment(table_, "hot", 0));
   Must(session_.Increment(table_, "warm", 0));
   fabric::Client& client = Access::StateOf(session_).registration().client();
@@ -215,8 +218,8 @@ Task<uint64_t> StartAndDropTwo(Task<uint64_t>& first, Task<uint64_t>& second, Ta
 }
 
 TEST_F(BatchTest, TasksThatAreDropped_LeaveTheirTurnToTheNext) {
-  // Given three tasks that change one key: the first has begun, the others wait for it. When the first two are destroyed, and
-  // the session goes on with something else. Expect that the third ends, too.
+  // Given three tasks that change one key: the first has begun, the others wait for it. When the first two
+  // are destroyed, and the session goes on with something else. Expect that the third ends, too.
   Must(session_.Increment(table_, "hot", 0));
   std::vector<Task<uint64_t>> three;
   for (int i = 0; i < 3; ++i) three.push_back(CountOnce(session_.Async(), table_, "hot"));
@@ -236,7 +239,8 @@ TEST_F(BatchTest, TasksThatAreDropped_LeaveTheirTurnToTheNext) {
 
 // ---- allocations -------------------------------------------------------------------------------------
 
-// What the engine allocates for so many Gets is its own business; what the session adds to it is measured here.
+// What the engine allocates for so many Gets is its own business; what the session adds to it is measured
+// here.
 class AllocationTest : public testing::TestWithParam<std::string> {
  protected:
   static constexpr size_t kKeys = 50;
@@ -287,8 +291,8 @@ INSTANTIATE_TEST_SUITE_P(Engines, AllocationTest, testing::ValuesIn(EngineList()
                          [](const auto& engine) { return engine.param; });
 
 TEST_P(AllocationTest, Gets_AllocateNothingThatTheEngineDoesNot) {
-  // Given records, and a string that is used again. When they are got many times. Expect at most one allocation in a
-  // thousand gets beside those of the engine, also for maintenance.
+  // Given records, and a string that is used again. When they are got many times. Expect at most one
+  // allocation in a thousand gets beside those of the engine, also for maintenance.
   const double of_the_engine = OfTheEngine();
   std::string value;
   const double all = PerThousandGets([&] {

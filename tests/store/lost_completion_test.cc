@@ -16,7 +16,8 @@
 namespace farside::store {
 namespace {
 
-// What all clients of the fabric below share: the next trip that changes something is lost, before or after it took effect.
+// What all clients of the fabric below share: the next trip that changes something is lost, before or after
+// it took effect.
 enum class Lose { kNothing, kBeforeItsEffect, kAfterItsEffect };
 
 // Like the client that it has, until a completion is lost; broken from then on, as every client is.
@@ -106,8 +107,8 @@ TEST_F(LostCompletionTest, AnOperationThatMayHaveHappened_SaysSo_AndIsNotRepeate
     Must(session_->Put(*table_, "n", std::string(8, '\0')));
     lose_ = lose;
     const Result<uint64_t> added = session_->Increment(*table_, "n", 1);
-    // Expect that it says so, and that the next operation works, as a new client. It may have to wait for the lock of the
-    // client that is gone.
+    // Expect that it says so, and that the next operation works, as a new client. It may have to wait for the
+    // lock of the client that is gone.
     ASSERT_FALSE(added.ok());
     EXPECT_EQ(added.error().code(), ErrorCode::kOutcomeUnknown);
     EXPECT_LE(Must(session_->Increment(*table_, "n", 0)), 1u);
@@ -116,8 +117,8 @@ TEST_F(LostCompletionTest, AnOperationThatMayHaveHappened_SaysSo_AndIsNotRepeate
 }
 
 TEST_F(LostCompletionTest, ABatch_SaysWhichItemsAreInDoubt) {
-  // Given a batch. When a completion is lost in the middle. Expect that what is done, what is not, and what is in doubt is
-  // told apart, and that those who are done are there.
+  // Given a batch. When a completion is lost in the middle. Expect that what is done, what is not, and what
+  // is in doubt is told apart, and that the ones that are done are there.
   std::vector<std::string> keys;
   for (int i = 0; i < 40; ++i) keys.push_back(std::to_string(i));
   std::vector<PutItem> puts;

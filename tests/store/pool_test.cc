@@ -31,7 +31,8 @@ TEST(PoolTest, AWrongUrl_IsAnErrorThatShowsARightOne) {
 }
 
 TEST(PoolTest, Tables_AreMadeOpenedListedAndDropped) {
-  // Given a pool. When tables are made and dropped. Expect that the list says so, and that names are taken once.
+  // Given a pool. When tables are made and dropped. Expect that the list says so, and that names are taken
+  // once.
   Pool pool = Must(Pool::Open(kSmall, {.lease = std::chrono::milliseconds(100)}));
   const Table b = Must(pool.CreateTable("b"));
   const Table a = Must(pool.CreateTable("a", {.engine = "reference", .options = {{"buckets", "2"}}}));
@@ -56,7 +57,8 @@ TEST(PoolTest, Tables_AreMadeOpenedListedAndDropped) {
 }
 
 TEST(PoolTest, OpenOrCreate_TakesWhatIsThere_UnlessSomethingElseIsAskedFor) {
-  // Given a table with options. When it is opened or made. Expect the one that is there, or an error if others are named.
+  // Given a table with options. When it is opened or made. Expect the one that is there, or an error if
+  // others are named.
   Pool pool = Must(Pool::Open(kSmall));
   const TableOptions two{.engine = "reference", .options = {{"buckets", "2"}}};
   const TableOptions three{.engine = "reference", .options = {{"buckets", "3"}}};
@@ -104,7 +106,8 @@ TEST(PoolTest, ATableInAFile_IsThereWhenItIsOpenedAgain) {
 }
 
 TEST(PoolTest, Close_IsRefusedWhileSessionsAreOpen_AndFinal) {
-  // Given a session. When the pool is closed. Expect that it is refused until the session is closed, and then ends all.
+  // Given a session. When the pool is closed. Expect that it is refused until the session is closed, and then
+  // ends all.
   Pool pool = Must(Pool::Open(kSmall));
   Pool copy = pool;
   farside::Session session = Must(pool.NewSession());
@@ -132,8 +135,8 @@ TEST(PoolTest, SessionsAndTables_KeepThePoolOpen) {
 }
 
 TEST(PoolTest, MoreSessionsThanSlots_AreRefused_AndASlotIsFreeAgainAfterClose) {
-  // Given a pool with three slots, one of which is its own. When a third session is asked for. Expect a clear error, and
-  // that there is room when one has left.
+  // Given a pool with three slots, one of which is its own. When a third session is asked for. Expect a clear
+  // error, and that there is room when one has left.
   Pool pool = Must(Pool::Open(kSmall, {.lease = std::chrono::milliseconds(50), .client_slots = 3}));
   farside::Session first = Must(pool.NewSession());
   farside::Session second = Must(pool.NewSession());
@@ -146,7 +149,8 @@ TEST(PoolTest, MoreSessionsThanSlots_AreRefused_AndASlotIsFreeAgainAfterClose) {
 }
 
 TEST(PoolTest, ManyThreads_MakeAndDropTheirTables) {
-  // When several threads make, use and drop tables in one pool, with sessions that come and go. Expect no error.
+  // When several threads make, use and drop tables in one pool, with sessions that come and go. Expect no
+  // error.
   Pool pool = Must(Pool::Open("embedded:?size=16MiB&nodes=2", {.lease = std::chrono::milliseconds(200)}));
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 3; ++thread) {

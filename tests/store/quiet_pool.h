@@ -1,5 +1,5 @@
-// Pools for tests of the store: with a keeper that comes when it is called, and a clock that goes on a little whenever
-// somebody looks at it, so that pauses end.
+// Pools for tests of the store: with a keeper that comes when it is called, and a clock that goes on a little
+// whenever it is read, so that pauses end.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,7 @@ class StoreTest : public testing::Test {
  protected:
   StoreTest() : state_(OpenQuietPool(&clock_)), pool_(state_), table_(Must(pool_.CreateTable("t"))) {}
 
-  // Cuts the session off, as somebody does who takes it for dead.
+  // Cuts the session off, as a client does that takes it for dead.
   void Fence(farside::Session& session) {
     const fabric::ClientId victim = Access::StateOf(session).registration().client().id();
     const std::unique_ptr<fabric::Client> fencer = Must(state_->fabric().Connect());

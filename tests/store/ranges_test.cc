@@ -75,8 +75,8 @@ TEST_P(RangesTest, AScan_HasTheFirstRecordsOfTheRangeInOrder) {
 }
 
 TEST_P(RangesTest, AScanIntoAPage_ReplacesWhatWasThere_AndTellsWhetherThereAreMore) {
-  // Given records, and a page with something in it. When a part and then all of them are scanned into it. Expect only the
-  // scanned records, and whether there are more.
+  // Given records, and a page with something in it. When a part and then all of them are scanned into it.
+  // Expect only the scanned records, and whether there are more.
   PutEven(10);
   std::vector<Record> page = {{"old", "old"}};
   EXPECT_TRUE(Must(session_.Scan(table_, KeyRange::All(), 4, page)));
@@ -87,7 +87,8 @@ TEST_P(RangesTest, AScanIntoAPage_ReplacesWhatWasThere_AndTellsWhetherThereAreMo
 }
 
 TEST_P(RangesTest, AScanOfAnyLength_IsOneOperation) {
-  // Given two thousand records. When a few, and all of them, are scanned. Expect that each scan counts as one.
+  // Given two thousand records. When a few, and all of them, are scanned. Expect that each scan counts as
+  // one.
   PutEven(2000);
   for (const size_t limit : {size_t{1}, size_t{1024}, size_t{1025}, std::numeric_limits<size_t>::max()}) {
     const uint64_t before = session_.traffic().operations;
@@ -97,7 +98,8 @@ TEST_P(RangesTest, AScanOfAnyLength_IsOneOperation) {
 }
 
 TEST_P(RangesTest, ASessionThatWasCutOff_ScansAnew) {
-  // Given a session that others took for dead. When it scans. Expect that it joins anew, and that nothing comes twice.
+  // Given a session that others took for dead. When it scans. Expect that it joins anew, and that nothing
+  // comes twice.
   PutEven(10);
   Fence(session_);
   std::vector<Record> page;
@@ -130,8 +132,8 @@ TEST_P(RangesTest, FirstAndLast_OfAllAndOfRanges) {
 // ---- cursors -----------------------------------------------------------------------------------------
 
 TEST_P(RangesTest, ACursor_ReturnsEveryRecordOnce_AndThenNothing) {
-  // Given records. When a cursor takes pages of several sizes. Expect each record once, in order; and nothing, without any
-  // trip, when it is at its end.
+  // Given records. When a cursor takes pages of several sizes. Expect each record once, in order; and
+  // nothing, without any trip, when it is at its end.
   PutEven(10);
   for (const size_t size : {1, 3, 5, 10, 11}) {
     RangeCursor cursor{.rest = KeyRange::From(Key(3)), .page_records = size};
@@ -151,8 +153,8 @@ TEST_P(RangesTest, ACursor_ReturnsEveryRecordOnce_AndThenNothing) {
 }
 
 TEST_P(RangesTest, ACursor_IsNotDisturbedByWhatComesAndGoes) {
-  // Given a cursor in the middle of its range. When the key that it returned last is deleted, others come before and behind it,
-  // and one behind it goes. Expect that it goes on with what is there now.
+  // Given a cursor in the middle of its range. When the key that it returned last is deleted, others come
+  // before and behind it, and one behind it goes. Expect that it goes on with what is there now.
   PutEven(5);
   RangeCursor cursor{.rest = KeyRange::All(), .page_records = 2};
   std::vector<Record> page;
@@ -167,7 +169,8 @@ TEST_P(RangesTest, ACursor_IsNotDisturbedByWhatComesAndGoes) {
 }
 
 TEST_P(RangesTest, ACursor_MayBeCopiedAndGivenToAnotherSession) {
-  // Given a cursor after its first page. When a copy goes on in another session. Expect that both go on alike.
+  // Given a cursor after its first page. When a copy goes on in another session. Expect that both go on
+  // alike.
   PutEven(6);
   RangeCursor cursor{.rest = KeyRange::All(), .page_records = 3};
   std::vector<Record> page;
@@ -217,7 +220,8 @@ Task<std::vector<std::string>> LookAround(AsyncSession session, const Table& tab
 }
 
 TEST_P(RangesTest, TasksHaveThemToo) {
-  // Given three records. When a task takes pages, the last record, and a scan. Expect what a session would see.
+  // Given three records. When a task takes pages, the last record, and a scan. Expect what a session would
+  // see.
   PutEven(3);
   EXPECT_EQ(Must(session_.Run(LookAround(session_.Async(), table_))),
             (std::vector{Key(0), Key(2), Key(4), Key(4), Key(0)}));
@@ -231,7 +235,8 @@ Task<Done> ScanInTheMiddle(farside::Session& session, const Table& table, Status
 }
 
 TEST_P(RangesTest, InsideOfATask_TheSessionItselfIsBusy) {
-  // Given a task of a session. When it scans by the session itself, a little or much. Expect an error that says what to do.
+  // Given a task of a session. When it scans by the session itself, a little or much. Expect an error that
+  // says what to do.
   Status scanned = OkStatus();
   Status all = OkStatus();
   Must(session_.Run(ScanInTheMiddle(session_, table_, scanned, all)));
@@ -244,8 +249,8 @@ TEST_P(RangesTest, InsideOfATask_TheSessionItselfIsBusy) {
 // ---- memory ------------------------------------------------------------------------------------------
 
 TEST_P(RangesTest, APageThatIsUsedAgain_TakesNoMemoryThatTheEngineDoesNot) {
-  // Given records of short keys and values, and a page. When they are scanned into it again and again. Expect that the session
-  // allocates nothing beside what the engine does.
+  // Given records of short keys and values, and a page. When they are scanned into it again and again. Expect
+  // that the session allocates nothing beside what the engine does.
   PutEven(50);
   const KeyRange all;
   std::vector<Record> page;
@@ -282,8 +287,8 @@ Task<bool> ScanAsTask(AsyncSession session, const Table& table, const KeyRange& 
 }
 
 TEST_F(UnorderedTest, EveryRangeIsRefused_WithTheEnginesToUse) {
-  // Given a table of an engine that keeps keys in no order. When ranges of it are asked for. Expect an error that names the
-  // table, its engine, and those that could.
+  // Given a table of an engine that keeps keys in no order. When ranges of it are asked for. Expect an error
+  // that names the table, its engine, and those that could.
   const Table table = Must(pool_.CreateTable("hashed", {.engine = "shard"}));
   EXPECT_FALSE(table.ordered());
   std::vector<Record> page;

@@ -27,7 +27,8 @@ class SessionTest : public StoreTest {
 // ---- tables ------------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, ATableOfAnotherPool_IsRefused) {
-  // Given two pools with a table each. When a session of one is given the table of the other. Expect a clear error.
+  // Given two pools with a table each. When a session of one is given the table of the other. Expect a clear
+  // error.
   Pool other(OpenQuietPool(&clock_));
   const Table stranger = Must(other.CreateTable("t"));
   const Status put = session_.Put(stranger, "k", "v");
@@ -44,7 +45,8 @@ TEST_F(SessionTest, TwoHandlesOfOneTable_ShowTheSameRecords) {
 }
 
 TEST_F(SessionTest, HandlesThatComeAndGo_AreNotMixedUp) {
-  // Given many tables whose handles are dropped and opened again, so that their places in the session are used again.
+  // Given many tables whose handles are dropped and opened again, so that their places in the session are
+  // used again.
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 10; ++i) {
       const std::string name = "table-" + std::to_string(i);
@@ -60,8 +62,8 @@ TEST_F(SessionTest, HandlesThatComeAndGo_AreNotMixedUp) {
 }
 
 TEST(SessionDropTest, ATableThatIsDroppedUnderASession_IsNotFound_AlsoWhenItsNameIsUsedAgain) {
-  // Given a session that has used a table. When the table is dropped, and made anew. Expect kNotFound for the old handle,
-  // and an empty table for the new one.
+  // Given a session that has used a table. When the table is dropped, and made anew. Expect kNotFound for the
+  // old handle, and an empty table for the new one.
   Pool pool = Must(Pool::Open("embedded:?size=4MiB", {.lease = std::chrono::milliseconds(100)}));
   const Table table = Must(pool.CreateTable("t"));
   farside::Session session = Must(pool.NewSession());
@@ -81,8 +83,9 @@ TEST(SessionDropTest, ATableThatIsDroppedUnderASession_IsNotFound_AlsoWhenItsNam
 }
 
 TEST(SessionKeeperTest, TablesAreOpenedAndClosed_WhileTheKeeperVisits) {
-  // Given a keeper that comes as often as it can. When tables are opened, and their handles dropped, again and again. Expect
-  // that all goes well: an open table ends when its session is not in use by the keeper. (ThreadSanitizer looks closer.)
+  // Given a keeper that comes as often as it can. When tables are opened, and their handles dropped, again
+  // and again. Expect that all goes well: an open table ends when its session is not in use by the keeper.
+  // (ThreadSanitizer looks closer.)
   Pool pool = Must(Pool::Open("embedded:?size=4MiB", {.lease = std::chrono::milliseconds(16)}));
   Must(pool.CreateTable("t"));
   for (int i = 0; i < 500; ++i) Must(pool.OpenTable("t"));
@@ -115,8 +118,8 @@ TEST_F(SessionTest, InsideOfATask_TheSynchronousFormIsRefused) {
   EXPECT_THAT(said.error().message(), HasSubstr("Async()"));
 }
 
-TEST_F(SessionTest, ATaskThatNobodyRunsInASession_IsRefused) {
-  // When a task of a session is started by hand. Expect an error that says who runs it.
+TEST_F(SessionTest, ATaskThatNoSessionRuns_IsRefused) {
+  // When a task of a session is started by hand. Expect an error that says what runs it.
   Task<Done> task = session_.Async().Put(table_, "k", "v");
   task.Start();
   ASSERT_TRUE(task.done());
@@ -126,7 +129,7 @@ TEST_F(SessionTest, ATaskThatNobodyRunsInASession_IsRefused) {
 // ---- signs of life -----------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AnIdleSession_IsKeptAlive) {
-  // Given a session that nobody uses, and one that looks around. When three leases pass, and the keeper comes four times
+  // Given an idle session, and one that looks around. When three leases pass, and the keeper comes four times
   // in each. Expect that the idle one is still the client that it was.
   farside::Session idle = Must(pool_.NewSession());
   Must(idle.Put(table_, "k", "v"));
@@ -140,8 +143,9 @@ TEST_F(SessionTest, AnIdleSession_IsKeptAlive) {
 }
 
 TEST_F(SessionTest, ASessionThatIsSilentForALease_IsFenced_AndComesBack) {
-  // Given a session that gives no signs of life, because it is in the middle of a call. When another one looks around for
-  // longer than a lease. Expect that it is cut off, and that its next operation works all the same.
+  // Given a session that gives no signs of life, because it is in the middle of a call. When another one
+  // looks around for longer than a lease. Expect that it is cut off, and that its next operation works all
+  // the same.
   Must(session_.Put(table_, "k", "v"));
   const fabric::ClientId before = IdOf(session_);
   SessionState& silent = Access::StateOf(session_);
@@ -156,7 +160,8 @@ TEST_F(SessionTest, ASessionThatIsSilentForALease_IsFenced_AndComesBack) {
 }
 
 TEST_F(SessionTest, ASessionInUse_IsAskedForASignOfLife) {
-  // Given a session that the keeper finds in use. When its next operation runs. Expect that it has given the sign.
+  // Given a session that the keeper finds in use. When its next operation runs. Expect that it has given the
+  // sign.
   SessionState& state = Access::StateOf(session_);
   Must(session_.Put(table_, "k", "v"));
   const uint64_t before = session_.traffic().maintenance_trips;
@@ -169,9 +174,9 @@ TEST_F(SessionTest, ASessionInUse_IsAskedForASignOfLife) {
 }
 
 TEST_F(SessionTest, ATableGrows_ThoughOtherSessionsAreIdle) {
-  // Given a table of one bucket, sessions that nobody uses, and a keeper that does not come. When records are inserted, one
-  // by one and many at once. Expect that the table has grown with them: whoever waits for the idle ones moves them on, and
-  // hardly anything went to the upper levels for want of room.
+  // Given a table of one bucket, idle sessions, and a keeper that does not come. When records are inserted,
+  // one by one and many at once. Expect that the table has grown with them: a client that waits for the idle
+  // ones moves them on, and hardly anything went to the upper levels for want of room.
   const farside::Session idle = Must(pool_.NewSession());
   const auto share_above = [&] {
     double share = 0;
@@ -193,7 +198,8 @@ TEST_F(SessionTest, ATableGrows_ThoughOtherSessionsAreIdle) {
 // ---- being cut off -----------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AFencedSession_JoinsAnew_AndRepeatsTheOperation) {
-  // Given a session that is cut off before each operation. Expect that all of them work, each as a new client.
+  // Given a session that is cut off before each operation. Expect that all of them work, each as a new
+  // client.
   fabric::ClientId last = IdOf(session_);
   const auto cut_off = [&] {
     Fence(session_);
@@ -218,8 +224,8 @@ TEST_F(SessionTest, AFencedSession_JoinsAnew_AndRepeatsTheOperation) {
 }
 
 TEST_F(SessionTest, AFencedSession_GoesOnWithItsBatch) {
-  // Given a session that is cut off. When it runs a batch, whose workers all find out. Expect that all items are done, by
-  // one new client.
+  // Given a session that is cut off. When it runs a batch, whose workers all find out. Expect that all items
+  // are done, by one new client.
   std::vector<std::string> keys;
   for (int i = 0; i < 60; ++i) keys.push_back(std::to_string(i));
   std::vector<PutItem> puts;
@@ -253,8 +259,8 @@ TEST_F(SessionTest, ASessionThatIsCutOff_ClosesWithoutAnError) {
 }
 
 TEST_F(SessionTest, WhatAFencedSessionHad_IsFoundByTheKeeper) {
-  // Given a session that is cut off, with memory that it had. When the keeper comes for some leases. Expect that the slot
-  // of the dead is free again: there is nobody but the pool and the new session in the registry.
+  // Given a session that is cut off, with memory that it had. When the keeper comes for some leases. Expect
+  // that the slot of the dead is free again: only the pool and the new session are in the registry.
   Must(session_.Put(table_, "k", "v"));
   Must(session_.Delete(table_, "k"));
   Fence(session_);
@@ -278,8 +284,8 @@ TEST_F(SessionTest, WhatAFencedSessionHad_IsFoundByTheKeeper) {
 // ---- leaving -----------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, Close_WaitsForReadersOnlyAsLongAsNeeded) {
-  // Given a session that has deleted things, and idle sessions that have not moved since. When it is closed. Expect
-  // that it leaves at once, by the clock, for it moves the others itself.
+  // Given a session that has deleted things, and idle sessions that have not moved since. When it is closed.
+  // Expect that it leaves at once, by the clock, for it moves the others itself.
   farside::Session idle = Must(pool_.NewSession());
   Must(idle.Put(table_, "k", "v"));
   Must(session_.Delete(table_, "k"));

@@ -18,7 +18,8 @@ struct Detector {
   std::function<std::string()> run;
 };
 
-// With the bug, one detector after the other, until one has caught it. Which one did is recorded with the test.
+// With the bug, one detector after the other, until one has caught it. Which one did is recorded with the
+// test.
 inline void ExpectCaught(MutantName bug, const std::vector<Detector>& detectors) {
   const ScopedMutant mutant(bug);
   for (const Detector& detector : detectors) {

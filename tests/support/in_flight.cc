@@ -59,7 +59,8 @@ Task<Done> RecordTogether(History& history, TableMember& member, int client, std
   co_return Done{};
 }
 
-// Keys and values have 8 bytes, as tables with keys=inline want them. Some values are too long for those, and refused there.
+// Keys and values have 8 bytes, as tables with keys=inline want them. Some values are too long for those, and
+// refused there.
 std::string InFlightKey(uint64_t number) { return fmt::format("key {:04}", number); }
 
 std::string InFlightValue(uint64_t number) {

@@ -1,5 +1,5 @@
-// Clients with many operations in flight at once: searches that share their trips, and changes of one key that take turns
-// and carry each other (index/kit/key_queue.h).
+// Clients with many operations in flight at once: searches that share their trips, and changes of one key
+// that take turns and carry each other (index/kit/key_queue.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -87,8 +87,8 @@ std::string ManyInFlight(uint64_t seed, const OptionMap& table, Options options)
   return world.problem;
 }
 
-// Ten puts of one key in flight at once take two changes: the first put, and the second, which carries all others. The value
-// of the last is there, and only the first was an insert. What went wrong, or nothing.
+// Ten puts of one key in flight at once take two changes: the first put, and the second, which carries all
+// others. The value of the last is there, and only the first was an insert. What went wrong, or nothing.
 template <class World, class Member>
 std::string PutsAreCoalescedIntoOneChange() {
   World world;

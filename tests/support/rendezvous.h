@@ -8,16 +8,17 @@
 
 namespace farside {
 
-// No promise: a thread that waits too long goes on alone. So a test takes bounded time however the threads are
-// scheduled, and must hold in rounds in which they did not meet. Whoever lags behind does not wait, and catches up.
+// No promise: a thread that waits too long goes on alone. So a test takes bounded time however the threads
+// are scheduled, and must hold in rounds in which they did not meet. A thread that lags behind does not wait,
+// and catches up.
 class Rendezvous {
  public:
   // By the threads 0 and 1, with rounds that count up from 1.
   void Meet(size_t self, uint64_t round) {
     arrived_[self] = round;
     for (int spins = 0; arrived_[1 - self] < round && spins < kMaxSpins; ++spins) continue;
-    // Whoever came last needs some time to tell the other. Different delays let one round or another hit the
-    // moment that matters.
+    // The thread that came last needs some time to tell the other. Different delays let one round or another
+    // hit the moment that matters.
     for (uint64_t delay = round % kDelays; self == 1 && delay > 0; --delay) arrived_[self].load();
   }
 

@@ -1,5 +1,5 @@
-// Whether this test program was built with a sanitizer. Every step costs several times as much there, so tests
-// that repeat something very often repeat it less.
+// Whether this test program was built with a sanitizer. Every step costs several times as much there, so
+// tests that repeat something very often repeat it less.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A child process that a test lets run instruction by instruction, and kills wherever it likes. So a protocol between
-// processes can be cut at every single instruction, without any hook in the code that is tested.
+// A child process that a test lets run instruction by instruction, and kills wherever it likes. So a protocol
+// between processes can be cut at every single instruction, without any hook in the code that is tested.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,8 @@ namespace farside {
 
 class SteppedProcess {
  public:
-  // Whether this machine can do it. Single steps break load-linked/store-conditional loops, so it is for x86-64.
+  // Whether this machine can do it. Single steps break load-linked/store-conditional loops, so it is for
+  // x86-64.
   static bool Possible() {
 #if defined(__x86_64__)
     SteppedProcess probe([] {});
@@ -24,8 +25,8 @@ class SteppedProcess {
 #endif
   }
 
-  // A fork of this process that is about to run `body` and then to exit. `body` must not need other threads, nor
-  // anything that cleans up after it.
+  // A fork of this process that is about to run `body` and then to exit. `body` must not need other threads,
+  // nor anything that cleans up after it.
   explicit SteppedProcess(const std::function<void()>& body) : pid_(::fork()) {
     if (pid_ == 0) {
       ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
@@ -64,7 +65,7 @@ class SteppedProcess {
     running_ = ::waitpid(pid_, &status, 0) == pid_ && WIFSTOPPED(status);
     return running_;
   }
-  // Somebody else has killed it: waits until it is gone.
+  // Another process has killed it: waits until it is gone.
   void AwaitEnd() {
     int status = 0;
     while (running_ && ::waitpid(pid_, &status, 0) == pid_) running_ = WIFSTOPPED(status);

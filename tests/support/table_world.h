@@ -1,4 +1,5 @@
-// A simulated pool, and clients that have one table open, moved by hand: who does what when, and who dies where.
+// A simulated pool, and clients that have one table open, moved by hand: which does what when, and which dies
+// where.
 #pragma once
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ class TableWorld {
   std::span<std::byte> memory() const {
     return const_cast<fabric::sim::SimFabric&>(fabric).memory(fabric::NodeId{0});
   }
-  // Somebody dies at the n-th verb from here on.
+  // A client dies at the n-th verb from here on.
   void Arm(uint64_t nth, fabric::sim::FaultKind kind) {
     fabric.set_fault({fabric.verbs_posted() + nth, kind});
     armed_ = true;
@@ -58,8 +59,8 @@ class TableWorld {
     fabric.set_fault({~uint64_t{0}, fabric::sim::FaultKind::kCrashBefore});
     armed_ = false;
   }
-  // Steps until it is over, or nothing happens any more. Everybody gives signs of life meanwhile, but for those that could be
-  // hit by a fault that is meant for somebody else.
+  // Steps until it is over, or nothing happens any more. Every client gives signs of life meanwhile, but for
+  // those that could be hit by a fault that is meant for another client.
   template <class Over>
   void Drive(Over over) {
     while (!over()) {
@@ -283,7 +284,8 @@ class TableMember {
   }
   uint64_t reachable() const { return reachable_; }  // blocks, as of the last Fsck
 
-  // The last one of all: verifies the table, waits until the dead are buried, leaves, and accounts for every byte.
+  // The last one of all: verifies the table, waits until the dead are buried, leaves, and accounts for every
+  // byte.
   void Audit() {
     Now(Verify());
     for (int round = 0; round < 200; ++round) {
@@ -313,7 +315,7 @@ class TableMember {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     for (size_t i = 0; i < pool().nodes(); ++i) {
       const auto node = static_cast<fabric::NodeId>(i);
-      co_await pool().member(node).StandingOf(op, pool().member(node).self());  // whoever asks beats
+      co_await pool().member(node).StandingOf(op, pool().member(node).self());  // a client that asks beats
     }
     co_return Done{};
   }
@@ -334,8 +336,9 @@ inline void TableWorld::BeatAll() {
   for (TableMember* member : members) member->Beat();
 }
 
-// Plays a scenario again and again, with somebody who dies at its first verb, at its second, ..., in every way.
-// `scenario(kind, verb, more)` says in `more` whether there were so many verbs, and returns what went wrong, or nothing.
+// Plays a scenario again and again, with a client that dies at its first verb, at its second, ..., in every
+// way. `scenario(kind, verb, more)` says in `more` whether there were so many verbs, and returns what went
+// wrong, or nothing.
 template <class Scenario>
 std::string AtEveryVerb(Scenario scenario) {
   using fabric::sim::FaultKind;

@@ -1,5 +1,5 @@
-// An engine that takes only keys and values of 8 bytes, whatever engine is behind it: so that what the tests make for such
-// engines is tested also where there is none.
+// An engine that takes only keys and values of 8 bytes, whatever engine is behind it: so that what the tests
+// make for such engines is tested also where there is none.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The benchmark's own promises: it does what it counts, it notices wrong values, and a simulated run is the same again.
+// The benchmark's own promises: it does what it counts, it notices wrong values, and a simulated run is the
+// same again.
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -44,8 +45,9 @@ uint64_t CountOf(const BenchTally& tally, Action action) {
 }
 
 TEST(Bench, EveryWorkloadDoesAsManyOperationsAsItIsAskedFor) {
-  // Given every workload, on both fabrics, with several clients of several operations each. When it is run. Expect that
-  // operations, latencies and counters agree, without errors, and that all records are there in the end.
+  // Given every workload, on both fabrics, with several clients of several operations each. When it is run.
+  // Expect that operations, latencies and counters agree, without errors, and that all records are there in
+  // the end.
   for (const char* fabric : {"embedded", "sim"}) {
     for (const char* workload : {"a", "b", "c", "d", "f"}) {
       BenchCommand command = Small(workload, fabric);
@@ -69,8 +71,8 @@ TEST(Bench, EveryWorkloadDoesAsManyOperationsAsItIsAskedFor) {
 }
 
 TEST(Bench, WindowsSayWhenOperationsEndedAndWhenTheTableGrew) {
-  // Given a load of a table that has to grow, with windows. When it is run in virtual time. Expect every operation in one of
-  // them, none of them after the end, and every step of the growth in order.
+  // Given a load of a table that has to grow, with windows. When it is run in virtual time. Expect every
+  // operation in one of them, none of them after the end, and every step of the growth in order.
   BenchCommand command;
   command.engine = "shard";
   command.workload = "load";
@@ -95,8 +97,8 @@ TEST(Bench, WindowsSayWhenOperationsEndedAndWhenTheTableGrew) {
 }
 
 TEST(Bench, TheLoadInsertsEveryRecordOnce) {
-  // Given workload load with a number of clients that does not divide that of the records. When it is run. Expect all
-  // records, the load as the run, and the memory of the blocks.
+  // Given workload load with a number of clients that does not divide that of the records. When it is run.
+  // Expect all records, the load as the run, and the memory of the blocks.
   BenchCommand command = Small("load", "sim");
   command.ops.reset();
   command.records = 501;
@@ -111,8 +113,9 @@ TEST(Bench, TheLoadInsertsEveryRecordOnce) {
 }
 
 TEST(Bench, TripsAndBytesAreThoseOfTheEngine) {
-  // Given the reference engine, whose searches read a bucket of 512 bytes and a block. When workload c is run in the
-  // simulated cluster. Expect one index trip, two or (if two keys look alike) a little more of all, and those bytes.
+  // Given the reference engine, whose searches read a bucket of 512 bytes and a block. When workload c is run
+  // in the simulated cluster. Expect one index trip, two or (if two keys look alike) a little more of all,
+  // and those bytes.
   const Result<BenchRun> run = RunPlan(Small("c", "sim"));
   ASSERT_TRUE(run.ok()) << run.error().ToString();
   const std::optional<KindCost> search = CostOf(*run->run, OpKind::kSearch);
@@ -128,8 +131,8 @@ TEST(Bench, TripsAndBytesAreThoseOfTheEngine) {
 }
 
 TEST(Bench, ASimulatedRunIsTheSameAgain) {
-  // Given a plan for the simulated cluster. When it is run twice, and with another seed. Expect the same JSON, to the last
-  // digit, and another one.
+  // Given a plan for the simulated cluster. When it is run twice, and with another seed. Expect the same
+  // JSON, to the last digit, and another one.
   const auto json = [](uint64_t seed) {
     BenchCommand command = Small("a", "sim");
     command.clients = 5;
@@ -148,8 +151,8 @@ TEST(Bench, ASimulatedRunIsTheSameAgain) {
 }
 
 TEST(Bench, AFullNodeIsOneClearLine) {
-  // Given a region that is too small for the records. When they are loaded. Expect kOutOfMemory, where it happened and what
-  // to do, on both fabrics.
+  // Given a region that is too small for the records. When they are loaded. Expect kOutOfMemory, where it
+  // happened and what to do, on both fabrics.
   for (const char* fabric : {"embedded", "sim"}) {
     BenchCommand command = Small("a", fabric);
     command.value_size = 100'000;
@@ -164,7 +167,8 @@ TEST(Bench, AFullNodeIsOneClearLine) {
 }
 
 TEST(Bench, RawReadsAsMuchAsTheEngine) {
-  // Given plans of engines. When raw is planned beside them. Expect buckets of as many lines, within its bounds.
+  // Given plans of engines. When raw is planned beside them. Expect buckets of as many lines, within its
+  // bounds.
   const BenchPlan plan = *PlanBench(Small("c", "embedded"));
   EXPECT_EQ(PlanRaw(plan, 512.4)->engine_options.at("bucket"), "512");
   EXPECT_EQ(PlanRaw(plan, 0)->engine_options.at("bucket"), "64");
@@ -212,15 +216,16 @@ TEST_F(BenchVerification, WhatWasPutIsFound) {
 }
 
 TEST_F(BenchVerification, AWrongValueIsAnError) {
-  // Given raw with one slot, in which two keys overwrite each other. When both are read. Expect that the reads of the first
-  // are errors, with a message that shows the key.
+  // Given raw with one slot, in which two keys overwrite each other. When both are read. Expect that the
+  // reads of the first are errors, with a message that shows the key.
   const BenchTally tally = ReadAfterLoading("raw", {{"records", "1"}}, 2, 2);
   EXPECT_NEAR(static_cast<double>(tally.errors), kReads / 2.0, 100);
-  EXPECT_THAT(tally.first_problem, HasSubstr("has a value that nobody wrote"));
+  EXPECT_THAT(tally.first_problem, HasSubstr("has a value that was never written"));
 }
 
 TEST_F(BenchVerification, AMissingKeyIsAnError) {
-  // Given a table of which half of the records were never put. When all are read. Expect that half of the reads are errors.
+  // Given a table of which half of the records were never put. When all are read. Expect that half of the
+  // reads are errors.
   const BenchTally tally = ReadAfterLoading("reference", {{"buckets", "10"}}, 10, 20);
   EXPECT_NEAR(static_cast<double>(tally.errors), kReads / 2.0, 100);
   EXPECT_THAT(tally.first_problem, HasSubstr("was inserted and is absent"));

@@ -1,4 +1,5 @@
-// Whatever the bytes of a pool are, the commands that look at it end, with a report or a line, and change nothing.
+// Whatever the bytes of a pool are, the commands that look at it end, with a report or a line, and change
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ class DamagedPool : public testing::Test {
 
   void Must(const Status& status) { ASSERT_TRUE(status.ok()) << status.error().ToString(); }
 
-  // Two tables, and nobody who is registered.
+  // Two tables, and no registered client.
   std::string MakePool() {
     {
       pool::OpenOptions options;
@@ -139,8 +140,8 @@ TEST_F(DamagedPool, NotDamaged_IsClean) {
   EXPECT_EQ(Read(), bytes) << "a check changes nothing";
 }
 
-// Given a pool. When random bits of its file are flipped. Expect fsck, list and show to end, and the file to be as it
-// was.
+// Given a pool. When random bits of its file are flipped. Expect fsck, list and show to end, and the file to
+// be as it was.
 TEST_F(DamagedPool, RandomFlips_EveryCommandThatLooksEndsAndChangesNothing) {
   const std::string good = MakePool();
   int found = 0;
@@ -165,8 +166,8 @@ TEST_F(DamagedPool, RandomFlips_EveryCommandThatLooksEndsAndChangesNothing) {
   EXPECT_GT(found, 200) << "most flips hit something that is checked";
 }
 
-// Given a pool. When random bits are flipped, and a table is made or dropped nevertheless. Expect an end; and if it
-// could not be done before anything was decided, the file as it was.
+// Given a pool. When random bits are flipped, and a table is made or dropped nevertheless. Expect an end; and
+// if it could not be done before anything was decided, the file as it was.
 TEST_F(DamagedPool, RandomFlips_CreateAndDropEnd) {
   const std::string good = MakePool();
   for (uint64_t seed = 1000; seed < 1200; ++seed) {
@@ -181,8 +182,8 @@ TEST_F(DamagedPool, RandomFlips_CreateAndDropEnd) {
   }
 }
 
-// Given a pool. When random bits are flipped, and its records are looked at. Expect an end, and the file as it was; and
-// an end too when they are changed.
+// Given a pool. When random bits are flipped, and its records are looked at. Expect an end, and the file as
+// it was; and an end too when they are changed.
 TEST_F(DamagedPool, RandomFlips_CommandsOnRecordsEnd) {
   const std::string good = MakePool();
   const std::string exported = path_.string() + ".jsonl";
@@ -241,8 +242,8 @@ Task<Done> MakeTable(Op& op, store::Registration& session, std::string name, std
   co_return Done{};
 }
 
-// Given a table of an unknown engine, and one of another layout version. When the pool is looked at. Expect a line for
-// each of them, nothing to be called leaked, the tables to be shown, and not to be dropped.
+// Given a table of an unknown engine, and one of another layout version. When the pool is looked at. Expect a
+// line for each of them, nothing to be called leaked, the tables to be shown, and not to be dropped.
 TEST_F(DamagedPool, TablesThatThisBuildDoesNotKnow_AreSaidToBeSo) {
   MakePool();
   {

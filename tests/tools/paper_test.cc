@@ -26,8 +26,8 @@ using testing::Not;
 constexpr Nanos kMilli = std::chrono::milliseconds(1);
 
 TEST(PaperRule, HoldsUpToItsLimitAndSaysSo) {
-  // Given the rules that there are. When they are asked about their limit and its neighbours. Expect that only those with
-  // "or equal" hold there.
+  // Given the rules that there are. When they are asked about their limit and its neighbours. Expect that
+  // only those with "or equal" hold there.
   EXPECT_TRUE(Rule::AtMost(1.05).Holds(1.05));
   EXPECT_FALSE(Rule::AtMost(1.05).Holds(1.0500001));
   EXPECT_TRUE(Rule::AtLeast(0.6).Holds(0.6));
@@ -45,7 +45,8 @@ TEST(PaperRule, HoldsUpToItsLimitAndSaysSo) {
 }
 
 TEST(PaperRule, NoRuleHoldsForWhatIsNotANumber) {
-  // Given a figure that could not be measured. When it is judged. Expect that nothing holds, not even "reported".
+  // Given a figure that could not be measured. When it is judged. Expect that nothing holds, not even
+  // "reported".
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   for (const Rule& rule :
        {Rule::AtMost(1), Rule::AtLeast(1), Rule::Above(1), Rule::Below(1), Rule::Reported()}) {
@@ -59,7 +60,8 @@ struct Figures {
 };
 
 TEST(PaperRow, ClaimsMeetFigures) {
-  // Given two claims about a measurement. When they are compared with it. Expect a row for each, and a verdict over all.
+  // Given two claims about a measurement. When they are compared with it. Expect a row for each, and a
+  // verdict over all.
   constexpr std::array claims = {
       Claim<Figures>{"search", 1.0, Rule::AtMost(1.05), Unit::kTrips,
                      [](const Figures& f) { return f.trips; }},
@@ -96,8 +98,8 @@ Report OneOfTwoHolds() {
 }
 
 TEST(PaperText, EveryRowHasItsVerdict) {
-  // Given a report of which one row holds and one does not. When it is written without colours. Expect both verdicts, in
-  // plain characters or with ticks.
+  // Given a report of which one row holds and one does not. When it is written without colours. Expect both
+  // verdicts, in plain characters or with ticks.
   const Experiment experiment{"shard-test", "a test", nullptr};
   const std::string plain = PaperText(experiment, OneOfTwoHolds(), Paint(false), /*unicode=*/false);
   EXPECT_THAT(plain, HasSubstr("good        1.000       1.000   <= 1.05     holds\n"));
@@ -109,7 +111,8 @@ TEST(PaperText, EveryRowHasItsVerdict) {
 }
 
 TEST(PaperJson, SaysWhatThePaperDoesNotGive) {
-  // Given the same report. When it is written as JSON. Expect null where the paper has nothing, and the verdict over all.
+  // Given the same report. When it is written as JSON. Expect null where the paper has nothing, and the
+  // verdict over all.
   const Experiment experiment{"shard-test", "a test", nullptr};
   const std::string json = ToJson(PaperCommand{.name = "shard-test"}, experiment, OneOfTwoHolds());
   EXPECT_THAT(json, HasSubstr(R"("metric":"bad","paper":null,"ours":2.0,"rule":"<= 1.05","holds":false)"));
@@ -117,7 +120,8 @@ TEST(PaperJson, SaysWhatThePaperDoesNotGive) {
 }
 
 TEST(PaperExperiments, HaveNamesOfTheirOwn) {
-  // Given all experiments. When one is looked for by its name. Expect that one, and null for what there is not.
+  // Given all experiments. When one is looked for by its name. Expect that one, and null for what there is
+  // not.
   std::set<std::string_view> names;
   for (const Experiment& experiment : Experiments()) {
     EXPECT_TRUE(names.insert(experiment.name).second) << experiment.name;
@@ -137,8 +141,8 @@ TEST(PaperSettings, SizesAreScaledAndNeverTooSmall) {
 }
 
 TEST(PaperPlot, ColumnsAreAsHighAsTheirFigures) {
-  // Given three columns of 0, half and all. When they are drawn with two rows. Expect one row for the half, two for the
-  // whole, and marks below.
+  // Given three columns of 0, half and all. When they are drawn with two rows. Expect one row for the half,
+  // two for the whole, and marks below.
   Plot plot;
   plot.title = "title";
   plot.y_unit = "M/s";
@@ -155,7 +159,8 @@ TEST(PaperPlot, ColumnsAreAsHighAsTheirFigures) {
 }
 
 TEST(PaperPlot, BlocksShowPartsOfARow) {
-  // Given columns of a quarter and a whole. When they are drawn in one row of blocks. Expect a low block and a full one.
+  // Given columns of a quarter and a whole. When they are drawn in one row of blocks. Expect a low block and
+  // a full one.
   Plot plot;
   plot.columns = {1, 4};
   EXPECT_THAT(PlotText(plot, /*unicode=*/true, 72, 1), HasSubstr("|▂█\n"));
@@ -173,8 +178,8 @@ TEST(PaperPlot, NeighboursShareAColumnIfThereAreTooMany) {
 }
 
 TEST(PaperTimeline, TheSlowestStretchCountsWhereverItBegins) {
-  // Given a run at 10 operations a window with a dip of three windows. When its evenness is measured over stretches of
-  // two. Expect the steady rate, and the dip, which no fixed grid of stretches would show whole.
+  // Given a run at 10 operations a window with a dip of three windows. When its evenness is measured over
+  // stretches of two. Expect the steady rate, and the dip, which no fixed grid of stretches would show whole.
   std::vector<uint64_t> windows(40, 10);
   windows[7] = 4;
   windows[8] = 2;
@@ -187,14 +192,15 @@ TEST(PaperTimeline, TheSlowestStretchCountsWhereverItBegins) {
 }
 
 TEST(PaperTimeline, ARunThatIsTooShortIsNotEven) {
-  // Given fewer windows than a stretch has. When the evenness is measured. Expect a share of 0, which keeps no promise.
+  // Given fewer windows than a stretch has. When the evenness is measured. Expect a share of 0, which keeps
+  // no promise.
   EXPECT_EQ(MeasureEvenness(std::vector<uint64_t>(10, 5), kMilli, 10).share(), 0);
   EXPECT_EQ(MeasureEvenness({}, kMilli, 10).share(), 0);
 }
 
 TEST(PaperTimeline, GrowthIsMarkedWhereItHappened) {
-  // Given a run with a resize that is announced at a quarter and in force at a half. When it is plotted. Expect marks
-  // there.
+  // Given a run with a resize that is announced at a quarter and in force at a half. When it is plotted.
+  // Expect marks there.
   BenchTally tally;
   tally.windows.assign(9, 1000);
   tally.growth = {{1, 2 * kMilli}, {2, 4 * kMilli}};
@@ -205,8 +211,8 @@ TEST(PaperTimeline, GrowthIsMarkedWhereItHappened) {
 }
 
 TEST(BenchTally, WindowsAddUpAndGrowthIsThatOfTheFirstToKnow) {
-  // Given two clients with windows of different lengths. When their tallies are added. Expect sums, and the earliest time
-  // of each step.
+  // Given two clients with windows of different lengths. When their tallies are added. Expect sums, and the
+  // earliest time of each step.
   BenchTally one;
   one.windows = {1, 2};
   one.growth = {{1, 5 * kMilli}};

@@ -106,7 +106,7 @@ TEST_F(StatusTest, ClientThatGivesASignOfLife_IsSeen) {
   }
 }
 
-TEST_F(StatusTest, WhenEverybodyHasBeenSeen_ItWaitsNoLonger) {
+TEST_F(StatusTest, WhenAllClientsHaveBeenSeen_ItWaitsNoLonger) {
   PoolSession session = Join();
   int pauses = 0;
   const PoolStatus status = Look([&](Nanos) {
@@ -119,7 +119,7 @@ TEST_F(StatusTest, WhenEverybodyHasBeenSeen_ItWaitsNoLonger) {
 }
 
 TEST_F(StatusTest, DamagedWords_AreNoticed) {
-  // Given a pool in which somebody has written what no client writes. When it is looked at.
+  // Given a pool with bytes that no client writes. When it is looked at.
   // Expect that it is called damaged.
   {
     PoolSession session = Join();
@@ -168,8 +168,8 @@ TEST(StatusText, OneScreen) {
             "\n"
             "NODE  SLOT  STATE   GENERATION  FABRIC ID  EPOCH  SIGN OF LIFE\n"
             "   0     3  live             7          9  1,233  0.3 s ago\n"
-            "   0     4  fenced           1          0      0  none: it has gone, and whoever uses the pool "
-            "next clears up\n"
+            "   0     4  fenced           1          0      0  none: it has gone, and the next client of "
+            "the pool clears up\n"
             "\n"
             "TABLE    ENGINE  RECORDS  INDEX BYTES  BLOCK BYTES  OPTIONS\n"
             "users    shard     1,000        4,096       64,000  -\n"

@@ -34,7 +34,8 @@ std::vector<uint64_t> Draw(const Shape& shape, uint64_t client) {
 }
 
 TEST(Mix, TheLettersAreThoseOfYcsb) {
-  // Given the names of the workloads. When many operations of each are drawn. Expect the shares that YCSB has.
+  // Given the names of the workloads. When many operations of each are drawn. Expect the shares that YCSB
+  // has.
   struct Expected {
     std::string_view name;
     std::array<double, kActions> share;  // read, update, insert, read-modify-write, scan
@@ -67,15 +68,16 @@ TEST(Mix, UnknownNamesAreErrorsThatSayWhatThereIs) {
 }
 
 TEST(Generator, SeedAndClientDecideEverything) {
-  // Given seeds and clients. When they draw twice. Expect the same for the same seed and client, and else something else.
+  // Given seeds and clients. When they draw twice. Expect the same for the same seed and client, and else
+  // something else.
   EXPECT_EQ(Draw(ShapeOf("a", 1), 0), Draw(ShapeOf("a", 1), 0));
   EXPECT_NE(Draw(ShapeOf("a", 1), 0), Draw(ShapeOf("a", 1), 1));
   EXPECT_NE(Draw(ShapeOf("a", 1), 0), Draw(ShapeOf("a", 2), 0));
 }
 
 TEST(Generator, ScansHaveAllLengthsAlike) {
-  // Given workload e. When it draws. Expect that scans begin at a record that is there, and that each length from 1 to 100
-  // comes about as often as any other.
+  // Given workload e. When it draws. Expect that scans begin at a record that is there, and that each length
+  // from 1 to 100 comes about as often as any other.
   Frontier frontier(kRecords);
   Generator generator(ShapeOf("e"), frontier, 0);
   std::vector<int> counts(kLongestScan + 1);
@@ -102,8 +104,8 @@ TEST(Generator, UniformCoversAllRecordsEvenly) {
 }
 
 TEST(Generator, ZipfianHasTheSameFavouritesForAllClients) {
-  // Given two clients. When both draw. Expect that the record which one draws most is that of the other, and no neighbour
-  // of the next one.
+  // Given two clients. When both draw. Expect that the record which one draws most is that of the other, and
+  // no neighbour of the next one.
   std::vector<uint64_t> favourites;
   for (const uint64_t client : {0, 1}) {
     Frontier frontier(kRecords);
@@ -117,8 +119,8 @@ TEST(Generator, ZipfianHasTheSameFavouritesForAllClients) {
 }
 
 TEST(Generator, LatestFollowsTheInserts) {
-  // Given workload d on 1000 records. When it has inserted some hundred more. Expect that no read is of a record that is not
-  // there, that the newest one is read most, and that old ones are read too.
+  // Given workload d on 1000 records. When it has inserted some hundred more. Expect that no read is of a
+  // record that is not there, that the newest one is read most, and that old ones are read too.
   Frontier frontier(kRecords);
   Generator generator(ShapeOf("d"), frontier, 0);
   uint64_t newest_reads = 0;
@@ -143,8 +145,8 @@ TEST(Generator, LatestFollowsTheInserts) {
 }
 
 TEST(Frontier, GapsHideWhatIsBehindThem) {
-  // Given three claims. When the last and the first are acknowledged, and then the one between. Expect that the frontier
-  // never passes one that is missing.
+  // Given three claims. When the last and the first are acknowledged, and then the one between. Expect that
+  // the frontier never passes one that is missing.
   Frontier frontier(10);
   EXPECT_EQ(frontier.Claim(), 10u);
   EXPECT_EQ(frontier.Claim(), 11u);

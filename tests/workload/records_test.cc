@@ -34,14 +34,15 @@ TEST(Records, KeysDifferAndLookRandom) {
 }
 
 TEST(Records, ALongerKeyBeginsWithTheShorterOne) {
-  // Given one record. When its key is made in several sizes. Expect that the size alone decides where it ends.
+  // Given one record. When its key is made in several sizes. Expect that the size alone decides where it
+  // ends.
   const std::string longest = KeyOf(42, 100);
   for (const size_t bytes : {8, 9, 15, 16, 17, 64}) EXPECT_EQ(KeyOf(42, bytes), longest.substr(0, bytes));
 }
 
 TEST(Records, AValueProvesItsKeyInEverySize) {
-  // Given values of all small sizes, and a large one. Expect that each is one of its key; and, from 4 bytes on, none of
-  // another key. (Fewer bytes agree by chance now and then.)
+  // Given values of all small sizes, and a large one. Expect that each is one of its key; and, from 4 bytes
+  // on, none of another key. (Fewer bytes agree by chance now and then.)
   for (size_t bytes : {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 100, 5000}) {
     const std::string mine = KeyOf(1);
     const std::string other = KeyOf(2);
@@ -55,7 +56,8 @@ TEST(Records, AValueProvesItsKeyInEverySize) {
 }
 
 TEST(Records, AnyBitThatIsWrongIsSeen) {
-  // Given a value of 16 bytes. When any bit of it is turned, or it is cut short. Expect that it is none of its key.
+  // Given a value of 16 bytes. When any bit of it is turned, or it is cut short. Expect that it is none of
+  // its key.
   const std::string key = KeyOf(3);
   const std::string value = ValueOf(key, 9, 16);
   for (size_t bit = 0; bit < 16 * 8; ++bit) {

@@ -34,8 +34,8 @@ TEST(Zeta, IsTheSumOneByOne) {
 }
 
 TEST(Zipfian, TheFirstTwoRanksHaveExactlyTheirShare) {
-  // Given 1000 items. When many ranks are drawn. Expect ranks 0 and 1 as often as the formula says, within five standard
-  // deviations of chance.
+  // Given 1000 items. When many ranks are drawn. Expect ranks 0 and 1 as often as the formula says, within
+  // five standard deviations of chance.
   const Zipfian zipfian(1000);
   const std::vector<int> counts = Count(zipfian, 7);
   const double zeta = SumOneByOne(1000, Zipfian::kTheta);
@@ -46,9 +46,9 @@ TEST(Zipfian, TheFirstTwoRanksHaveExactlyTheirShare) {
 }
 
 TEST(Zipfian, RanksFollowTheFormula) {
-  // Given 1000 items. When many ranks are drawn. Expect each rank, on its own near the front and together with its
-  // neighbours further behind, near what the formula says. The method is a curve in place of a sum: a sixth off at the worst
-  // place, rank 2.
+  // Given 1000 items. When many ranks are drawn. Expect each rank, on its own near the front and together
+  // with its neighbours further behind, near what the formula says. The method is a curve in place of a sum:
+  // a sixth off at the worst place, rank 2.
   const Zipfian zipfian(1000);
   const std::vector<int> counts = Count(zipfian, 8);
   const double zeta = SumOneByOne(1000, Zipfian::kTheta);
@@ -76,7 +76,8 @@ TEST(Zipfian, AFewItemsAreAllDrawn) {
 }
 
 TEST(Zipfian, GrowingIsTheSameAsBeingMadeSo) {
-  // Given items that grow from 10 to 5000 in steps, and 5000 from the start. When both draw with one seed. Expect the same.
+  // Given items that grow from 10 to 5000 in steps, and 5000 from the start. When both draw with one seed.
+  // Expect the same.
   Zipfian grown(10);
   for (const uint64_t n : {11, 500, 499, 5000}) grown.Grow(n);
   const Zipfian made(5000);
@@ -100,7 +101,8 @@ TEST(Scramble, IsAPermutation) {
 }
 
 TEST(Scramble, PopularRanksAreSpread) {
-  // Given 100,000 items. When the first 1000 ranks are mapped. Expect some in each tenth of the items: 100 on average.
+  // Given 100,000 items. When the first 1000 ranks are mapped. Expect some in each tenth of the items: 100 on
+  // average.
   const Scramble scramble(100'000);
   std::vector<int> tenths(10);
   for (uint64_t rank = 0; rank < 1000; ++rank) ++tenths[scramble(rank) / 10'000];

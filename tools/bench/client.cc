@@ -124,7 +124,7 @@ Task<Done> BenchClient::Read(Buffers& buffers) {
   if (!*found) {
     CountError(fmt::format("the key \"{}\" was inserted and is absent", Escape(buffers.key)));
   } else if (!workload::IsValueOf(buffers.key, buffers.read, phase_->options().value_size)) {
-    CountError(fmt::format("the key \"{}\" has a value that nobody wrote: \"{}\"", Escape(buffers.key),
+    CountError(fmt::format("the key \"{}\" has a value that was never written: \"{}\"", Escape(buffers.key),
                            Escape(std::string_view(buffers.read).substr(0, 64))));
   }
   co_return Done{};
@@ -161,7 +161,7 @@ std::string BenchClient::ProblemOf(const Buffers& buffers, uint32_t length) cons
       return fmt::format("a scan returned \"{}\" behind \"{}\"", Escape(page[i].key),
                          Escape(page[i - 1].key));
     if (!workload::IsValueOf(page[i].key, page[i].value, phase_->options().value_size))
-      return fmt::format("a scan returned \"{}\" with a value that nobody wrote", Escape(page[i].key));
+      return fmt::format("a scan returned \"{}\" with a value that was never written", Escape(page[i].key));
   }
   return "";
 }

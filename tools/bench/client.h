@@ -76,10 +76,10 @@ class BenchClient {
   uint64_t next_ = 0;  // number of the operation that it issues next, if any are left
   uint64_t left_ = 0;
   Nanos deadline_{0};
-  uint32_t working_ = 0;      // workers that have not ended
-  bool counting_ = false;     // a worker has begun, so that counters are those of the phase
-  uint32_t versions_ = 0;     // values written so far
-  uint64_t growth_seen_ = 0;  // of the table, at the last look
+  uint32_t working_ = 0;             // workers that have not ended
+  bool counting_ = false;            // a worker has begun, so that counters are those of the phase
+  uint32_t versions_ = 0;            // values written so far
+  uint64_t growth_seen_ = 0;         // of the table, at the last look
   std::vector<Task<Done>> workers_;  // ended before the table
 };
 

@@ -1,6 +1,7 @@
 // What commands are made of: operands, flags, numbers and names, on top of the command-line library.
 //
-// Numbers and names are read here and not by the library: it takes 010 for 8, and its messages are for programmers.
+// Numbers and names are read here and not by the library: it takes 010 for 8, and its messages are for
+// programmers.
 #pragma once
 
 #include <charconv>

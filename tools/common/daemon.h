@@ -1,5 +1,5 @@
-// A memory node of one's own: `farside serve` as a child process, for benchmarks and for those who try things out. It is
-// asked to stop when its owner is done with it, and the kernel ends it if the owner dies first.
+// A private memory node: `farside serve` as a child process, for benchmarks and experiments. It is asked to
+// stop when its owner is done with it, and the kernel ends it if the owner dies first.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace farside::tools {
 
 class Daemon {
  public:
-  // Starts `program`, which is this very binary unless somebody else asks, with "serve" and `arguments`, and waits for its
-  // line that it is ready. What it logs is dropped, unless it fails: then the error tells.
+  // Starts `program`, by default this very binary, with "serve" and `arguments`, and waits for its line that
+  // it is ready. What it logs is dropped, unless it fails: then the error tells.
   static Result<Daemon> Start(const std::vector<std::string>& arguments,
                               const std::string& program = "/proc/self/exe");
 
@@ -38,7 +38,8 @@ class Daemon {
   std::vector<std::string> urls_;
 };
 
-// The URLs of a line as a daemon prints when it is ready: "ready tcp://127.0.0.1:7700 shm:NAME". Empty if it is none.
+// The URLs of a line as a daemon prints when it is ready: "ready tcp://127.0.0.1:7700 shm:NAME". Empty if it
+// is none.
 std::vector<std::string> ParseReadyLine(std::string_view line);
 
 }  // namespace farside::tools

@@ -1,5 +1,5 @@
-// How many descriptors this process may have. Most systems let a process have more than they give it at first, and a
-// client takes a descriptor for each node it is connected to, on both sides.
+// How many descriptors this process may have. Most systems let a process have more than they give it at
+// first, and a client takes a descriptor for each node it is connected to, on both sides.
 #pragma once
 
 #include <cstdint>

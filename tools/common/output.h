@@ -16,8 +16,8 @@ void Print(std::string_view text);
 // Whether something could not be written, so that it makes no sense to go on.
 bool OutputIsBroken();
 
-// The exit code of the program: `code`, unless the results could not be written. If whoever read them has gone away, as
-// `head` does, nobody is told.
+// The exit code of the program: `code`, unless the results could not be written. If their reader has gone
+// away, as `head` does, nothing is printed.
 ExitCode FinishOutput(ExitCode code);
 
 // Whether it is a pipe or a socket whose other end was closed.
@@ -32,7 +32,7 @@ ExitCode BadUrl(std::string_view command, const Error& error);
 // 1234567 as "1,234,567".
 std::string Grouped(uint64_t number);
 
-// "farside check --engine reference", from words; those that a shell would not take as they are get quotes.
+// "farside check --engine reference", from words; a word that a shell would not take as it is gets quotes.
 std::string ShellQuoted(std::string_view word);
 
 }  // namespace farside::tools

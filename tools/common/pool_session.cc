@@ -5,8 +5,9 @@
 namespace farside::tools {
 namespace {
 
-// Of a pool that nobody else is in: a file is locked, and an embedded pool is a new one. There is nobody to be patient
-// with, and a command that waits for the dead to be buried looks often. In one that others serve, they live.
+// For a pool without other clients: a file is locked, and an embedded pool is a new one. Registered clients
+// are dead, so a command that waits until their slots are released looks often. In a pool that a daemon
+// serves, they live.
 constexpr Nanos kLeaseAlone = std::chrono::milliseconds(5);
 
 }  // namespace

@@ -25,7 +25,8 @@ bool IsFile(std::string_view url) {
   return where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
 }
 
-// A file that is not there can be made. Of nodes that others serve, one that is not there has to be served first.
+// A file that is not there can be made. Of nodes that others serve, one that is not there has to be served
+// first.
 Result<Pool> OpenServed(const std::string& url, const PoolOptions& options) {
   Result<Pool> pool = Pool::Open(url, options);
   if (!pool.ok() && pool.error().code() == ErrorCode::kNotFound && !IsFile(url)) {
@@ -90,8 +91,8 @@ Status IsInFile(const std::string& url, const std::string& name) {
   return OkStatus();
 }
 
-// Whether the table could be made in the file, found out in a copy of it. One that is to be made too has room, or the
-// real attempt says that it has not.
+// Whether the table could be made in the file, found out in a copy of it. One that is to be made too has
+// room, or the real attempt says that it has not.
 Status CanBeMadeInFile(const std::string& url, const std::string& name, const TableOptions& make) {
   Result<Pool> copy = OpenCopy(url);
   if (!copy.ok()) {

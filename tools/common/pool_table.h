@@ -1,10 +1,11 @@
 // A table of a pool that a command has opened by the public interface, and the command's session.
 //
-// Who only looks at a pool in a file has a copy, which shares with the file what it does not change: so nothing reaches
-// the file, any number of commands look at it at the same time, and it need not be writable. Any other pool is joined.
+// A command that only looks at a pool in a file has a copy, which shares with the file what it does not
+// change: so nothing reaches the file, any number of commands look at it at the same time, and it need not be
+// writable. Any other pool is joined.
 //
-// A command that cannot run should leave a file as it was. So who wants to change one looks first whether the table is
-// there, or can be made.
+// A command that cannot run should leave a file as it was. So a command that changes one looks first whether
+// the table is there, or can be made.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,8 @@ namespace farside::tools {
 class PoolTable {
  public:
   static Result<PoolTable> OpenToLook(const std::string& url, const std::string& name);
-  // With `make`, the table is made if it is not there, and the pool if it is a file that is not there and has a size.
+  // With `make`, the table is made if it is not there, and the pool if it is a file that is not there and has
+  // a size.
   static Result<PoolTable> OpenToChange(const std::string& url, const std::string& name,
                                         const std::optional<TableOptions>& make);
 
@@ -30,8 +32,8 @@ class PoolTable {
   const farside::Table& table() const { return table_; }
   bool made() const { return made_; }  // the table was not there before
 
-  // Leaves the pool. A failure is a line on stderr and nothing more, since all that was done stays done. Of a copy,
-  // nobody cares.
+  // Leaves the pool. A failure is a line on stderr and nothing more, since all that was done stays done. For
+  // a copy it does nothing.
   void Close(std::string_view command);
 
  private:
@@ -47,13 +49,14 @@ class PoolTable {
   Session session_;
 };
 
-// Of sessions in a file, in which nobody else is: what the dead have left there is cleared up soon.
+// Of sessions in a file, which has no other clients: what dead clients have left there is cleared up soon.
 inline constexpr std::chrono::milliseconds kLeaseInFile = std::chrono::seconds(1);
 
 // Whether the URL names a pool that is made for the command and gone with it.
 bool IsEmbedded(std::string_view url);
 
-// Line and exit code if the name can be none of a table, or the table to be made can be none; otherwise nothing.
+// Line and exit code if the name can be none of a table, or the table to be made can be none; otherwise
+// nothing.
 std::optional<ExitCode> RefuseTable(std::string_view command, const std::string& name,
                                     const std::optional<TableOptions>& make);
 

@@ -10,8 +10,8 @@
 
 namespace farside::tools {
 
-// The live tables whose entries can be read, on all nodes that have a geometry; `complete` becomes false if there are others. Needs no
-// registration.
+// The live tables whose entries can be read, on all nodes that have a geometry; `complete` becomes false if
+// there are others. Needs no registration.
 Task<std::vector<pool::TableInfo>> ReadTables(fabric::Op& op, std::vector<pool::Geometry> geometries,
                                               bool& complete);
 

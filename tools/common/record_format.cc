@@ -1,5 +1,5 @@
-// Lines are read through the JSON library's events and not as its documents: a value is moved and never copied, a field
-// that is given twice is noticed, and whatever is nested is refused before it is built.
+// Lines are read through the JSON library's events and not as its documents: a value is moved and never
+// copied, a field that is given twice is noticed, and whatever is nested is refused before it is built.
 #include "tools/common/record_format.h"
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 
 namespace farside::tools {
 
-// Text for stdout, coloured if a person looks at it: stdout is a terminal and NO_COLOR (no-color.org) is not set.
+// Text for stdout, coloured if a person looks at it: stdout is a terminal and NO_COLOR (no-color.org) is not
+// set.
 class Paint {
  public:
   static Paint ForStdout();
@@ -32,7 +33,8 @@ class Paint {
 //
 //   checking  [###########.............]  47%  470 of 1000 seeds, 12 s left
 //
-// Without a total (0), it only counts: "importing  470 records". Nothing is shown if stderr is no terminal, nor before `patience` has passed.
+// Without a total (0), it only counts: "importing  470 records". Nothing is shown if stderr is no
+// terminal, nor before `patience` has passed.
 class ProgressLine {
  public:
   ProgressLine(std::string title, std::string unit, uint64_t total, Nanos patience);

@@ -15,8 +15,9 @@ enum class Encoding : uint8_t { kPlain, kHex, kBase64 };
 // Whether it is UTF-8 (RFC 3629), control characters included.
 bool IsUtf8(std::string_view bytes);
 
-// For people and for `cut -f`: UTF-8 as it is, and \xNN for every byte that is none or belongs to a control character;
-// tabs, newlines and backslashes are \t, \n and \\. So it is one line without tabs, and different bytes look different.
+// For people and for `cut -f`: UTF-8 as it is, and \xNN for every byte that is none or belongs to a control
+// character; tabs, newlines and backslashes are \t, \n and \\. So it is one line without tabs, and different
+// bytes look different.
 std::string Readable(std::string_view bytes);
 
 std::string ToHex(std::string_view bytes);
@@ -24,7 +25,8 @@ std::string ToBase64(std::string_view bytes);
 
 // kInvalidArgument, in words that can follow "KEY: " or "line 3: ".
 Result<std::string> FromHex(std::string_view text);
-// As RFC 4648 has it, with its padding; what it would not write is refused, so that every text is that of other bytes.
+// As RFC 4648 has it, with its padding; what it would not write is refused, so that every text is that of
+// other bytes.
 Result<std::string> FromBase64(std::string_view text);
 
 std::string Encode(std::string_view bytes, Encoding encoding);

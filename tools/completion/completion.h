@@ -1,4 +1,5 @@
-// `farside completion SHELL`: a script by which a shell completes commands, options and the names that Farside knows.
+// `farside completion SHELL`: a script by which a shell completes commands, options and the names that
+// Farside knows.
 //
 // The script is made from the tree of commands, so it offers what the binary that printed it understands.
 #pragma once

@@ -63,8 +63,8 @@ std::string EngineRow(std::string_view name, const BenchRun& run, double raw_rat
                      space);
 }
 
-// The rows of the engines, and that of raw below them. The progress line is wiped when this returns, so nothing
-// that is printed afterwards stands on it.
+// The rows of the engines, and that of raw below them. The progress line is wiped when this returns, so
+// nothing that is printed afterwards stands on it.
 Result<std::string> EngineRows() {
   constexpr index::ExpectedRecords kExpected{.records = 20'000, .key_bytes = 8, .value_bytes = 8};
   Lines lines;
@@ -101,8 +101,7 @@ Status ShowGrowth(const Paint& paint, int number) {
   Print(
       "Eight clients of a simulated cluster insert records into a small table. Whenever it is nearly full, "
       "it\n"
-      "doubles: a resize is announced, and buckets are split one by one, by whoever wants to write to them. "
-      "Nobody\n"
+      "doubles: a resize is announced, and a client that writes to a bucket splits it first. No client\n"
       "is stopped.\n\n");
   BenchCommand command = OnCluster("shard", "load");
   command.clients = 8;

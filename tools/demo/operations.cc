@@ -134,7 +134,8 @@ class OperationsDemo {
   Index& table_;
 };
 
-// The first operation of a client reads what it must know of a table; a demo does that before anybody looks.
+// The first operation of a client reads what it must know of a table; the demo does that before it shows
+// anything.
 Task<Done> WarmUp(Client& client, Index& table) {
   Op op(client, OpKind::kSearch);
   std::string value;

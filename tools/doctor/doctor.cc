@@ -186,7 +186,8 @@ Diagnosis JudgeTransparentHugePages(const Machine& machine) {
           "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
-// Memory nodes take huge pages that were set aside if there are enough. Otherwise they gather theirs, or do without.
+// Memory nodes take huge pages that were set aside if there are enough. Otherwise they gather theirs, or do
+// without.
 Diagnosis JudgeHugePages(const Machine& machine) {
   if (machine.huge_pages.value_or(0) == 0) {
     if (machine.gathers_huge_pages)

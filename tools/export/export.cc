@@ -57,7 +57,7 @@ std::string Count(uint64_t records) {
   return fmt::format("{} record{}", Grouped(records), records == 1 ? "" : "s");
 }
 
-// A table that is damaged in the middle: what stands before that is kept, for somebody may need it badly.
+// A table that is damaged in the middle: what stands before that is kept, for it may be all that is left.
 ExitCode Damaged(const Error& error, OutputFile& file, const Exported& exported) {
   const Result<std::string> partial = file.FinishPartial();
   std::string kept;

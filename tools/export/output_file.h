@@ -1,7 +1,8 @@
 // A file that is complete or is not there, for results that take a while to write.
 //
-// It is written under another name, beside its own, and gets its name when it is complete: whatever happens on the way, a
-// file that was there before stays as it was. What is no regular file (stdout, a pipe, a device) is written as it is.
+// It is written under another name, beside its own, and gets its name when it is complete: whatever happens
+// on the way, a file that was there before stays as it was. What is no regular file (stdout, a pipe, a
+// device) is written as it is.
 #pragma once
 
 #include <string>
@@ -23,10 +24,11 @@ class OutputFile {
   Status Write(std::string_view text);
   // The file is complete: it gets its name.
   Status Finish();
-  // The file is not complete: it is left under another name, "PATH.partial", which is returned. Empty if it has none.
+  // The file is not complete: it is left under another name, "PATH.partial", which is returned. Empty if it
+  // has none.
   Result<std::string> FinishPartial();
 
-  // Whether the last error is that nobody reads any more.
+  // Whether the last error is that the reader is gone.
   bool nobody_reads() const;
   // Whether it is complete or not there; otherwise what was written has been written.
   bool is_regular() const { return is_regular_; }

@@ -1,5 +1,5 @@
-// Two openings of the pool, one after the other. The first one is for the walk, which needs a session, and a session
-// registers itself. The second one is for the check of the bytes, which finds them as nobody has touched them.
+// Two openings of the pool, one after the other. The first one is for the walk, which needs a session, and a
+// session registers itself. The second one is for the check of the bytes, which finds them untouched.
 #include "tools/fsck/fsck.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walke
     WalkTable(*session, table, pool.geometries, progress, walked);
     before += std::exchange(of_this, 0);
   }
-  // Others would have to bury it.
+  // Otherwise another client would have to release its slot.
   if (pool.remote) static_cast<void>(session->Leave());
 }
 
@@ -209,7 +209,7 @@ Result<PoolReport> CheckPool(std::string_view url) {
   {
     const Result<std::unique_ptr<OpenedPool>> pool = pool::OpenPool(url, options);
     if (!pool.ok()) return pool.error();
-    // What nobody reaches from the nodes that are there may be reached from the others.
+    // What no table on the present nodes reaches may be reached from the others.
     if (Status all = NeedAllNodes((*pool)->missing); !all.ok()) return all.error();
     if (Status done = Walk(**pool, walked); !done.ok()) return done.error();
   }
@@ -225,7 +225,7 @@ Result<PoolReport> CheckPool(std::string_view url) {
         ErrorCode::kUnavailable,
         fmt::format(
             "{} session{} of others use{} the pool, and what they are doing looks like damage; check it "
-            "when nobody does, or see 'farside status'",
+            "when none does, or see 'farside status'",
             others, others == 1 ? "" : "s", others == 1 ? "s" : ""));
   }
 

@@ -43,8 +43,8 @@ struct PoolReport {
   bool ok() const { return complete && leaks() == 0 && damages() == 0; }
 };
 
-// Checks a pool, of which nothing is changed. Whatever its bytes are, the answer is a report, unless it cannot be
-// opened.
+// Checks a pool, of which nothing is changed. Whatever its bytes are, the answer is a report, unless it
+// cannot be opened.
 Result<PoolReport> CheckPool(std::string_view url);
 
 ExitCode Fsck(const FsckCommand& command);

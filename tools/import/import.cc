@@ -1,5 +1,5 @@
-// Records go in batches, whose puts overlap and take effect in any order. So that the last of several lines with the same
-// key counts, a batch has no key twice: a second one waits for the next batch.
+// Records go in batches, whose puts overlap and take effect in any order. So that the last of several lines
+// with the same key counts, a batch has no key twice: a second one waits for the next batch.
 #include "tools/import/import.h"
 
 #include <chrono>
@@ -167,7 +167,8 @@ ExitCode Import(const ImportCommand& command) {
   const Nanos start = clock.Now();
   Batch batch(pool->session(), pool->table());
   std::optional<Stop> stop = ImportLines(*lines, batch);
-  // What stands before a line that is wrong is imported; if that fails, it is the first thing that went wrong.
+  // What stands before a line that is wrong is imported; if that fails, it is the first thing that went
+  // wrong.
   const std::optional<Stop> last = batch.Flush();
   if (last.has_value() && !(stop.has_value() && stop->behind_too)) stop = last;
   const double seconds = std::chrono::duration<double>(clock.Now() - start).count();

@@ -18,13 +18,14 @@ class LineSource {
   LineSource& operator=(LineSource&&) = delete;
   ~LineSource();
 
-  // The next line, without its newline, which is valid until the next call. False: there are no more. The last line need
-  // not end with a newline. kInvalidArgument if a line has more than `most` bytes; any other error is that of the file.
+  // The next line, without its newline, which is valid until the next call. False: there are no more. The
+  // last line need not end with a newline. kInvalidArgument if a line has more than `most` bytes; any other
+  // error is that of the file.
   Result<bool> Next(std::string_view& line, size_t most);
 
   uint64_t lines() const { return lines_; }       // that were returned
   uint64_t bytes_read() const { return read_; }   // with what was read ahead
-  uint64_t file_bytes() const { return bytes_; }  // 0 if nobody knows: a pipe
+  uint64_t file_bytes() const { return bytes_; }  // 0 if unknown: a pipe
 
  private:
   LineSource(int file, bool owned, std::string name, uint64_t bytes);

@@ -192,7 +192,7 @@ Result<Report> RunFigure16(const Settings& settings) {
   return report;
 }
 
-// ---- figures 3d, 18f, 19a and 19b: load at split -----------------------------------------------------------
+// ---- figures 3d, 18f, 19a and 19b: load at split ------------------------------------------------------
 
 // Fills leaves until a key finds no room; of the lower half of the keys, as nothing else is said of them.
 double MeanLoadAtSplit(const chime::Shape& shape, uint64_t leaves, Random& random) {

@@ -13,7 +13,7 @@ std::span<const Experiment> ChimeExperiments();
 // Hotspots in proportion to the paper's 30 MB for 60 million records.
 inline constexpr uint64_t kRecordsPerHotspotByte = 2;
 
-// ---- those that compare with another tree (chime_compared.cc)
+// ---- experiments that compare with another tree (chime_compared.cc)
 Result<Report> RunChimeSherman(const Settings& settings);
 Result<Report> RunChimeFigure15(const Settings& settings);
 

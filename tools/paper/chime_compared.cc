@@ -1,6 +1,6 @@
-// The chime table beside a B+ tree that is read as the paper describes Sherman: the same tree, by a client whose options
-// say so. Both are measured on the simulated cluster of the paper: ten machines with 64 operations in flight each, and one
-// memory node.
+// The chime table beside a B+ tree that is read as the paper describes Sherman: the same tree, by a client
+// whose options say so. Both are measured on the simulated cluster of the paper: ten machines with 64
+// operations in flight each, and one memory node.
 #include <array>
 #include <optional>
 #include <string>
@@ -23,8 +23,8 @@ namespace {
 constexpr std::optional<double> kNotGiven;
 constexpr uint32_t kMachines = 10;
 constexpr uint32_t kInFlight = 64;
-// Of a leaf of Sherman with 64 entries and the versions that the paper gives it, computed from its description; and what
-// the wire adds to an answer, in the model.
+// Of a leaf of Sherman with 64 entries and the versions that the paper gives it, computed from its
+// description; and what the wire adds to an answer, in the model.
 constexpr double kShermanLeafBytes = 1132;
 constexpr double kHeaderBytes = 64;
 

@@ -36,8 +36,9 @@ struct Experiment {
   Result<Report> (*run)(const Settings& settings);
 };
 
-// All of them, engine by engine, in the order of store::AllEngines. Those of an engine stand in tools/paper/ENGINE.cc,
-// which CMake finds and which defines `std::span<const Experiment> EngineExperiments()`, as in ShardExperiments.
+// All of them, engine by engine, in the order of store::AllEngines. Those of an engine stand in
+// tools/paper/ENGINE.cc, which CMake finds and which defines `std::span<const Experiment>
+// EngineExperiments()`, as in ShardExperiments.
 std::span<const Experiment> Experiments();
 // Null if there is none.
 const Experiment* FindExperiment(std::string_view name);

@@ -26,8 +26,8 @@ struct Plot {
 inline constexpr size_t kPlotWidth = 72;
 inline constexpr size_t kPlotHeight = 10;
 
-// At most `width` columns (neighbours become their mean) of `height` rows. With `unicode`, columns end in eighths of a
-// character; else in '#' or nothing.
+// At most `width` columns (neighbours become their mean) of `height` rows. With `unicode`, columns end in
+// eighths of a character; else in '#' or nothing.
 std::string PlotText(const Plot& plot, bool unicode, size_t width = kPlotWidth, size_t height = kPlotHeight);
 
 }  // namespace farside::tools::paper

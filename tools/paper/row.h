@@ -1,7 +1,7 @@
 // A line of "what a paper reports against what we measure".
 //
-// What is claimed is data: a metric, what the paper says, and a rule that our figure must keep. Measuring is code, shared by
-// all engines; Compare brings the two together.
+// What is claimed is data: a metric, what the paper says, and a rule that our figure must keep. Measuring is
+// code, shared by all engines; Compare brings the two together.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,8 @@ struct Table3 {
   TripFigures cached;
 };
 
-// Index trips of the paper are those that our counters call so: a block that is read or written beside is not among them.
+// Index trips of the paper are what our counters call so: a block that is read or written beside is not among
+// them.
 // 1.00 exactly cannot be for a search: some keys live in level 2.
 constexpr std::array kTable3 = {
     Claim<Table3>{"search, index trips", 1.00, Rule::AtMost(1.05), Unit::kTrips,
@@ -281,11 +282,11 @@ Result<Report> RunFigure18(const Settings& settings) {
   report.note =
       "The paper finds the best throughput at 0.1, and less on both sides. Ours divides alpha by the number "
       "of\n"
-      "clients: too small a value costs syncs, too large a one lets buckets overflow before anybody notices.";
+      "clients: too small a value costs syncs, too large a one lets buckets overflow before clients notice.";
   return report;
 }
 
-// ---- figure 13: of raw --------------------------------------------------------------------------------------
+// ---- figure 13: of raw -------------------------------------------------------------------------------
 
 constexpr uint32_t kClientsOfFigure13 = 128;
 
@@ -318,8 +319,9 @@ Result<Report> RunFigure13(const Settings& settings) {
   search.ops = settings.Scaled(200'000, 3'000'000, 10'000);
   search.warmup = settings.Scaled(20'000, 100'000, 1000);
   BenchCommand cached = search;
-  // Every client must have seen every record, or nearly; so there are few of them, in a table that begins with room for
-  // them: many clients that insert a handful of records each do not notice soon that it should grow.
+  // Every client must have seen every record, or nearly; so there are few of them, in a table that begins
+  // with room for them: many clients that insert a handful of records each do not notice soon that it should
+  // grow.
   cached.records = settings.Scaled(2000, 20'000, 100);
   cached.warmup = cached.records * kClientsOfFigure13 * 5;
   cached.options["cache"] = std::to_string(16 * cached.records);

@@ -58,7 +58,7 @@ Plot PlotOf(const BenchTally& tally, Nanos window, std::string title) {
       plot.marks.emplace_back(Seconds(at) / Seconds(length), in_force ? '^' : '.');
     }
   }
-  plot.legend = ". a resize is announced   ^ in force: buckets are split when somebody writes to them";
+  plot.legend = ". a resize is announced   ^ in force: buckets are split when a client writes to them";
   return plot;
 }
 

@@ -20,8 +20,8 @@ struct Evenness {
   double share() const { return steady > 0 ? slowest / steady : 0; }
 };
 
-// Every stretch of `length` windows counts, wherever it begins. The last window is left out, since the run ended within it.
-// All zero if the run is shorter than a stretch.
+// Every stretch of `length` windows counts, wherever it begins. The last window is left out, since the run
+// ended within it. All zero if the run is shorter than a stretch.
 Evenness MeasureEvenness(std::span<const uint64_t> windows, Nanos window, size_t length);
 
 // Throughput over time, with the steps of the table's growth marked.

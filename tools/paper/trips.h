@@ -1,7 +1,7 @@
 // Round trips per operation of an engine, counted: one client, a simulated pool, keys and values of 8 bytes.
 //
-// Simulated, because clients sync by the clock as well: in virtual time, the counts are the same on every machine.
-// One client, because what contention costs is measured elsewhere.
+// Simulated, because clients sync by the clock as well: in virtual time, the counts are the same on every
+// machine. One client, because what contention costs is measured elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ class Printer {
   uint64_t count_ = 0;
 };
 
-// Pages of few records at first, as nobody knows how large they are; and then as many as make a page of about this size.
+// Pages of few records at first, as their size is not known; then as many as make a page of about this size.
 constexpr size_t kFirstPage = 16;
 constexpr size_t kLargestPage = 1024;
 constexpr size_t kPageBytes = size_t{1} << 20;
@@ -110,7 +110,8 @@ Result<KeyRange> RangeOf(const ScanCommand& command) {
   return range;
 }
 
-// A scan under way. Both forms print what they read at once, and end with true if there was nothing more to read.
+// A scan under way. Both forms print what they read at once, and end with true if there was nothing more to
+// read.
 class Scanner {
  public:
   Scanner(PoolTable& pool, Printer& printer, uint64_t limit)

@@ -7,12 +7,12 @@ namespace farside::tools {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything themselves, and those
-of TCP have their verbs carried out. Both can use it at once. It says "ready" with its URLs when clients may come, and
-stops at SIGINT or SIGTERM. Without --file the memory is gone then.
+    R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything
+themselves, and those of TCP have their verbs carried out. Both can use it at once. It says "ready" with
+its URLs when clients may come, and stops at SIGINT or SIGTERM. Without --file the memory is gone then.
 
-Other machines are served with TLS only, with certificates on both sides. A client whose certificate has OU=read-only
-may read and change nothing. See docs/security.md for how to make certificates.
+Other machines are served with TLS only, with certificates on both sides. A client whose certificate has
+OU=read-only may read and change nothing. See docs/security.md for how to make certificates.
 
 Examples:
   farside serve --size 1GiB --shm pool
@@ -47,7 +47,7 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
           "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
   AddText(*serve, "--tls-cert", command.tls_cert, "PATH", "The node's certificate, in PEM");
   AddText(*serve, "--tls-key", command.tls_key, "PATH", "Its key");
-  AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "Who signs the certificates of clients");
+  AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "The authority that signs certificates of clients");
   AddFlag(*serve, "--insecure", command.insecure, "Serve other machines in plain text");
   AddText(*serve, "--fence", command.fence, "HOW",
           "What happens to a stopped process of shared memory that others take for dead: wait for it, or "

@@ -157,8 +157,8 @@ Result<ServePlan> Plan(const ServeCommand& command) {
 
 // ---- serving -----------------------------------------------------------------------------------------
 
-// Signals that ask for an end, taken by the one thread that waits for them. Blocked before other threads begin, which
-// inherit that.
+// Signals that ask for an end, taken by the one thread that waits for them. Blocked before other threads
+// begin, which inherit that.
 class StopSignals {
  public:
   StopSignals() {
@@ -174,7 +174,7 @@ class StopSignals {
     while (::sigwait(&set_, &signal) != 0) continue;
     return signal;
   }
-  // Whoever asks again does not want to wait.
+  // A second signal means that the operator does not want to wait.
   void LetThrough() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
 
  private:
@@ -234,7 +234,7 @@ class Service {
   uint64_t bytes() const { return memory_->geometry().region_bytes; }
   bool made() const { return memory_->made(); }
 
-  // Sends everybody away, and makes what is in a file durable.
+  // Disconnects all clients, and makes what is in a file durable.
   Status Stop() {
     shm_.reset();
     tcp_.reset();
@@ -270,12 +270,12 @@ ExitCode Serve(const ServeCommand& command) {
 
   const StopSignals signals;
   Logger log(LevelOf(command), WriteToStderr, std::chrono::system_clock::now);
-  // Those who come when there are none left are turned away, so this is no reason not to serve.
+  // Clients that come when there are none left are refused, so this is no reason not to serve.
   if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
     log.Warn("{}", raised.error().message());
   if (plan->tcp.has_value() && plan->tcp->insecure && !plan->tcp->tls.has_value()) {
     log.Warn(
-        "--insecure: whoever reaches {} can read and change everything in plain text; use --tls-cert, "
+        "--insecure: every machine that reaches {} can read and change everything; use --tls-cert, "
         "--tls-key and "
         "--tls-ca unless the network is yours alone",
         command.listen);

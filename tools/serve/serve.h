@@ -1,4 +1,5 @@
-// `farside serve`: a memory node. It owns a region and offers it to clients over shared memory, TCP, or both at once.
+// `farside serve`: a memory node. It owns a region and offers it to clients over shared memory, TCP, or both
+// at once.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,12 @@ struct ServeCommand {
   std::string fence =
       "wait";          // what happens to a stopped process of shared memory that has to be fenced: wait, kill
   std::string group;   // whose members may use the shared memory, too
-  bool quiet = false;  // only what somebody has to act on
+  bool quiet = false;  // only what an operator has to act on
   bool verbose = false;  // every connection too
 };
 
-// Serves until it is asked to stop (SIGINT, SIGTERM). The line "ready URL..." on stdout says that clients may come.
+// Serves until it is asked to stop (SIGINT, SIGTERM). The line "ready URL..." on stdout says that clients may
+// come.
 ExitCode Serve(const ServeCommand& command);
 
 }  // namespace farside::tools

@@ -13,9 +13,10 @@ using fabric::memory::Region;
 using fabric::memory::StripeTable;
 using fabric::shm::SharedMemory;
 
-// Memory that is gone with the node. `note` says why there are no reserved huge pages, if some were asked for.
+// Memory that is gone with the node. `note` says why there are no reserved huge pages, if some were asked
+// for.
 Result<pool::PoolRegion> MakeMemory(const MemoryPlan& plan, std::string& note) {
-  // Where none are reserved, those who insist are given others by SharedMemory.
+  // Where none are reserved, `on` gets others from SharedMemory.
   const HugePages wanted = plan.huge_pages == HugePages::kOff ? HugePages::kOff : HugePages::kAuto;
   return pool::MakeVolatile(*plan.home.size, plan.open, [&](uint64_t bytes) {
     Result<Region> made = Region::Shareable(bytes, wanted, &note);

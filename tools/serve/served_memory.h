@@ -34,7 +34,8 @@ struct MemoryPlan {
 
 class ServedMemory {
  public:
-  // Says in the log what its pages are, if they are not those that were asked for. The logger must outlive it.
+  // Says in the log what its pages are, if they are not those that were asked for. The logger must outlive
+  // it.
   static Result<std::unique_ptr<ServedMemory>> Open(const MemoryPlan& plan, Logger& log);
 
   std::span<std::byte> region() const { return own_.has_value() ? own_->bytes() : shared_->region(); }

@@ -54,7 +54,7 @@ std::string NodesText(const PoolStatus& status) {
 
 std::string LifeText(const ClientStatus& client) {
   if (client.word.state() != pool::ClientState::kLive && client.word.state() != pool::ClientState::kJoining) {
-    return "none: it has gone, and whoever uses the pool next clears up";
+    return "none: it has gone, and the next client of the pool clears up";
   }
   const double seconds = std::chrono::duration<double>(client.silent).count();
   return client.beats ? fmt::format("{:.1f} s ago", seconds) : fmt::format("none for {:.1f} s", seconds);

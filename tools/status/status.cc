@@ -98,7 +98,8 @@ Result<std::vector<ClientStatus>> ReadClients(fabric::Client& client, const pool
   return clients;
 }
 
-// Looks at everybody again and again, and notes who has given a sign of life since the look before.
+// Looks at all clients again and again, and notes which of them have given a sign of life since the look
+// before.
 Status WatchClients(fabric::Client& client, const pool::OpenedPool& pool, Nanos watch, const Pause& pause,
                     std::vector<ClientStatus>& clients) {
   const Nanos start = client.Now();
@@ -229,7 +230,7 @@ Result<PoolStatus> LookAt(const pool::OpenedPool& pool, Nanos watch, const Pause
 ExitCode PrintStatus(const StatusCommand& command) {
   const Result<pool::PoolUrl> where = pool::ParseUrl(command.url);
   pool::OpenOptions options;
-  // A file is looked at in a copy. Nobody runs in it, since it has not been opened by anybody else.
+  // A file is looked at in a copy. No client runs in it, since no other process has opened it.
   const bool in_file = where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
   options.read_only = where.ok() && where->kind != pool::PoolUrl::Kind::kEmbedded;
   Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(command.url, options);

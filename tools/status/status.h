@@ -1,7 +1,7 @@
 // `farside status`: nodes, clients, epochs, memory and tables of a pool, on one screen.
 //
-// It reads what the nodes say of themselves, without joining the pool. With --records it joins, as the last thing,
-// and walks every table.
+// It reads what the nodes say of themselves, without joining the pool. With --records it joins, as the last
+// thing, and walks every table.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct StatusCommand {
 struct NodeStatus {
   bool missing = false;  // it cannot be reached, and nothing is known of it
   uint64_t bytes = 0;    // of its region
-  uint64_t free = 0;     // in chunks that nobody has
+  uint64_t free = 0;     // in chunks without an owner
   uint64_t chunk_bytes = 0;
   uint64_t damaged_chunks = 0;  // whose words no correct client wrote
   uint32_t client_slots = 0;
@@ -40,7 +40,7 @@ struct NodeStatus {
   uint64_t used() const { return bytes - free; }
 };
 
-// A slot of a node's registry that somebody has.
+// A slot of a node's registry that is taken.
 struct ClientStatus {
   uint32_t node = 0;
   uint32_t slot = 0;
@@ -71,8 +71,8 @@ struct PoolStatus {
 // How status waits between two looks at the clients.
 using Pause = std::function<void(Nanos)>;
 
-// What the nodes say, without the statistics of tables. Clients that run are watched until each has given a sign of life,
-// but no longer than `watch`.
+// What the nodes say, without the statistics of tables. Clients that run are watched until each has given a
+// sign of life, but no longer than `watch`.
 Result<PoolStatus> LookAt(const pool::OpenedPool& pool, Nanos watch, const Pause& pause);
 
 // "free", "joining", "live", "fenced".

@@ -9,7 +9,8 @@
 
 namespace farside::tools {
 
-// Like MakeEngine. Its Create allocates what an empty table takes, and writes nothing there; what it made is no table.
+// Like MakeEngine. Its Create allocates what an empty table takes, and writes nothing there; what it made is
+// no table.
 Result<std::shared_ptr<index::Engine>> MakeDryRunEngine(std::string_view name,
                                                         const index::OptionMap& options);
 

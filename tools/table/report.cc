@@ -67,7 +67,7 @@ std::string TableText(const DroppedTable& table) {
   if (table.size.has_value()) {
     return fmt::format("dropped table {}: {} bytes are free again\n", table.name, Grouped(table.size->bytes));
   }
-  return fmt::format("dropped table {}, and freed what nobody reaches any more (it was damaged: {})\n",
+  return fmt::format("dropped table {}, and freed what no table reaches any more (it was damaged: {})\n",
                      table.name, table.why);
 }
 

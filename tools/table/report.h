@@ -36,7 +36,7 @@ struct MadeTable {
 struct DroppedTable {
   std::string name;
   std::optional<TableSize> size;  // what became free
-  std::string why;                // if nobody could count it: it was damaged
+  std::string why;                // if it could not be counted: it was damaged
 };
 
 // Aligned columns, or a line that says that there are none.

@@ -129,7 +129,7 @@ Result<Seen> LookAt(const OpenedPool& pool, const std::string& name) {
       session->Run([&](Op& op, store::Registration& joined) { return FindTable(op, joined.pool(), name); });
   std::optional<Seen> seen;
   if (info.ok()) seen = Seen{*info, SizeOf(*session, *info, pool.geometries)};
-  // Others would have to bury it.
+  // Otherwise another client would have to release its slot.
   if (pool.remote) static_cast<void>(session->Leave());
   if (!seen.has_value()) return info.error();
   return std::move(*seen);
@@ -153,7 +153,8 @@ ExitCode Show(const TableCommand& command) {
 
 // ---- rehearsing --------------------------------------------------------------------------------------
 
-// Joining and leaving: what a client does for the pool on the way, such as taking over what the dead have left.
+// Joining and leaving: what a client does for the pool on the way, such as taking over what the dead have
+// left.
 Status RehearseLeave(const OpenedPool& copy) {
   Result<PoolSession> session = PoolSession::Join(copy, store::MakeEngine);
   if (!session.ok()) return session.error();
@@ -259,8 +260,9 @@ Status DropIt(const TableCommand& command) {
   return session->Leave();
 }
 
-// A table that cannot be walked cannot be freed block by block. But when it is dropped, nobody reaches its blocks, and
-// whoever opens the pool next adopts what a client that did not leave has left behind, and sweeps.
+// A table that cannot be walked cannot be freed block by block. But when it is dropped, no table reaches its
+// blocks, and the next client of the pool adopts what a client that did not leave has left behind, and
+// sweeps.
 Status DropDamaged(const TableCommand& command) {
   const Status dropped = DropIt(command);
   if (dropped.ok() || dropped.error().code() != ErrorCode::kCorrupt) return dropped;
@@ -284,7 +286,7 @@ ExitCode Drop(const TableCommand& command, const PoolUrl& url) {
     damaged = !seen->size.ok() && seen->size.error().code() == ErrorCode::kCorrupt;
     if (!seen->size.ok() && !damaged) {
       return CouldNotRun(Called(command.verb),
-                         "nobody could free what the table occupies: " + seen->size.error().message());
+                         "what the table occupies cannot be freed: " + seen->size.error().message());
     }
     if (damaged) {
       gone.why = seen->size.error().message();

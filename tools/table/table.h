@@ -1,7 +1,8 @@
 // `farside table`: makes, lists, shows and drops the tables of a pool.
 //
-// A command that fails leaves the file of the pool as it was, to the last byte. So what would change it is done to a
-// copy first, which lives in the memory of the process and shares with the file what it does not change.
+// A command that fails leaves the file of the pool as it was, to the last byte. So what would change it is
+// done to a copy first, which lives in the memory of the process and shares with the file what it does not
+// change.
 #pragma once
 
 #include <cstdint>

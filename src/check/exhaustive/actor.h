@@ -69,7 +69,7 @@ class Actor {
   // came here. For example between two operations of an index that has no cache, or before another attempt.
   void Forget(uint64_t place);
 
-  // ---- for those who run programs
+  // ---- for the code that runs programs
   // Lets pauses end. False: nothing is left to wait for.
   bool Poll();
   size_t connections() const { return connections_.size(); }

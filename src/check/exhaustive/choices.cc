@@ -27,7 +27,7 @@ void World::ListChoices(State state, std::vector<Choice>& choices) {
   }
 }
 
-// True if somebody is still preparing: then there is one way to go on.
+// True if a client is still preparing: then there is one way to go on.
 bool World::ListPreparation(State state, std::vector<Choice>& choices) const {
   for (TripIndex trip = 0; trip < layout_.actors(); ++trip) {
     const ActorState& actor = state.actor(trip);

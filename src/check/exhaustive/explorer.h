@@ -6,8 +6,8 @@
 //   const Exploration found = Explore(scenario);
 //   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 //
-// Every history must be linearizable; see also Scenario for other things that are checked. It is a depth-first
-// search over states, with a set of the hashes of those seen.
+// Every history must be linearizable; see also Scenario for other things that are checked. It is a
+// depth-first search over states, with a set of the hashes of those seen.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace farside::check {
 
 struct CallsOptions {
-  // The first operation that fails ends the program, which is then stuck; for clients that nobody disturbs.
+  // The first operation that fails ends the program, which is then stuck; for clients that run undisturbed.
   // Otherwise the failure is recorded, and the next operation tried.
   bool must_succeed = false;
 };

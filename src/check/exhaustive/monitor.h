@@ -54,7 +54,7 @@ class Monitor {
  private:
   static constexpr size_t kMostExplanations = 1 << 16;  // of one key at one time
   static constexpr uint32_t kNotYet = 0;                // fates of an operation within an explanation
-  static constexpr uint32_t kUnheard = 1;               // it has happened, and nobody will hear the answer
+  static constexpr uint32_t kUnheard = 1;               // it has happened, and no client will hear the answer
   static constexpr uint32_t kFirstAnswer = 2;           // kFirstAnswer + i: it has happened with answer i
 
   // The fates stand in the order of KeyState::pending.

@@ -132,7 +132,7 @@ class ReplayWire final : public Wire {
 
 ObservationTree::ObservationTree(const Scenario& scenario, Monitor& monitor)
     : scenario_(scenario), monitor_(monitor) {
-  observations_.Intern({});  // number 0 is nobody's observation
+  observations_.Intern({});  // number 0 stands for no observation
   const auto actors = static_cast<uint32_t>(scenario.participants.size());
   for (uint32_t actor = 0; actor < actors; ++actor) nodes_.emplace_back().actor = actor;
   for (uint32_t root = 0; root < actors; ++root) Expand(root);

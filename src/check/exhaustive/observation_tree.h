@@ -29,7 +29,7 @@ namespace farside::check::exhaustive {
 
 // What a client does between two trips.
 struct Mark {
-  bool is_request = false;  // it posts a trip that nobody waits for; else, an operation begins or ends
+  bool is_request = false;  // it posts a trip that no client waits for; else, an operation begins or ends
   bool is_invocation = false;
   uint32_t number = 0;  // of the request, or of the event
 
@@ -50,8 +50,8 @@ struct Node {
   uint32_t depth = 0;
 
   // The marks fall into three parts. The first ones, up to the first invocation, take place as soon as the
-  // client is here. Then come operations that need no trip, and trips that nobody waits for: they take place
-  // one by one at any time. The last ones are invocations, and take place when the next trip begins.
+  // client is here. Then come operations that need no trip, and trips that no client waits for: they take
+  // place one by one at any time. The last ones are invocations, and take place when the next trip begins.
   std::vector<Mark> marks;
   uint32_t first_part = 0;   // marks in the first part
   uint32_t second_part = 0;  // marks in the first and the second part
@@ -60,7 +60,7 @@ struct Node {
       deaths;  // events, should the client die in its next trip: operations lose their answer
 
   // Set if the program promised that only its place matters: when the marks have taken place, the client is
-  // there, as is everybody who came to the same place on another way.
+  // there, like every client that came to the same place on another way.
   std::optional<uint32_t> continues_at;
 
   bool preparing = true;  // its next trip comes before its first operation

@@ -75,8 +75,8 @@ inline size_t AnswerBytes(const fabric::Verb& verb) {
 void TakeEffect(const Request& request, const Piece& piece, std::span<std::byte> region,
                 std::span<std::byte> answer);
 
-// The words that it would change, as bits like Piece::words. A WRITE of what is there already changes nothing,
-// nor does an atomic that fails. CALL and FENCE may change everything.
+// The words that it would change, as bits like Piece::words. A WRITE of what is there already changes
+// nothing, nor does an atomic that fails. CALL and FENCE may change everything.
 uint64_t WordsChanged(const Request& request, const Piece& piece, std::span<const std::byte> region);
 
 // What a CALL does to a region, and its reply. `calls` may be null.

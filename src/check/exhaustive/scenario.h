@@ -38,7 +38,8 @@ struct Freedoms {
   bool tear_reads = false;    // READs of several lines are sampled line by line, in any order
   bool tear_writes = false;   // WRITEs of several lines arrive line by line, in any order
   bool ordered_reads = true;  // false: two READs of a trip may be sampled in any order
-  // A WRITE to a word on which an atomic of somebody is in flight may be swallowed by it: both at one moment.
+  // A WRITE to a word on which an atomic of another client is in flight may be swallowed by it: both at one
+  // moment.
   bool lossy_writes = true;
 };
 
@@ -50,8 +51,9 @@ struct Scenario {
   Program set_up;  // runs alone on the zeroed region before anything else; may be empty
   std::vector<Participant> participants;
   Freedoms freedoms;
-  // What a client does before its first operation it does alone, one client after the other, at the start of their phase,
-  // and nothing goes wrong meanwhile. For clients that join a pool first, if that is not what is explored.
+  // What a client does before its first operation it does alone, one client after the other, at the start of
+  // their phase, and nothing goes wrong meanwhile. For clients that join a pool first, if that is not what is
+  // explored.
   bool prepare_in_turn = false;
   size_t max_deaths = 1;
   size_t max_lost_completions = 1;
@@ -62,11 +64,12 @@ struct Scenario {
   std::function<std::string(fabric::FarAddr)> describe;  // names addresses in traces; may be empty
 
   uint64_t max_states = 20'000'000;
-  // Trips of one client. A run that needs more is cut, which makes the search incomplete: Exploration::cut. One that
-  // spins until others go on always needs more, unless its waiting has an end, or it calls Actor::Forget.
+  // Trips of one client. A run that needs more is cut, which makes the search incomplete: Exploration::cut.
+  // One that spins until others go on always needs more, unless its waiting has an end, or it calls
+  // Actor::Forget.
   uint32_t max_trips = 100;
-  // Leaves out interleavings that nobody can tell from others, see World. Not if there is an invariant or a final
-  // check, which would see more of the region than clients do.
+  // Leaves out interleavings that no client can tell from others, see World. Not if there is an invariant or
+  // a final check, which would see more of the region than clients do.
   bool reduce = true;
 };
 

@@ -2,7 +2,7 @@
 //
 //   StateHeader | ActorState of each client | region | Orphan ...
 //
-// Orphans are trips in flight that nobody waits for any more: detached ones, and those of clients that
+// Orphans are trips in flight that no client waits for any more: detached ones, and those of clients that
 // died or lost the connection. They stand in the order of the clients, and then in that of posting.
 #pragma once
 
@@ -113,7 +113,7 @@ class State {
     --header().orphans;
   }
 
-  // Whoever writes to the region says where.
+  // Code that writes to the region says where.
   void Touch(uint64_t offset, uint64_t bytes) const {
     for (uint64_t part = offset / layout_->part_bytes(); part * layout_->part_bytes() < offset + bytes;
          ++part) {
@@ -121,8 +121,8 @@ class State {
     }
   }
 
-  // What was never touched is the same in all states, so it is neither copied nor hashed: the region is far larger
-  // than the rest.
+  // What was never touched is the same in all states, so it is neither copied nor hashed: the region is far
+  // larger than the rest.
   void CopyFrom(State other) const {
     if (header().begun == 0) {
       std::memcpy(base_, other.base_, other.Bytes());

@@ -14,7 +14,7 @@ namespace farside::check::exhaustive {
 
 class Trace {
  public:
-  // "client 2", or "client 2 (late)" for a trip that nobody waits for any more.
+  // "client 2", or "client 2 (late)" for a trip that no client waits for any more.
   void Add(uint32_t actor, bool late, std::string_view what);
   void Add(const Event& event);
   // A part of a verb takes effect on the region as it is now. `name` is how people call the address.

@@ -204,7 +204,7 @@ void World::BeginTrip(State state, size_t index) {
   while (actor.marks_done < node.marks.size()) Apply(state, node.marks[actor.marks_done++]);
 }
 
-// Also keeps account of windows: a step inside a window of somebody else bars the client's later trips from
+// Also keeps account of windows: a step inside a window of another client bars the client's later trips from
 // it, because that window is shorter than a round trip.
 void World::MarkDone(State state, TripIndex trip, uint8_t piece) {
   if (IsOrphan(trip)) {
@@ -366,12 +366,12 @@ void World::ApplyEvent(State state, uint32_t event) {
   }
 }
 
-// Nobody waits for the answers: READs do not matter.
+// No client waits for the answers: READs do not matter.
 void World::AddOrphan(State state, uint32_t number, Windows barred_from) {
   const Request& request = tree_.request(number);
   if (request.reads == request.all) return;
   if (state.header().orphans == kMostOrphans) {
-    Report(Conclusion::kLimit, "too many trips are in flight that nobody waits for");
+    Report(Conclusion::kLimit, "too many trips are in flight that no client waits for");
     return;
   }
   const std::span<const Orphan> orphans = state.orphans();

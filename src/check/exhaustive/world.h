@@ -8,14 +8,15 @@
 // orphan, whose verbs take effect later, or never. So there is no need to let it happen in the middle of a
 // trip: orphans can do what the trip would have done.
 //
-// REDUCTION. Take any run, and any piece of a trip that is not the trip's last. Between the piece and the next
-// one of its trip, others may take steps; as long as these do not conflict with the piece (in the state that they
-// meet, one changes a word that the other reads or writes), the piece may as well take effect after them: nobody
-// sees a difference, except that an operation may begin later, which is harder to explain. So it is enough to let
-// a piece take effect just before a piece of somebody else that conflicts with it, or just before a later piece of
-// its own trip. Hence a trip takes one of these steps:
+// REDUCTION. Take any run, and any piece of a trip that is not the trip's last. Between the piece and the
+// next one of its trip, others may take steps; as long as these do not conflict with the piece (in the state
+// that they meet, one changes a word that the other reads or writes), the piece may as well take effect after
+// them: no client sees a difference, except that an operation may begin later, which is harder to explain. So
+// it is enough to let a piece take effect just before a piece of another client that conflicts with it, or
+// just before a later piece of its own trip. Hence a trip takes one of these steps:
 //   - all that is left of it takes effect at once;
-//   - a piece does, with all that must precede it, if another trip in flight has a piece that conflicts with it;
+//   - a piece does, with all that must precede it, if another trip in flight has a piece that conflicts with
+//     it;
 //   - what is left of a READ does whose window is open: the end of a window is not put off, because it bars
 //     others. (Its beginning may be.)
 // tests/check/exhaustive/monitor_test.cc compares what random programs can see with and without it.

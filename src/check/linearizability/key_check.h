@@ -23,18 +23,18 @@
 //    and what is not owed need not be done. So the other is dropped. In particular an operation without an
 //    answer that changes nothing is not worth spending, and a read without an answer is ignored.
 //
-// 2. OBSERVATIONS. An operation whose answer proves that it changed nothing (a Get, a condition that did
-//    not hold) happens as soon as the value fits: earlier is never worse, for it is in nobody's way. It
+// 2. OBSERVATIONS. An operation whose answer proves that it changed nothing (a Get, a condition that did not
+//    hold) happens as soon as the value fits: earlier is never worse, for it disturbs no other operation. It
 //    loses its owed bit and is never spent.
 //
 // 3. OVERWRITTEN WRITES. Let q overwrite a present value without looking at it (Put, Update, Delete; a Put
-//    also overwrites absence). Any write p that is pending at that moment and that only needs the key to
-//    be present, or nothing, could have happened just before q: nobody would have seen it, and any number
-//    of such writes could have happened there one after the other. Or p has yet to happen. So p is no
-//    longer owed, but not spent: the configuration stands for both. (If q meets an absent key, this holds
-//    for those p that need nothing.) When p returns, the configuration is kept as one in which p has
-//    happened and extended as one in which it has not. Without this rule n concurrent Puts have 2^n
-//    configurations; with it, n.
+//    also overwrites absence). Any write p that is pending at that moment and that only needs the key to be
+//    present, or nothing, could have happened just before q: no operation would have seen it, and any number
+//    of such writes could have happened there one after the other. Or p has yet to happen. So p is no longer
+//    owed, but not spent: the configuration stands for both. (If q meets an absent key, this holds for those
+//    p that need nothing.) When p returns, the configuration is kept as one in which p has happened and
+//    extended as one in which it has not. Without this rule n concurrent Puts have 2^n configurations; with
+//    it, n.
 //
 // 4. THE WEAKEST WILL DO. Let b be an operation without an answer that could happen now. Let a be another
 //    pending operation that could happen now instead and do the same to the value, and that can happen

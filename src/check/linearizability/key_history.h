@@ -1,5 +1,5 @@
-// The history of one key in the form in which it is checked: events in order, and what happens at them in terms of
-// numbered values.
+// The history of one key in the form in which it is checked: events in order, and what happens at them in
+// terms of numbered values.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,8 @@ struct Event {
 // Can be used for many keys, one after the other.
 class KeyHistory {
  public:
-  // `anonymous_values` turns rule 5 (see key_check.h) on: slower without it, but one can tell what the value is.
+  // `anonymous_values` turns rule 5 (see key_check.h) on: slower without it, but one can tell what the value
+  // is.
   explicit KeyHistory(bool anonymous_values) : anonymous_values_(anonymous_values) {}
 
   // The history that consists of the operations at these indices, which must stay where they are.
@@ -72,7 +73,7 @@ class KeyHistory {
   const Value& value(ValueId id) const { return values_[id]; }
   ValueId initial() const { return initial_; }
 
-  // Whether nobody will look at this value after `event`.
+  // Whether no operation looks at this value after `event`.
   bool IsAnonymous(ValueId value, uint64_t event) const {
     // Values that were not in the history are sums, and those are never anonymous.
     return value < compared_until_.size() && compared_until_[value] <= event;

@@ -14,7 +14,7 @@ namespace farside::check::linearizability {
 
 using ValueId = uint32_t;
 inline constexpr ValueId kAbsentId = 0;
-inline constexpr ValueId kAnonymousId = 1;  // any value that nobody will look at again: rule 5 of key_check.h
+inline constexpr ValueId kAnonymousId = 1;  // any value that is never looked at again: rule 5 of key_check.h
 
 // Numbers the values that a key may take.
 class ValueTable {

@@ -1,5 +1,5 @@
-// A client of the embedded fabric: it executes its verbs itself (fabric/memory/direct_client.h), and has one gate for
-// all nodes, since a client that was fenced anywhere is broken for good.
+// A client of the embedded fabric: it executes its verbs itself (fabric/memory/direct_client.h), and has one
+// gate for all nodes, since a client that was fenced anywhere is broken for good.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // The embedded fabric: memory nodes in this process, and clients that reach them by loads and stores.
 //
 // The default of the library and of its tests, and the fastest store for a single process. Every promise of
-// docs/memory-model.md holds between threads; a fenced client is refused by its own gate (fabric/memory/gate.h).
+// docs/memory-model.md holds between threads; a fenced client is refused by its own gate
+// (fabric/memory/gate.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The gates of all clients of the embedded fabric: who is connected, and how to cut one off.
+// The gates of all clients of the embedded fabric: which clients are connected, and how to cut one off.
 #pragma once
 
 #include <cstdint>

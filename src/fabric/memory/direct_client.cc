@@ -10,8 +10,8 @@
 namespace farside::fabric::memory {
 namespace {
 
-// In a trip of many verbs, cache lines are asked for this many verbs ahead: so many that they have come when it is their
-// turn, and so few that the processor can have all of them on their way.
+// In a trip of many verbs, cache lines are asked for this many verbs ahead: so many that they have come when
+// it is their turn, and so few that the processor can have all of them on their way.
 constexpr size_t kVerbsAhead = 8;
 
 bool OnlyReads(std::span<const Verb> verbs) {
@@ -52,7 +52,7 @@ bool DirectClient::Start(Trip& trip) {
 }
 
 void DirectClient::Detach(Order order, std::span<const Verb> verbs) {
-  if (CheckBounds(verbs, region_bytes_)) return;  // like every error of verbs nobody waits for
+  if (CheckBounds(verbs, region_bytes_)) return;  // like every error of verbs that no coroutine awaits
   detached_.assign(verbs.begin(), verbs.end());
   Trip trip;
   trip.order = order;
@@ -159,7 +159,7 @@ void DirectClient::Break(Error error) {
 
 Error DirectClient::Fenced() const {
   return Error(ErrorCode::kFenced,
-               fmt::format("client {} was fenced: somebody took it for dead and cut it off; connect "
+               fmt::format("client {} was fenced: another client took it for dead; connect "
                            "again as a new client",
                            Number(id())));
 }

@@ -1,14 +1,14 @@
-// A client that executes its verbs itself, on its own thread, by loads and stores: what `embedded` and `shm` have in
-// common. The verbs of a trip take effect one after the other in posting order, which keeps every promise of order and
-// of fences within a trip.
+// A client that executes its verbs itself, on its own thread, by loads and stores: what `embedded` and `shm`
+// have in common. The verbs of a trip take effect one after the other in posting order, which keeps every
+// promise of order and of fences within a trip.
 //
 // With one operation at a time, a trip ends inside Start. With more, Start only asks for the cache lines and
 // Poll executes the trip later, when the lines have come from memory: the operations hide each other's cache
 // misses as they hide each other's round trips elsewhere.
 //
-// A trip that may change something is executed inside the gates of all nodes that it goes to (gate.h). All of them are
-// entered before its first verb, so that a trip is refused as a whole. READs take no effect, so no fence has to wait for
-// them: looking at the gates is enough.
+// A trip that may change something is executed inside the gates of all nodes that it goes to (gate.h). All of
+// them are entered before its first verb, so that a trip is refused as a whole. READs take no effect, so no
+// fence has to wait for them: looking at the gates is enough.
 #pragma once
 
 #include <cstdint>
@@ -57,12 +57,12 @@ class DirectClient : public Client {
 
   // Executes a Call, inside the gates. An error ends the trip.
   virtual std::optional<Error> Call(Verb& verb) = 0;
-  // Cuts a client off from the node of `verb`, and returns when gate/1 holds. Called outside of all gates. An error
-  // ends the trip.
+  // Cuts a client off from the node of `verb`, and returns when gate/1 holds. Called outside of all gates. An
+  // error ends the trip.
   virtual std::optional<Error> Fence(const Verb& verb) = 0;
   // Why the gate of a node was closed. Called outside of all gates. Nothing was changed.
   virtual Error Closed(NodeId node) = 0;
-  // Why a line of a node will never be finished by who was at it.
+  // Why a line of a node will never be finished by its holder.
   virtual Error Stuck(NodeId node) = 0;
 
   // From now on every trip fails with this error. The first one stays.
@@ -70,7 +70,7 @@ class DirectClient : public Client {
   bool broken() const { return broken_.has_value(); }
   bool has_trips() const { return !trips_.empty(); }
 
-  // That this client was cut off by somebody.
+  // That another client has cut this one off.
   Error Fenced() const;
 
  private:
@@ -79,7 +79,8 @@ class DirectClient : public Client {
   std::optional<Error> ExecuteChanges(std::span<Verb> verbs);
   std::optional<Error> ExecuteInsideGates(std::span<Verb> verbs);
   std::optional<Error> ExecuteFence(std::span<Verb> verbs, size_t at);
-  // The node whose gate was found closed, if any. The others are entered all the same; LeaveGates leaves them.
+  // The node whose gate was found closed, if any. The others are entered all the same; LeaveGates leaves
+  // them.
   std::optional<NodeId> EnterGates(std::span<const Verb> verbs);
   void LeaveGates(std::span<const Verb> verbs);
   Error LostAt(const Verb& verb, std::span<const Verb> verbs);

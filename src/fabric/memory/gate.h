@@ -10,11 +10,12 @@
 // consistent: either the victim finds the gate closed, or the fencer finds the odd turn and waits it out.
 // Storing the even turn releases the victim's changes to the fencer.
 //
-// INVARIANT gate/2: nobody waits for another gate while inside its own. So two clients may fence each
+// INVARIANT gate/2: no client waits for another gate while inside its own. So two clients may fence each
 // other at the same time.
 //
-// Plain memory without pointers, open when it is zero, so that it may also stand in memory that processes share. There
-// a client may die inside: then its turn never ends, and only who knows that the process is gone may go on.
+// Plain memory without pointers, open when it is zero, so that it may also stand in memory that processes
+// share. There a client may die inside: then its turn never ends, and only a daemon that knows that the
+// process is gone may go on.
 #pragma once
 
 #include <atomic>
@@ -39,10 +40,11 @@ class alignas(kLineBytes) Gate {
   // Whether it has entered and not left, be it that it found the gate closed.
   bool inside() const { return own_turn_ % 2 != 0; }
 
-  // ---- by anyone
+  // ---- by any thread
   bool closed() const { return closed_.load(std::memory_order_acquire); }
   void Close() { closed_.store(true, std::memory_order_seq_cst); }
-  // After Close: the turn that has to end first, if the client is inside. If it enters anew, it finds the gate closed.
+  // After Close: the turn that has to end first, if the client is inside. If it enters anew, it finds the
+  // gate closed.
   std::optional<uint64_t> OpenTurn() const {
     const uint64_t turn = turn_.load(std::memory_order_seq_cst);
     if (turn % 2 == 0) return std::nullopt;

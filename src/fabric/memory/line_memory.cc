@@ -55,8 +55,8 @@ void FreeUnchanged(Sequence& sequence) {
 // Copies an aligned line out of memory that others may be writing, each word whole, with acquire.
 inline void CopyLineOut(const std::byte* from, std::byte* to) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-  // Two words at a time. A load is an acquire on this processor, and an aligned one of 16 bytes takes each of its words
-  // whole. In assembler, because the language knows no such load.
+  // Two words at a time. A load is an acquire on this processor, and an aligned one of 16 bytes takes each of
+  // its words whole. In assembler, because the language knows no such load.
   using Two [[gnu::vector_size(16)]] = uint64_t;
 #pragma GCC unroll 4
   for (size_t i = 0; i < kLineBytes; i += sizeof(Two)) {
@@ -119,7 +119,7 @@ bool LineMemory::Take(Sequence& sequence, uint64_t& free, Staging* staging) cons
   while (true) {
     free = sequence.load(std::memory_order_relaxed);
     if (IsFree(free)) {
-      // memory/5. The exchange releases it to who finds the sequence taken.
+      // memory/5. The exchange releases it to a thread that finds the sequence taken.
       if (staging != nullptr) staging->sequence.store(free, std::memory_order_relaxed);
       uint64_t expected = free;
       if (sequence.compare_exchange_weak(expected, free | holder_, std::memory_order_seq_cst,
@@ -167,8 +167,8 @@ bool LineMemory::ReadWindowAgain(const Window& window, uint64_t offset, std::spa
 }
 
 // The copy is good if there was an instant, after the last first look and before the first second one, at
-// which every sequence had its noted value. Each of them was free and has not fallen below that since (memory/3), so
-// instead of comparing each, it is enough to compare their sums.
+// which every sequence had its noted value. Each of them was free and has not fallen below that since
+// (memory/3), so instead of comparing each, it is enough to compare their sums.
 inline bool LineMemory::TryReadWindow(const Window& window, uint64_t offset,
                                       std::span<std::byte> into) const {
   // Up to the end of the table, and from its begin on: nearly always nothing.
@@ -258,9 +258,9 @@ void LineMemory::WriteUnreachable(uint64_t offset, std::span<const std::byte> fr
   if (!from.empty()) CopyIn(offset, from);
 }
 
-// A CAS that fails only reads: a word is always whole, so there is nothing to look at twice. One that succeeds
-// needs a single locked instruction: if the sequence can be taken at the value noted before the word was
-// loaded, then the word has not changed since.
+// A CAS that fails only reads: a word is always whole, so there is nothing to look at twice. One that
+// succeeds needs a single locked instruction: if the sequence can be taken at the value noted before the word
+// was loaded, then the word has not changed since.
 bool LineMemory::Atomic(const Verb& verb, uint64_t& old) {
   const std::atomic_ref<uint64_t> word = Word(verb.at.offset);
   Sequence& sequence = SequenceOf(verb.at.offset / kLineBytes);
@@ -416,8 +416,8 @@ void LineMemory::CopyIn(uint64_t offset, std::span<const std::byte> from) {
   if (left != 0) MergeIn(offset, {next, left});
 }
 
-// Stores some bytes of one word. memory/1: the other bytes may be changed by somebody else at this moment,
-// by an unreachable WRITE that holds no lock.
+// Stores some bytes of one word. memory/1: another client may change the other bytes at this moment, by an
+// unreachable WRITE that holds no lock.
 void LineMemory::MergeIn(uint64_t offset, std::span<const std::byte> from) {
   const uint64_t skip = offset % kWordBytes;
   const std::atomic_ref<uint64_t> word = Word(offset - skip);

@@ -6,58 +6,64 @@
 //
 //   a sequence   63..16 changes   15..0 holder (0: free)
 //
-// A writer takes the sequence, which is to put its own number into it, stores the words, and frees it, one change
-// higher. A reader notes the sequences of all its lines, copies, and looks again; if one was held or has moved, the
-// copy is thrown away. After a few failures the reader takes the sequences itself, so that writers cannot keep it out
-// for ever.
+// A writer takes the sequence, which is to put its own number into it, stores the words, and frees it, one
+// change higher. A reader notes the sequences of all its lines, copies, and looks again; if one was held or
+// has moved, the copy is thrown away. After a few failures the reader takes the sequences itself, so that
+// writers cannot keep it out for ever.
 //
 // Invariants:
 //
 //   memory/1  Every access to the region is an atomic access to an aligned 8-byte word. Bytes beside a
 //             ragged WRITE are put back by compare-and-swap, so that a WRITE changes exactly its bytes.
 //   memory/2  A word that is reachable changes only while the sequence of its line is held. `Unreachable`
-//             WRITEs alone skip it: nobody else looks at their bytes yet.
-//   memory/3  A sequence never falls below a value that it had when it was free, and has risen when it is free again
-//             after a word of its lines may have changed.
+//             WRITEs alone skip it: no other client looks at their bytes yet.
+//   memory/3  A sequence never falls below a value that it had when it was free, and has risen when it is
+//             free again after a word of its lines may have changed.
 //   memory/4  A thread that holds one sequence waits for another only in ascending order of stripes.
-//   memory/5  Who holds the sequence of a line and is about to change more than one word of it has a staging that
-//             holds all of the change and names that very state of the sequence, if it may die alone.
+//   memory/5  A client that may die alone, holds the sequence of a line and is about to change more than one
+//             word of it, has a staging that holds all of the change and names that very state of the
+//             sequence.
 //
 // Order, without fences, which ThreadSanitizer does not understand:
 //
 // * No torn copy. Words are stored with release and loaded with acquire. If a reader loads a word that some
-//   writer stored, then that the writer took the sequence happens before the reader's second look, which therefore
-//   does not find the value it noted (memory/3). The reverse, an old word after a new sequence, is excluded
-//   by the writer's release of the free sequence and the reader's acquire of it. (Boehm, "Can seqlocks get
-//   along with programming language memory models?", MSPC 2012, needs a fence because its words are
-//   relaxed. On x86-64 all of them compile to plain moves.)
+//   writer stored, then that the writer took the sequence happens before the reader's second look, which
+//   therefore does not find the value it noted (memory/3). The reverse, an old word after a new sequence, is
+//   excluded by the writer's release of the free sequence and the reader's acquire of it. (Boehm, "Can
+//   seqlocks get along with programming language memory models?", MSPC 2012, needs a fence because its words
+//   are relaxed. On x86-64 all of them compile to plain moves.)
 // * WRITE, then READ; and completion. Taking a lock and the first look of a reader are sequentially
 //   consistent. Let A write x and then read y, and B write y and then read x. In the single order of those
-//   operations, either B's first look at x follows A's lock, or A's first look at y follows B's. Whoever is
-//   later finds at least a held sequence, and waits for the new words. So a WRITE counts for everyone from the
-//   moment at which its lines were locked, though its words may still be on their way out of the core: the
-//   lock is the full fence that the contract asks for between a WRITE and a later READ and before completion.
-//   The same argument forbids two readers to see two WRITEs in opposite orders.
+//   operations, either B's first look at x follows A's lock, or A's first look at y follows B's. The later of
+//   the two finds at least a held sequence, and waits for the new words. So a WRITE counts for every client
+//   from the moment at which its lines were locked, though its words may still be on their way out of the
+//   core: the lock is the full fence that the contract asks for between a WRITE and a later READ and before
+//   completion. The same argument forbids two readers to see two WRITEs in opposite orders.
 //
-// Death. Threads of one process live and die together. Where clients are processes, one may be killed between any two
-// instructions, and the sequences it held would stay held for ever. So each of them has a number of its own, and whoever
-// knows that it is gone calls Recover with that number, once, before the number is given to somebody else:
+// Death. Threads of one process live and die together. Where clients are processes, one may be killed between
+// any two instructions, and the sequences it held would stay held for ever. So each of them has a number of
+// its own, and the daemon, which knows that it is gone, calls Recover with that number, once, before the
+// number is given to another client:
 //
 //   a WRITE of more than one word dies            what Recover finds, and does
 //   1  stage the bytes, their offset and size     it holds nothing: nothing
 //   2  stage the free value of the sequence       it holds nothing: nothing
-//   3  take the sequence at that value            held, and at the staged value: stores the staged bytes, frees it
+//   3  take the sequence at that value            held at the staged value: stores the staged bytes, frees it
 //   4  store the words                            the same; some words are stored a second time
 //   5  free the sequence, one change higher       it holds nothing: nothing
 //
-// * The staged value ties the staging to one taking of one sequence: every later one finds a higher value (memory/3), so
-//   a staging that is out of date is never stored. One that was given up (see Watch) names no value at all, and
-//   Recover leaves none behind: a successor could take the sequence at the value that a dead client had staged.
-// * To store a word twice does no harm: nobody else changes a byte of the WRITE while the sequence is held (memory/2).
-// * What holds a sequence without a staging has nothing to complete: an atomic, or a WRITE inside one word, has stored
-//   its word or has not; a reader stores nothing. Recover frees the sequence, one change higher to be sure.
-// * Others wait meanwhile, as for any holder. Only Recover frees what a dead holder held, so nobody can do it twice.
-// * If who recovers is gone too, waiting would be for ever. Those who may be left like that bring a Watch.
+// * The staged value ties the staging to one taking of one sequence: every later one finds a higher value
+//   (memory/3), so a staging that is out of date is never stored. One that was given up (see Watch) names no
+//   value at all, and Recover leaves none behind: a successor could take the sequence at the value that a
+//   dead client had staged.
+// * To store a word twice does no harm: no other client changes a byte of the WRITE while the sequence is
+//   held (memory/2).
+// * What holds a sequence without a staging has nothing to complete: an atomic, or a WRITE inside one word,
+//   has stored its word or has not; a reader stores nothing. Recover frees the sequence, one change higher to
+//   be sure.
+// * Others wait meanwhile, as for any holder. Only Recover frees what a dead holder held, so it is never
+//   freed twice.
+// * If the daemon is gone too, waiting would be for ever. Clients that may be left like that bring a Watch.
 #pragma once
 
 #include <array>
@@ -89,12 +95,12 @@ inline constexpr uint64_t kHolderMask = 0xffff;
 inline constexpr uint64_t kOneChange = kHolderMask + 1;
 constexpr bool IsFree(uint64_t sequence) { return (sequence & kHolderMask) == 0; }
 
-// Who takes sequences. Numbers matter only to Recover: those who cannot die alone share one.
+// A holder of sequences. Numbers matter only to Recover: holders that cannot die alone share one.
 using Holder = uint16_t;
 inline constexpr Holder kTheNode = 0xffff;
 
-// What a client that may die alone is about to store in a line. Written by that client only; plain memory without
-// pointers, all zero at first, so that it may stand in memory that processes share.
+// What a client that may die alone is about to store in a line. Written by that client only; plain memory
+// without pointers, all zero at first, so that it may stand in memory that processes share.
 struct alignas(kLineBytes) Staging {
   static constexpr uint64_t kNothing = kHolderMask;  // no value of a free sequence
 
@@ -106,32 +112,34 @@ struct alignas(kLineBytes) Staging {
 };
 static_assert(sizeof(Staging) == 2 * kLineBytes);
 
-// Asked from time to time by who waits for a line.
+// Asked from time to time by a client that waits for a line.
 class Watch {
  public:
   virtual ~Watch() = default;
-  // False: who finishes the lines of the dead is gone as well. The waiter gives up.
+  // False: the daemon that finishes the lines of dead clients is gone as well. The waiting client gives up.
   virtual bool MayBeFinished() = 0;
 };
 
-// Any number of threads at once, if they have the holder kTheNode; else one. Offsets and sizes are the caller's to check (CheckBounds). Allocates nothing.
+// Any number of threads at once, if they have the holder kTheNode; else one. Offsets and sizes are the
+// caller's to check (CheckBounds). Allocates nothing.
 class LineMemory final : public NodeMemory {
  public:
   // Both must outlive this. The region is aligned to a line and a whole number of lines.
   LineMemory(std::span<std::byte> region, StripeTable& stripes);
-  // For one who may die alone: with a number that nobody else has. All must outlive this.
+  // For a holder that may die alone: with a number of its own. All arguments must outlive this.
   LineMemory(std::span<std::byte> region, StripeTable& stripes, Holder holder, Staging& staging,
              Watch& watch);
 
-  // Executes a READ, a WRITE or an atomic, and leaves the answer in it. All of these return false if the watch gave up:
-  // then what was to be changed may be changed in part, line by line, and what was read is void.
+  // Executes a READ, a WRITE or an atomic, and leaves the answer in it. All of these return false if the
+  // watch gave up: then what was to be changed may be changed in part, line by line, and what was read is
+  // void.
   bool Execute(Verb& verb);
 
   // At most kWindowBytes: one snapshot. More: a snapshot per line and per about kWindowBytes.
   bool Read(uint64_t offset, std::span<std::byte> into) const;
   // Line by line; each appears at once.
   bool Write(uint64_t offset, std::span<const std::byte> from);
-  // The bytes must not be reachable for anyone else until something that follows makes them so.
+  // The bytes must not be reachable for any other client until a later step makes them so.
   void WriteUnreachable(uint64_t offset, std::span<const std::byte> from);
   // CAS, masked CAS or FAA: `old` is the whole word as it was before.
   bool Atomic(const Verb& verb, uint64_t& old);
@@ -141,8 +149,8 @@ class LineMemory final : public NodeMemory {
     return old;
   }
 
-  // Completes the line of a holder that is gone for good and frees what it held. Returns how many sequences that were.
-  // Believes nothing that stands in `staging`, and empties it for who gets the number next.
+  // Completes the line of a holder that is gone for good and frees what it held. Returns how many sequences
+  // that were. Believes nothing that stands in `staging`, and empties it for the next client with the number.
   size_t Recover(Holder holder, Staging& staging);
   // Whether it holds a sequence now.
   bool Holds(Holder holder) const;

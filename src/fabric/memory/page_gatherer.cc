@@ -94,7 +94,7 @@ std::optional<uint64_t> PageGatherer::BlocksInFile() const {
   return static_cast<uint64_t>(status.st_blocks);
 }
 
-// The position of the descriptor means nothing to anybody: memory is mapped, not read.
+// The position of the descriptor means nothing: memory is mapped, not read.
 std::optional<uint64_t> PageGatherer::NextWithData(uint64_t range) const {
   const auto begin = done_.begin() + static_cast<ptrdiff_t>(range);
   const auto open = static_cast<uint64_t>(std::find(begin, done_.end(), false) - done_.begin());

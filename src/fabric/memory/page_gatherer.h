@@ -1,20 +1,21 @@
 // Gathers the small pages of shared memory into huge ones, while the memory fills.
 //
-// Where no huge pages are reserved, most systems give small ones to memory that processes share, and every access to a
-// large table then misses the TLB. But a process can ask for what is there to be gathered (MADV_COLLAPSE, Linux 6.1):
-// the kernel copies a range of 2 MiB into one huge page, for all processes that have mapped it at an address that allows
-// it (map_shared.h). Nobody sees anything of it, but that an access to the range may have to wait for about a
-// millisecond.
+// Where no huge pages are reserved, most systems give small ones to memory that processes share, and every
+// access to a large table then misses the TLB. But a process can ask for what is there to be gathered
+// (MADV_COLLAPSE, Linux 6.1): the kernel copies a range of 2 MiB into one huge page, for all processes that
+// have mapped it at an address that allows it (map_shared.h). Processes notice nothing, except that an access
+// to the range may have to wait for about a millisecond.
 //
 //   PageGatherer gatherer(region.bytes(), region.descriptor());
 //   while (gatherer.Step() == PageGatherer::Next::kMore) continue;
 //
-// A range is gathered when at least half of its pages are there: the region so takes at most twice the memory that was
-// used. Each is gathered once; the kernel may split it again when memory is short, and then it stays like that.
+// A range is gathered when at least half of its pages are there: the region so takes at most twice the memory
+// that was used. Each is gathered once; the kernel may split it again when memory is short, and then it stays
+// like that.
 //
-// A pass over the region begins when the file has more pages than at the last one, which costs one fstat to find out. It
-// jumps over what is empty, and what was gathered already. So it is cheap to have a gatherer for a large region in which
-// nothing happens.
+// A pass over the region begins when the file has more pages than at the last one, which costs one fstat to
+// find out. It jumps over what is empty, and what was gathered already. So it is cheap to have a gatherer for
+// a large region in which nothing happens.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +36,7 @@ class PageGatherer {
   enum class Next : uint8_t {
     kMore,   // this pass is not over
     kIdle,   // everything is gathered that can be; look again when something may have been stored
-    kLater,  // some could not be gathered just now, because there is no huge page, or somebody uses them
+    kLater,  // some could not be gathered just now, because there is no huge page, or they are in use
     kNever,  // this kernel does not do it
   };
 

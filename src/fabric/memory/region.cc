@@ -168,7 +168,7 @@ Result<Region> Region::MakeShareable(uint64_t bytes, unsigned pages, int flags) 
 
 Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::string* note) {
   if (huge_pages != HugePages::kOff) {
-    // Mapping them reserves them, so that nobody finds later that there are none left.
+    // Mapping them reserves them, so that a later access cannot find that there are none left.
     if (bytes % kHugePageBytes == 0) {
       Result<Region> huge = MakeShareable(bytes, MFD_HUGETLB | MFD_HUGE_2MB, 0);
       if (huge.ok()) return huge;
@@ -183,8 +183,8 @@ Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::stri
   return MakeShareable(bytes, 0, MAP_NORESERVE);
 }
 
-// Who dies before the link leaves the temporary name; who dies right after it leaves both names, and the file
-// is complete under either.
+// A process that dies before the link leaves the temporary name; one that dies right after it leaves both
+// names, and the file is complete under either.
 Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare) {
   assert(bytes > 0);
   std::string temporary = path + ".XXXXXX";
@@ -192,7 +192,7 @@ Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const
   if (!file.open()) return Cannot("create", path, errno);
   const TemporaryName name(temporary);
 
-  // Before the file can be found by others, so that nobody opens it in between.
+  // Before other processes can find the file, so that none opens it in between.
   if (Status locked = Lock(file, temporary, Access::kShared); !locked.ok()) return locked.error();
   if (Status reserved = Reserve(file, path, bytes); !reserved.ok()) return reserved.error();
   Result<std::span<std::byte>> mapped = MapFile(file, path, bytes, Access::kShared);
@@ -201,7 +201,7 @@ Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const
 
   if (Status prepared = prepare(region); !prepared.ok()) return prepared.error();
   if (::fsync(region.file_) != 0) return Cannot("persist", path, errno);
-  // Unlike a rename, a link replaces nothing that somebody else has made in the meantime.
+  // Unlike a rename, a link replaces nothing that another process has made in the meantime.
   if (::link(temporary.c_str(), path.c_str()) != 0) return Cannot("create", path, errno);
   if (Status persisted = PersistName(path); !persisted.ok()) {
     ::unlink(path.c_str());
@@ -222,7 +222,7 @@ Result<Region> Region::OpenFile(const std::string& path, Access access) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file", Escape(path)));
   }
   if (Status locked = Lock(file, path, access); !locked.ok()) return locked.error();
-  // Again, now that nobody changes it any more.
+  // Again, now that no process changes it any more.
   if (::fstat(file.get(), &status) != 0) return Cannot("look at", path, errno);
   if (status.st_size == 0) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{} is an empty file", Escape(path)));

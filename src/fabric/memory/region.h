@@ -7,14 +7,15 @@
 //
 // About files:
 //
-// * A new file is filled under another name, beside its own, and gets its name when it is complete and durable.
-//   So a crash leaves either no file of that name or a complete one; what it may leave is PATH.xxxxxx.
+// * A new file is filled under another name, beside its own, and gets its name when it is complete and
+//   durable. So a crash leaves either no file of that name or a complete one; what it may leave is
+//   PATH.xxxxxx.
 // * Its blocks are reserved when it is made. A store to a page for which a full file system has no block is a
 //   SIGBUS in the middle of an operation; reserving turns it into an Error before there is anything to lose.
-//   (File systems that copy on write may need blocks later all the same, and whoever cuts a mapped file short
-//   causes the SIGBUS too.)
-// * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with the last
-//   process that maps it through the same descriptor.
+//   (File systems that copy on write may need blocks later all the same, and a process that cuts a mapped
+//   file short causes the SIGBUS too.)
+// * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with
+//   the last process that maps it through the same descriptor.
 // * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted.
 #pragma once
 
@@ -36,7 +37,7 @@ enum class HugePages : uint8_t { kOff, kAuto, kOn };
 class Region {
  public:
   enum class Access : uint8_t {
-    kShared,   // stores reach the file; nobody else may have it open
+    kShared,   // stores reach the file; no other process may have it open
     kPrivate,  // stores stay in this process and cannot reach the file; others may read it at the same time
   };
   // Fills a new region. An error means that there shall be none.
@@ -45,16 +46,16 @@ class Region {
   // Address space for `bytes` (more than 0); pages come when they are first touched. Large regions ask for
   // huge pages, which spare most of the misses of the TLB; whether the kernel gives them is its business.
   static Result<Region> Anonymous(uint64_t bytes);
-  // The same as memory without a name (memfd), whose size nobody can change any more. Huge pages are those that the
-  // administrator has reserved (vm.nr_hugepages), and take a size that is a whole number of them; kOn is an error where
-  // there are not enough, and kAuto says in `note` why it goes without.
+  // The same as memory without a name (memfd), whose size can never change. Huge pages are those that the
+  // administrator has reserved (vm.nr_hugepages), and take a size that is a whole number of them; kOn is an
+  // error where there are not enough, and kAuto says in `note` why it goes without.
   static Result<Region> Shareable(uint64_t bytes, HugePages huge_pages = HugePages::kOff,
                                   std::string* note = nullptr);
   // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.
   // Only the owner may read and write the new file.
   static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare);
-  // All bytes of a file, which is changed by stores alone. kNotFound if there is none; kUnavailable if another
-  // Region has it; kInvalidArgument if it is empty or no regular file.
+  // All bytes of a file, which is changed by stores alone. kNotFound if there is none; kUnavailable if
+  // another Region has it; kInvalidArgument if it is empty or no regular file.
   static Result<Region> OpenFile(const std::string& path, Access access);
 
   Region(Region&& other) noexcept { *this = std::move(other); }
@@ -64,13 +65,13 @@ class Region {
   // Aligned to a page.
   std::span<std::byte> bytes() const { return bytes_; }
 
-  // What other processes map to share it: -1 for memory of this process alone. The lock of a file belongs to this very
-  // descriptor and what was made from it by dup, fork or SCM_RIGHTS, and to what was mapped through them: it ends with
-  // the last of those, wherever that is.
+  // What other processes map to share it: -1 for memory of this process alone. The lock of a file belongs to
+  // this very descriptor and what was made from it by dup, fork or SCM_RIGHTS, and to what was mapped through
+  // them: it ends with the last of those, wherever that is.
   int descriptor() const { return file_; }
 
-  // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them). Does
-  // nothing on memory that cannot outlive this process.
+  // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them).
+  // Does nothing on memory that cannot outlive this process.
   Status Persist(uint64_t offset, uint64_t size) const;
 
  private:

@@ -10,7 +10,8 @@
 namespace farside::fabric::memory {
 namespace {
 
-// How often the node looks whether a victim is still. Most are at once; one whose process was stopped is not for long.
+// How often the node looks whether a victim is still. Most are at once; one whose process was stopped is not
+// for long.
 constexpr auto kLook = std::chrono::microseconds(500);
 constexpr size_t kMostAsked = 1 << 16;  // by one kWhoIsGone
 
@@ -31,7 +32,7 @@ ServedNode::~ServedNode() {
 
 Result<std::string> ServedNode::WhoIsGone(std::string_view request) const {
   if (request.size() % sizeof(uint32_t) != 0 || request.size() > kMostAsked * sizeof(uint32_t))
-    return Error(ErrorCode::kInvalidArgument, "who is gone? asked with a list that is none");
+    return Error(ErrorCode::kInvalidArgument, "kWhoIsGone: the request is not a list of client ids");
   std::string gone(request.size() / sizeof(uint32_t), '\0');
   const std::scoped_lock lock(mutex_);
   for (size_t i = 0; i < gone.size(); ++i) {

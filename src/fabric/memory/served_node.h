@@ -1,17 +1,17 @@
-// A memory node as a daemon serves it: one region, the guests that are connected to it by whatever transport, and
-// fencing between them.
+// A memory node as a daemon serves it: one region, the guests that are connected to it by whatever transport,
+// and fencing between them.
 //
 //   tcp server ---+                     +-- LineMemory (region, stripes)
 //   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time
 //                                       +-- guests by client id
 //
-// A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it; a node
-// refuses an id that is taken, or was used lately, and the client tries another. So an id names one client at a time. If
-// one came back after a very long while, whoever meant to fence its last bearer would hit a stranger: that one has to
-// connect anew, and nothing is lost.
+// A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it;
+// a node refuses an id that is taken, or was used lately, and the client tries another. So an id names one
+// client at a time. If an id came back after a very long while, a client that means to fence its last bearer
+// would hit the new one: the new bearer has to connect anew, and nothing is lost.
 //
-// INVARIANT node/1: when a fence has completed, no verb of the victim takes effect on this node any more, and its id is
-// not admitted again (for as long as the node remembers; see above).
+// INVARIANT node/1: when a fence has completed, no verb of the victim takes effect on this node any more, and
+// its id is not admitted again (for as long as the node remembers; see above).
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@
 
 namespace farside::fabric::memory {
 
-// Which memory a node has. It is told in every handshake: another id means that everything known of the old memory
-// is void.
+// Which memory a node has. It is told in every handshake: another id means that everything known of the old
+// memory is void.
 using RegionId = std::array<uint64_t, 2>;
 
 // A client as a node sees it. Derived by each transport.
@@ -47,7 +47,8 @@ class ServedClient {
   virtual ~ServedClient() = default;
   // From now on it begins nothing any more. Does not wait. Called once at most, from any thread.
   virtual void CutOff() = 0;
-  // After CutOff: whether what it had begun has ended, for good. Called again and again, from one thread at a time.
+  // After CutOff: whether what it had begun has ended, for good. Called again and again, from one thread at a
+  // time.
   virtual bool IsStill() = 0;
 };
 
@@ -68,14 +69,15 @@ class ServedNode {
   CallTable& calls() { return calls_; }
   Result<std::string> Call(CallId call, ClientId caller, std::string_view request);
 
-  // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it departs.
+  // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it
+  // departs.
   Status Admit(ClientId id, std::shared_ptr<ServedClient> client);
   // When nothing of it can take effect any more.
   void Depart(ClientId id);
   size_t clients() const;
 
-  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. Who is not here is
-  // cut off already. The caller must not be inside a gate (gate/2).
+  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. A client
+  // that is not here is cut off already. The caller must not be inside a gate (gate/2).
   void Fence(ClientId victim, std::function<void()> done);
   // The answer to kWhoIsGone.
   Result<std::string> WhoIsGone(std::string_view request) const;

@@ -1,5 +1,5 @@
-// The thread on which a daemon answers Calls. Handlers load and store lines, and so may have to wait for one whose writer
-// has died; it is the control thread that completes those, so it must not be the one that waits.
+// The thread on which a daemon answers Calls. Handlers load and store lines, and so may have to wait for one
+// whose writer has died; it is the control thread that completes those, so it must not be the one that waits.
 #pragma once
 
 #include <condition_variable>

@@ -34,8 +34,8 @@ Link::Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping
       memory_(mapping_->region(), mapping_->control().stripes, HolderOf(slot),
               mapping_->control().slots[slot].staging, *this) {}
 
-// A child of fork may still have the socket, so that closing it would end nothing; and a child must not end what is its
-// parent's.
+// A child of fork may still have the socket, so that closing it would end nothing; and a child must not end
+// what is its parent's.
 Link::~Link() {
   if (!mapping_->forked()) ::shutdown(socket_.get(), SHUT_RDWR);
 }
@@ -101,7 +101,7 @@ void ShmClient::LookAround() {
   } else if (!broken()) {
     LookAtNodes();
   }
-  // Lets go of the memory: a daemon that is started again can have a file only when nobody maps it any more.
+  // Unmaps the memory: a daemon that is started again can have a file only when no process maps it any more.
   if (broken()) links_.clear();
 }
 

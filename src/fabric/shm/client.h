@@ -1,14 +1,16 @@
-// A client of the shm fabric: it executes its verbs itself, on memory that it has mapped (fabric/memory/direct_client.h).
-// The daemon of a node takes part in Calls and fences only, over a socket.
+// A client of the shm fabric: it executes its verbs itself, on memory that it has mapped
+// (fabric/memory/direct_client.h). The daemon of a node takes part in Calls and fences only, over a socket.
 //
-// It has a slot on every node, and so a gate per node. A gate that is closed says that the client was fenced, or that
-// the daemon has stopped; a daemon that was killed is noticed at the next look, every few thousand trips, or when the
-// client waits for something. What was written to the memory in between is lost with it, if it is no file.
+// It has a slot on every node, and so a gate per node. A gate that is closed says that the client was fenced,
+// or that the daemon has stopped; a daemon that was killed is noticed at the next look, every few thousand
+// trips, or when the client waits for something. What was written to the memory in between is lost with it,
+// if it is no file.
 //
-// A fence is final. The daemon closes the victim's gate in its own memory, so that the victim can enter it no more, and
-// answers when the turn in which the victim may have been has ended (gate/1): by itself, or because the process is known
-// to be gone and its lines have been completed. It never concludes anything from silence. The id is not admitted again
-// (node/1), and the slot is given to nobody else until the victim's process has closed its connection.
+// A fence is final. The daemon closes the victim's gate in its own memory, so that the victim can enter it no
+// more, and answers when the turn in which the victim may have been has ended (gate/1): by itself, or because
+// the process is known to be gone and its lines have been completed. It never concludes anything from
+// silence. The id is not admitted again (node/1), and the slot is given to no other client until the victim's
+// process has closed its connection.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ class Link final : public memory::Watch {
   memory::LineMemory& memory() { return memory_; }
   memory::Gate& gate() { return mapping_->control().slots[slot_].gate; }
 
-  // Sends a request and waits for its reply, whose bytes are left in `payload`. Nothing if the daemon is gone.
+  // Sends a request and waits for its reply, whose bytes are left in `payload`. Nothing if the daemon is
+  // gone.
   std::optional<WireStatus> Ask(const Request& request, std::span<const std::byte> body,
                                 std::string& payload);
 

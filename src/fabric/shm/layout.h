@@ -1,5 +1,5 @@
-// What processes share to use one region: the control memory, and the messages of the socket over which they get it.
-// docs/layouts/shm.md explains both with an example.
+// What processes share to use one region: the control memory, and the messages of the socket over which they
+// get it. docs/layouts/shm.md explains both with an example.
 //
 // The control memory is a sealed memfd of kControlBytes. The region is another descriptor, of its own size.
 //
@@ -49,8 +49,9 @@ static_assert(offsetof(Header, region_id) == 24);
 static_assert(offsetof(Header, instance) == 40);
 static_assert(offsetof(Header, left) == 48);
 
-// The gate is written by its client, but for its closing; the staging by its client only. The daemon empties both before
-// it gives the slot to somebody else. 256 bytes, so that neighbours do not share what a processor fetches together.
+// The client writes its gate, which the daemon closes; only the client writes its staging. The daemon empties
+// both before it gives the slot to another client. 256 bytes, so that neighbours do not share what a
+// processor fetches together.
 struct alignas(256) ClientSlot {
   memory::Gate gate;
   std::array<std::byte, kLineBytes> unused;  // zero
@@ -74,12 +75,12 @@ static_assert(kControlBytes == 36864 + uint64_t{kClientSlots} * 256);
 constexpr memory::Holder HolderOf(uint32_t slot) { return static_cast<memory::Holder>(slot + 1); }
 
 // ---- messages ---------------------------------------------------------------------------------------
-// A Unix socket of type SOCK_SEQPACKET: one message is one datagram, and the end of a process is the end of its
-// connection. A client has one request under way at most.
+// A Unix socket of type SOCK_SEQPACKET: one message is one datagram, and the end of a process is the end of
+// its connection. A client has one request under way at most.
 //
 //   client                                     daemon
 //   Hello{id}                 -------------->
-//                             <--------------  Welcome + text, with the descriptors of control memory and region
+//                             <--------------  Welcome + text, with descriptors of control memory and region
 //   Request + payload         -------------->
 //                             <--------------  Reply + payload
 

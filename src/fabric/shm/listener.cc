@@ -33,8 +33,8 @@ Error Cannot(std::string_view what, const std::string& path, int error) {
                fmt::format("cannot {} {}: {}", what, Escape(path), std::generic_category().message(error)));
 }
 
-// The lock of a path. Whoever holds it removes the name before it lets go, so one must look whether the file that was
-// locked still has the name.
+// The lock of a path. Its holder removes the name before it unlocks, so the next holder must check that the
+// file that it locked still has the name.
 Result<Descriptor> Lock(const std::string& path) {
   const std::string name = LockName(path);
   constexpr int kAttempts = 100;
@@ -91,7 +91,7 @@ Result<Listener> Listener::Open(const std::string& path, std::optional<gid_t> gr
   if (::bind(listener.socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Cannot("make a socket at", path, errno);
   }
-  // Nobody can connect before it listens, so the modes are in place in time.
+  // No client can connect before it listens, so the modes are in place in time.
   if (group.has_value() && ::lchown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
     return Cannot("give its group to", path, errno);
   }
@@ -130,7 +130,8 @@ bool Listener::Admits(const Descriptor& connection, const Peer& peer) const {
   return std::find(groups.begin(), groups.end(), *group_) != groups.end();
 }
 
-// By number, it is the right process as long as the connection has not ended: whoever has connected is still there.
+// By number, it is the right process as long as the connection has not ended: the process that connected is
+// still there.
 Descriptor Listener::ProcessOf(const Descriptor& connection, const Peer& peer) {
   int descriptor = -1;
   socklen_t bytes = sizeof descriptor;

@@ -1,4 +1,4 @@
-// The socket on which a daemon waits for clients, and nobody else at the same path.
+// The socket on which one daemon waits for clients; at most one daemon has the path.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace farside::fabric::shm {
 
-// Who connects, as the kernel says.
+// The process that connects, as the kernel names it.
 struct Peer {
   pid_t pid;
   uid_t uid;
@@ -20,9 +20,9 @@ struct Peer {
 
 class Listener {
  public:
-  // Makes the socket, for its owner alone, or also for `group`. kAlreadyExists if another daemon serves that path; a
-  // socket that a dead daemon left behind is replaced. Which of both it is, a lock on PATH.lock tells, which ends with
-  // its process.
+  // Makes the socket, for its owner alone, or also for `group`. kAlreadyExists if another daemon serves that
+  // path; a socket that a dead daemon left behind is replaced. Which of both it is, a lock on PATH.lock
+  // tells, which ends with its process.
   static Result<Listener> Open(const std::string& path, std::optional<gid_t> group);
   Listener(Listener&& other) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -31,14 +31,15 @@ class Listener {
   const std::string& path() const { return path_; }
   int descriptor() const { return socket_.get(); }
 
-  // A connection that waits to be accepted; not open if there is none, or if descriptors have run out (`errno` tells).
+  // A connection that waits to be accepted; not open if there is none, or if descriptors have run out
+  // (`errno` tells).
   Descriptor Accept() const;
-  // Who is at the other end. Nothing if the kernel does not say.
+  // The process at the other end. Nothing if the kernel does not say.
   static std::optional<Peer> PeerOf(const Descriptor& connection);
   // The owner of the daemon, root, and the members of a group if one is given.
   bool Admits(const Descriptor& connection, const Peer& peer) const;
-  // A descriptor of the process at the other end, which becomes readable when the process has ended; not open on kernels
-  // that have no such thing.
+  // A descriptor of the process at the other end, which becomes readable when the process has ended; not open
+  // on kernels that have no such thing.
   static Descriptor ProcessOf(const Descriptor& connection, const Peer& peer);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace farside::fabric::shm {
 
-// Tells whether this process is a fork of the one that made it, for the price of one load: a page that the kernel
-// empties in the child.
+// Tells whether this process is a fork of the one that made it, for the price of one load: a page that the
+// kernel empties in the child.
 class ForkGuard {
  public:
   ForkGuard();
@@ -31,8 +31,8 @@ class ForkGuard {
 // Shared by the clients of a fabric; unmapped with the last of them. A child of fork does not have it.
 class Mapping {
  public:
-  // Maps what a daemon has sent. Nothing is believed that could make an access fail later. `node` is how the daemon is
-  // called in messages.
+  // Maps what a daemon has sent. Nothing is believed that could make an access fail later. `node` is how the
+  // daemon is called in messages.
   static Result<std::shared_ptr<Mapping>> Map(const std::string& node, const Welcome& welcome,
                                               const Descriptor& control, const Descriptor& region,
                                               std::shared_ptr<const ForkGuard> guard);

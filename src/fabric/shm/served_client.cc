@@ -34,8 +34,9 @@ void ShmServedClient::CutOff() {
   cut_off_ = true;
 }
 
-// A client that is gone is still only when its lines have been completed. One that reads holds lines outside of its
-// gate, for a moment; if its process was stopped in that moment, others could wait for those lines for ever.
+// A client that is gone is still only when its lines have been completed. One that reads holds lines outside
+// of its gate, for a moment; if its process was stopped in that moment, others could wait for those lines for
+// ever.
 bool ShmServedClient::IsStill() {
   const std::scoped_lock lock(mutex_);
   if (recovered_) return true;
@@ -81,8 +82,8 @@ void ShmServedClient::EndCall() {
 
 void ShmServedClient::Leave() { CutOff(); }
 
-// A connection ends when its client is destroyed, which is never in the middle of a trip, or when its process ends.
-// If neither seems to be the case, it is the process that counts.
+// A connection ends when its client is destroyed, which is never in the middle of a trip, or when its process
+// ends. If neither seems to be the case, it is the process that counts.
 bool ShmServedClient::TryRecover() {
   const std::scoped_lock lock(mutex_);
   if (calling_) return false;

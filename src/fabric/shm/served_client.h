@@ -21,10 +21,10 @@
 
 namespace farside::fabric::shm {
 
-// What happens to a client that was fenced and does not come out of its trip, because its process was stopped in the
-// middle of it. Everybody who needs the fence waits for it.
+// What happens to a client that was fenced and does not come out of its trip, because its process was stopped
+// in the middle of it. Every client that needs the fence waits for it.
 enum class FencePolicy : uint8_t {
-  kWait,  // until it goes on or ends; the log says who it is
+  kWait,  // until it goes on or ends; the log names the process
   kKill,  // kill it
 };
 
@@ -37,7 +37,7 @@ class Channel {
   int descriptor() const { return socket_.get(); }
   // A client has one request at a time. False: it has one already.
   bool BeginRequest() { return !busy_.exchange(true); }
-  // Ends the request. Who does not read its replies gets none.
+  // Ends the request. A client that does not read its replies gets none.
   void Reply(WireStatus status, std::string_view payload);
 
  private:
@@ -75,8 +75,8 @@ class ShmServedClient final : public memory::ServedClient {
   // ---- by the daemon's control thread
   // The connection has ended, or the client shall be served no more: it begins nothing any more.
   void Leave();
-  // After Leave: completes its lines and frees them once nothing of it can take effect any more, which ends its life
-  // here. False: not yet.
+  // After Leave: completes its lines and frees them once nothing of it can take effect any more, which ends
+  // its life here. False: not yet.
   bool TryRecover();
 
  private:

@@ -29,9 +29,9 @@ constexpr uint64_t kFirstConnection = 1;
 constexpr uint64_t SocketEvent(uint64_t connection) { return connection * 2; }
 constexpr uint64_t ProcessEvent(uint64_t connection) { return connection * 2 + 1; }
 
-// Connections that have not said who they are. More of them push out the oldest.
+// Connections that have not introduced themselves. More of them push out the oldest.
 constexpr size_t kMaxStrangers = 128;
-// How often those that leave are looked at, while there are any that are not still yet.
+// How often leaving clients are looked at, while some of them are not still yet.
 constexpr int kLeavingLookMs = 5;
 // How long a client that was fenced may stay inside its trip before something is done or said about it.
 constexpr Nanos kFencePatience = std::chrono::milliseconds(100);
@@ -100,7 +100,7 @@ Server::~Server() {
     static_cast<void>(::write(stop_.get(), &kOne, sizeof kOne));
     control_.join();
   }
-  // In this order: who finds its gate closed asks why.
+  // In this order: a client that finds its gate closed asks why.
   memory_.control().header.left.store(1, std::memory_order_seq_cst);
   for (auto& [number, connection] : connections_) {
     if (connection.client != nullptr) connection.client->Leave();
@@ -156,7 +156,7 @@ void Server::AcceptAll() {
       continue;
     }
     if (errno != EMFILE && errno != ENFILE) return;
-    // Clients wait in the queue of the socket until somebody else leaves.
+    // Clients wait in the queue of the socket until another client leaves.
     if (terms_.log != nullptr) {
       terms_.log->Error(
           "no descriptor is left for another client; raise the limit of open files (ulimit -n)");
@@ -167,7 +167,8 @@ void Server::AcceptAll() {
   }
 }
 
-// Who is refused stays connected until it hangs up: if it had not yet read the refusal, closing would take it away.
+// A refused client stays connected until it disconnects: if it had not yet read the refusal, closing would
+// take it away.
 void Server::Accept(Descriptor socket) {
   const std::optional<Peer> peer = Listener::PeerOf(socket);
   if (!peer.has_value()) return;
@@ -286,8 +287,8 @@ void Server::HandleRequest(Connection& connection, std::span<const std::byte> me
   CutOff(connection, "sent a request that does not exist");
 }
 
-// Only this side of the connection is closed: a client that is served no more still has its slot, and may still look
-// at its gate, until it closes the other side.
+// Only this side of the connection is closed: a client that is served no more still has its slot, and may
+// still look at its gate, until it closes the other side.
 void Server::CutOff(Connection& connection, std::string_view why) {
   connection.cut_off = true;
   connection.client->CutOff();

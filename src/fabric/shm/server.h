@@ -1,9 +1,10 @@
-// Serves a memory node to clients in other processes of the machine: gives them its memory over a Unix socket, answers
-// their Calls and fences, and cleans up after those that die.
+// Serves a memory node to clients in other processes of the machine: gives them its memory over a Unix
+// socket, answers their Calls and fences, and cleans up after those that die.
 //
-// One thread waits for the socket, the connections and the processes at their other ends, and uses no time while nothing
-// happens there. Verbs never come here. That a client has died is seen at once, by the end of its connection or of its
-// process: then its half written line is completed, what it held is freed, and only then is its slot given to others.
+// One thread waits for the socket, the connections and the processes at their other ends, and uses no time
+// while nothing happens there. Verbs never come here. That a client has died is seen at once, by the end of
+// its connection or of its process: then its half written line is completed, what it held is freed, and only
+// then is its slot given to others.
 #pragma once
 
 #include <sys/types.h>
@@ -42,14 +43,14 @@ struct ServerOptions {
 
 class Server {
  public:
-  // `memory` is what `node` was built over; both must outlive the server. kAlreadyExists if the socket is served by
-  // somebody else.
+  // `memory` is what `node` was built over; both must outlive the server. kAlreadyExists if another daemon
+  // serves the socket.
   static Result<std::unique_ptr<Server>> Start(memory::ServedNode& node, SharedMemory& memory,
                                                const ServerOptions& options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Closes all gates, so that clients notice at their next trip, and waits a moment for those that are in the middle of
-  // one: if they died later, nobody would complete their lines.
+  // Closes all gates, so that clients notice at their next trip, and waits a moment for clients in the middle
+  // of one: if they died later, no daemon would complete their lines.
   ~Server();
 
   const std::string& path() const { return listener_.path(); }
@@ -82,7 +83,7 @@ class Server {
   // The client breaks the rules: it is served no more, but has its slot until it has closed the connection.
   void CutOff(Connection& connection, std::string_view why);
   void Leave(uint64_t number);
-  // Ends those that leave and have become still. False: some have not.
+  // Ends leaving clients that have become still. False: some have not.
   bool FinishLeaving();
   void End(Connections::iterator at);
 

@@ -1,15 +1,16 @@
-// The memory of a node that clients in other processes map: a region, and its control memory (layout.h). Made by the
-// daemon, before the ServedNode that is built over it.
+// The memory of a node that clients in other processes map: a region, and its control memory (layout.h). Made
+// by the daemon, before the ServedNode that is built over it.
 //
 //   auto shared = SharedMemory::Create(std::move(*Region::Shareable(bytes)), NewRegionId());
 //   ServedNode node((*shared)->region(), (*shared)->stripes(), (*shared)->region_id());
 //   auto server = Server::Start(node, **shared, {.node = "a"});
 //
-// Whoever has mapped it can change every byte of it, also of the control memory: clients trust each other and the
-// daemon. The daemon trusts no client: it takes nothing from the slots that could lead it outside of its memory.
+// A process that has mapped it can change every byte of it, also of the control memory: clients trust each
+// other and the daemon. The daemon trusts no client: it takes nothing from the slots that could lead it
+// outside of its memory.
 //
-// If the region is a file, its lock goes with it to the clients (Region::descriptor): while a client of a daemon that
-// has ended still maps the file, nobody else can serve it.
+// If the region is a file, its lock goes with it to the clients (Region::descriptor): while a client of a
+// daemon that has ended still maps the file, no other daemon can serve it.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +43,12 @@ class SharedMemory {
   Control& control() const { return *reinterpret_cast<Control*>(control_.bytes().data()); }
   int control_descriptor() const { return control_.descriptor(); }
 
-  // Puts the whole region into huge pages, which spare most of the misses of the TLB, also in the clients that map it
-  // later. Takes all of its memory now, and some time for it. False if the kernel cannot, or not for all of it. (Most
-  // systems give no huge pages to shared memory unless it is asked for them like this.)
+  // Puts the whole region into huge pages, which spare most of the misses of the TLB, also in the clients
+  // that map it later. Takes all of its memory now, and some time for it. False if the kernel cannot, or not
+  // for all of it. (Most systems give no huge pages to shared memory unless it is asked for them like this.)
   bool UseHugePages() const;
 
-  // For who wants to serve the region anew. Nothing that was built over this may be left.
+  // To serve the region anew. Nothing that was built over this may be left.
   memory::Region TakeRegion() && { return std::move(region_); }
 
  private:

@@ -42,7 +42,8 @@ Result<Greeting> Greet(const std::string& name, const std::string& path, ClientI
     return Error(ErrorCode::kUnavailable,
                  fmt::format("memory node {} does not answer as a farside daemon does", Escape(name)));
   };
-  // A daemon that refuses may have said why and hung up before this was sent, so its answer is looked for in any case.
+  // A daemon that refuses may have said why and hung up before this was sent, so its answer is looked for in
+  // any case.
   static_cast<void>(Send(socket->get(), BytesOf(hello), {}, Wait::kYes));
   if (!AwaitMessage(socket->get(), kPatienceMs)) return silent();
   std::array<std::byte, sizeof(Welcome) + kMaxText> buffer;
@@ -136,7 +137,8 @@ Result<std::unique_ptr<Link>> ShmFabric::Introduce(size_t node, ClientId id) {
   return std::make_unique<Link>(at.name, std::move(greeting->socket), std::move(*mapping), welcome.slot);
 }
 
-// The clients share it, unless the daemon was started again with the same region: that has new control memory.
+// The clients share it, unless the daemon was started again with the same region: that has new control
+// memory.
 Result<std::shared_ptr<Mapping>> ShmFabric::MappingOf(size_t node, const Welcome& welcome,
                                                       const Descriptor& control, const Descriptor& region) {
   if (std::shared_ptr<Mapping> mapped = nodes_[node].mapping.lock();

@@ -1,10 +1,11 @@
-// The shm fabric: memory nodes that daemons on this machine serve, and clients that map their regions and reach them by
-// loads, stores and the processor's atomics. The daemons do nothing for one-sided verbs.
+// The shm fabric: memory nodes that daemons on this machine serve, and clients that map their regions and
+// reach them by loads, stores and the processor's atomics. The daemons do nothing for one-sided verbs.
 //
 //   auto fabric = ShmFabric::Open({.nodes = {"a", "/run/farside/b.sock"}});
 //
-// Every promise of docs/memory-model.md holds between processes, also if one of them is killed at any instruction
-// (fabric/memory/line_memory.h), and for fences (client.h). All processes that map a region trust each other.
+// Every promise of docs/memory-model.md holds between processes, also if one of them is killed at any
+// instruction (fabric/memory/line_memory.h), and for fences (client.h). All processes that map a region trust
+// each other.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class ShmFabric final : public Fabric {
 
   std::string_view name() const override { return "shm"; }
   std::span<const uint64_t> region_bytes() const override { return region_bytes_; }
-  // Safe from any thread. The client belongs to the thread that uses it. kUnavailable if a node has other memory than
-  // when the fabric was opened.
+  // Safe from any thread. The client belongs to the thread that uses it. kUnavailable if a node has other
+  // memory than when the fabric was opened.
   Result<std::unique_ptr<Client>> Connect() override;
 
   // Of the nodes, in their order.

@@ -55,7 +55,7 @@ constexpr std::string_view kSystemFolder = "/run/farside";
 // Empty if there is none.
 std::string SessionFolder() {
   const char* const runtime =
-      std::getenv("XDG_RUNTIME_DIR");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+      std::getenv("XDG_RUNTIME_DIR");  // NOLINT(concurrency-mt-unsafe): no thread sets it
   return runtime == nullptr || *runtime != '/' ? "" : fmt::format("{}/farside", runtime);
 }
 
@@ -74,7 +74,8 @@ Status MakeFolder(const std::string& folder, mode_t mode) {
   return OkStatus();
 }
 
-// Whether only we, or root, could have put something into it: who finds a node by its name must not find an impostor.
+// Whether only we, or root, could have put something into it: a client that finds a node by its name must not
+// find an impostor.
 bool IsTrusted(const std::string& folder) {
   struct stat status {};
   return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
@@ -209,7 +210,7 @@ Received Receive(int socket, std::span<std::byte> into, Wait wait) {
       received.descriptors.emplace_back(number);
     }
   }
-  // An empty message looks like the end, and nobody sends one.
+  // An empty message looks like the end, and neither side sends one.
   if (bytes == 0) received.kind = Received::Kind::kEnd;
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) received.kind = Received::Kind::kBroken;
   return received;

@@ -13,8 +13,8 @@
 
 namespace farside::fabric::shm {
 
-// A node is named by the path of its socket (anything with a slash), or by a name of letters, digits, '-', '_' and '.',
-// whose socket is one of, in this order,
+// A node is named by the path of its socket (anything with a slash), or by a name of letters, digits, '-',
+// '_' and '.', whose socket is one of, in this order,
 //
 //   $XDG_RUNTIME_DIR/farside/NAME.sock   of a user who is logged in
 //   /run/farside/NAME.sock               of the system
@@ -25,11 +25,11 @@ Result<std::string> PathToServe(const std::string& node);
 // Where a client finds it: the first that exists. kNotFound if none does.
 Result<std::string> PathToReach(const std::string& node);
 
-// kNotFound: there is no daemon; kPermissionDenied: it is somebody else's.
+// kNotFound: there is no daemon; kPermissionDenied: it belongs to another user.
 Result<Descriptor> ConnectTo(const std::string& path);
 
-// Sends one message of two parts, with descriptors. With `wait`, until there is room for it, else false. False also if
-// the other side is gone.
+// Sends one message of two parts, with descriptors. With `wait`, until there is room for it, else false.
+// False also if the other side is gone.
 enum class Wait : uint8_t { kNo, kYes };
 bool Send(int socket, std::span<const std::byte> head, std::span<const std::byte> body, Wait wait,
           std::span<const int> descriptors = {});

@@ -61,8 +61,8 @@ void SimFabric::TakeEffect(Flight& flight, FlightVerb& verb, bool one_piece) {
   }
 }
 
-// INVARIANT sim/2. A trip whose client had seen another trip complete, with an effect inside somebody's
-// window, is a full round trip later than that effect: the READ is finished first.
+// INVARIANT sim/2. A trip whose client had seen another trip complete, with an effect inside a READ's window,
+// is a full round trip later than that effect: the READ is finished first.
 void SimFabric::CloseWindows(const Flight& flight) {
   for (size_t i = 0; i < windows_.size();) {
     const OpenWindow window = windows_[i];
@@ -77,7 +77,7 @@ void SimFabric::CloseWindows(const Flight& flight) {
 void SimFabric::TakeEffectOnWord(Flight& flight, FlightVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
   if (!verb.fetched) {
-    // INVARIANT sim/3. Whoever is between its two steps on this word goes first.
+    // INVARIANT sim/3. An atomic that is between its two steps on this word goes first.
     const SimNode::OpenAtomic open = node.AtomicOn(verb.verb.at.offset);
     if (open.flight != nullptr) TakeEffect(*open.flight, *open.verb, false);
     node.Fetch(flight, verb);

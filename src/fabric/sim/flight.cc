@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kMostPieces = 64;
 
-// What appears at once: a line, or only a word where the WRITE says that nobody can see it.
+// What appears at once: a line, or only a word if the WRITE says that it is unreachable.
 uint64_t GrainBytes(const Verb& verb) { return verb.unreachable ? 8 : kLineBytes; }
 
 uint64_t Grains(const Verb& verb) {

@@ -2,9 +2,9 @@
 // which may do so next.
 //
 // A verb takes effect piece by piece: a READ or a WRITE in lines, in any order (a WRITE that claims to be
-// unreachable, in words); an atomic at once, or in two steps (fetch, store back). A piece may take effect when
-// every verb that must precede its own is done. The bytes on the way live here, so that nothing points into a
-// coroutine that may be gone.
+// unreachable, in words); an atomic at once, or in two steps (fetch, store back). A piece may take effect
+// when every verb that must precede its own is done. The bytes on the way live here, so that nothing points
+// into a coroutine that may be gone.
 #pragma once
 
 #include <bit>
@@ -44,8 +44,8 @@ struct FlightVerb {
   size_t at_buffer = 0;  // its bytes in the flight's buffer
   uint64_t window = 0;   // event at which the first piece was sampled; 0: no window is open
 
-  // Lines are the pieces; an access of more than 64 lines is cut into 64 runs of them, anew each time, so that
-  // any two neighbours may be taken apart.
+  // Lines are the pieces; an access of more than 64 lines is cut into 64 runs of them, anew each time, so
+  // that any two neighbours may be taken apart.
   Piece PieceAt(uint32_t index) const;
   bool Started() const { return std::popcount(pending) != static_cast<int>(pieces) || fetched; }
 };
@@ -84,7 +84,7 @@ class Flight : public Event {
 
   ClientId owner{};
   SimClient* client = nullptr;  // null: the client object is gone
-  Trip* trip = nullptr;         // null: nobody waits
+  Trip* trip = nullptr;         // null: no coroutine waits
   uint64_t trip_number = 0;
   uint64_t causal_floor = 0;  // last event of a trip that its client had seen completed before posting this
   uint64_t last_effect = 0;

@@ -1,4 +1,4 @@
-// A simulated memory node: its region, whom it has cut off, and what is half done on it.
+// A simulated memory node: its region, the clients that it has cut off, and what is half done on it.
 #pragma once
 
 #include <array>

@@ -35,7 +35,7 @@ std::span<const uint64_t> SimClient::region_bytes() const { return world_.region
 Nanos SimClient::Now() const { return world_.now_; }
 
 bool SimClient::Start(Trip& trip) {
-  if (crashed_) return false;  // and nobody will resume it
+  if (crashed_) return false;  // and nothing will resume it
   std::optional<Error> refused = broken_;
   if (!refused.has_value()) refused = CheckBounds(trip.verbs, region_bytes());
   if (refused.has_value()) {

@@ -1,8 +1,8 @@
 // The simulated fabric: a whole cluster in one thread, in virtual time, decided by one seed.
 //
-// Every trip is taken apart into the smallest pieces that the contract lets take effect separately, and
-// a seeded random choice says which piece of which trip happens next. The freedom used is listed in
-// Chaos; exact faults in Fault. Clients are driven by whoever owns them:
+// Every trip is taken apart into the smallest pieces that the contract lets take effect separately, and a
+// seeded random choice says which piece of which trip happens next. The freedom used is listed in Chaos;
+// exact faults in Fault. The owner of a client drives it:
 //
 //   SimFabric world({.seed = 7, .region_bytes = {4096}});
 //   auto client = *world.Connect();

@@ -1,5 +1,6 @@
-// Bytes that come in at one end and leave at the other, in one piece of memory, so that whole frames can be looked at
-// and written in place. It keeps its memory, so a steady state allocates nothing, unless that became very large.
+// Bytes that come in at one end and leave at the other, in one piece of memory, so that whole frames can be
+// looked at and written in place. It keeps its memory, so a steady state allocates nothing, unless that
+// became very large.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ class ByteQueue {
   size_t size() const { return tail_ - head_; }
   std::span<const std::byte> bytes() const { return {memory_.get() + head_, size()}; }
 
-  // Room for `bytes` more at the end. Moves what is there, so whoever points into it looks again.
+  // Room for `bytes` more at the end. Moves what is there, so pointers into it become invalid.
   std::byte* Reserve(size_t bytes) {
     if (capacity_ - tail_ < bytes) MakeRoom(bytes);
     return memory_.get() + tail_;
@@ -28,7 +29,8 @@ class ByteQueue {
   // The memory that Reserve(bytes) takes before it gives back what there is; 0 if it takes none.
   size_t GrowthFor(size_t bytes) const {
     if (bytes <= room()) return 0;
-    // Moving within the memory is only worth it if it makes much room: else small steps would move it all again.
+    // Moving within the memory is only worth it if it makes much room: else small steps would move it all
+    // again.
     if (size() + bytes <= capacity_ && size() <= capacity_ / 2) return 0;
     return std::max({kFirst, capacity_ * 2, size() + bytes});
   }

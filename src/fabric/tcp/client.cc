@@ -18,7 +18,8 @@ namespace {
 
 using Outcome = Transport::Outcome;
 
-// How often to look for an answer before sleeping: while the answers come soon, long enough for one to come; else hardly.
+// How often to look for an answer before sleeping: while the answers come soon, long enough for one to come;
+// else hardly.
 constexpr uint32_t kMostSpins = 256;
 constexpr uint32_t kFewestSpins = 4;
 // How many waits there are between two that look long, to find out whether that pays by now.
@@ -65,7 +66,7 @@ bool TcpClient::Start(Trip& trip) {
 }
 
 void TcpClient::Detach(Order, std::span<const Verb> verbs) {
-  if (broken_.has_value() || Plan(verbs)) return;  // like every error of verbs nobody waits for
+  if (broken_.has_value() || Plan(verbs)) return;  // like every error of verbs that no coroutine awaits
   Post(verbs, nullptr);
   if (!polling_ && !SomebodyWillPoll()) FlushAll();
 }
@@ -161,7 +162,7 @@ bool TcpClient::Poll() {
   polling_ = true;
   FlushAll();
   bool progress = ReceiveAll();
-  // Time that passes is no answer: who is silent is looked for although timers were due.
+  // Time that passes is no answer: silent nodes are looked for although timers were due.
   const bool time_passed = !timers_.empty() && timers_.ResumeDue(Now());
   const bool only_time = time_passed && !progress;
   progress |= time_passed;
@@ -274,10 +275,10 @@ void TcpClient::Deliver(uint16_t node) {
     if (bytes.size() < total) return;
     const std::span<const std::byte> body = bytes.subspan(sizeof(header), header.body_bytes);
     if (header.kind == wire::ReplyKind::kGoodbye) {
-      // CheckHeader bounds it. Who sent it is not trusted to write to a terminal, here and below.
+      // CheckHeader bounds it. The node is not trusted to write to a terminal, here and below.
       return BreakByGoodbye(node, *wire::CodeOf(header.status), Escape(AsText(body)));
     }
-    if (link.waiting().empty()) return BreakByLoss(node, "the node answered what nobody had asked");
+    if (link.waiting().empty()) return BreakByLoss(node, "the node sent a reply to no request");
     const Link::Waiting frame = link.waiting().Pop();
     --frames_;
     Answer(node, frame, header, body);
@@ -366,10 +367,9 @@ void TcpClient::BreakByGoodbye(uint16_t node, ErrorCode code, std::string_view m
         Error(ErrorCode::kUnavailable, fmt::format("{} said goodbye: {}; connect again", address, message)),
         /*said_goodbye=*/true);
   }
-  BreakAll(
-      Error(code, fmt::format("client {} was fenced at {}: somebody took it for dead and cut it off; connect "
-                              "again as a new client",
-                              Number(id()), address)));
+  BreakAll(Error(code, fmt::format("client {} was fenced at {}: another client took it for dead; connect "
+                                   "again as a new client",
+                                   Number(id()), address)));
   Break(node, *broken_, /*said_goodbye=*/true);
 }
 

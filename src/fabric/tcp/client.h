@@ -1,15 +1,16 @@
 // A client of the tcp fabric: one connection to every node, and no thread of its own.
 //
-// Start encodes a trip into the send buffers of its nodes, one frame each; Poll hands them to the kernel with one
-// system call per node, however many they are, takes in what came, and gives out the answers. Bytes to write are copied by
-// Start, and bytes read are copied out of the receive buffer in Poll, so nothing that is in flight points into a trip.
+// Start encodes a trip into the send buffers of its nodes, one frame each; Poll hands them to the kernel with
+// one system call per node, however many they are, takes in what came, and gives out the answers. Bytes to
+// write are copied by Start, and bytes read are copied out of the receive buffer in Poll, so nothing that is
+// in flight points into a trip.
 //
-// When a connection ends, nothing goes to its node any more, and the client goes on with the others. Of the frames of the
-// connection that ended, those that had not left as a whole took no effect. The others did or did not, unless the node
-// said goodbye: it answers what it has executed before it does so.
+// When a connection ends, nothing goes to its node any more, and the client goes on with the others. Of the
+// frames of the connection that ended, those that had not left as a whole took no effect. The others did or
+// did not, unless the node said goodbye: it answers what it has executed before it does so.
 //
-// A client that some node has fenced is broken as a whole. What had been sent to other nodes is still waited for, so that
-// as few outcomes as possible are unknown.
+// A client that some node has fenced is broken as a whole. What had been sent to other nodes is still waited
+// for, so that as few outcomes as possible are unknown.
 #pragma once
 
 #include <cstdint>

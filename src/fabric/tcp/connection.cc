@@ -206,8 +206,8 @@ bool Connection::Receive(bool& more) {
   return false;
 }
 
-// What the next frames touch is asked for before the first of them is executed, so that they do not wait for memory one
-// after the other.
+// What the next frames touch is asked for before the first of them is executed, so that they do not wait for
+// memory one after the other.
 size_t Connection::PrefetchAhead() {
   std::span<const std::byte> bytes = in_.bytes();
   size_t verbs = 0;
@@ -428,7 +428,8 @@ bool Connection::Flush() {
 
 bool Connection::Claim(size_t growth) {
   if (growth <= ByteQueue::kKept) return true;
-  // Added only if it fits: others who claim little at the same time must not be refused because of this one.
+  // Added only if it fits: connections that claim little at the same time must not be refused because of this
+  // one.
   auto held = server_.buffered.load();
   do {
     if (growth > server_.options.max_buffered || held > server_.options.max_buffered - growth) return false;

@@ -1,16 +1,18 @@
-// A connection of a client, as its node sees it. It belongs to one thread; CutOff and IsStill may come from others.
+// A connection of a client, as its node sees it. It belongs to one thread; CutOff and IsStill may come from
+// others.
 //
 //   kSecuring --> kGreeting --> kServing <--> kParked      a fence that it asked for is not done yet
 //        \             \            \            \ .
 //         `-------------`------------`------------`--> kLeaving --> kClosed
 //
-// What it may hold of memory is bounded: received, one frame of the largest size; to be sent, kMostUnsent and the answer of
-// one frame. While the client does not take its answers, its next frames are neither executed nor received. What all
-// connections together may hold is bounded, too: a frame for which there is no memory ends its connection, as its rest cannot
-// be skipped, and a frame whose answers do not fit is refused without being executed.
+// What it may hold of memory is bounded: received, one frame of the largest size; to be sent, kMostUnsent and
+// the answer of one frame. While the client does not take its answers, its next frames are neither executed
+// nor received. What all connections together may hold is bounded, too: a frame for which there is no memory
+// ends its connection, as its rest cannot be skipped, and a frame whose answers do not fit is refused without
+// being executed.
 //
-// Who leaves is told why, if there is something to tell, and gets the time to read it: a socket that is closed while
-// something unread has arrived is reset, and with it what was still on its way to the client.
+// A client that has to leave is told why, if there is a reason, and gets the time to read it: a socket that
+// is closed while something unread has arrived is reset, and with it what was still on its way to the client.
 #pragma once
 
 #include <cstddef>
@@ -111,7 +113,8 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   // False: the socket takes no more now, or is broken.
   bool Flush();
 
-  // Whether it may take so much memory at once, with what others have. If so, Account tells later what became of it.
+  // Whether it may take so much memory at once, with what others have. If so, Account tells later what became
+  // of it.
   bool Claim(size_t growth);
   void Account();
   std::string NoMemory() const;

@@ -105,7 +105,7 @@ Status CheckPlainIsAllowed(const Endpoint& endpoint, const std::vector<SocketAdd
   if (insecure || std::all_of(addresses.begin(), addresses.end(), is_loopback)) return OkStatus();
   return Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("{} is not on this machine, and without TLS everybody on the way could read and change "
+      fmt::format("{} is not on this machine, and without TLS every machine on the way could read and change "
                   "its memory; give certificates (docs/security.md), or say that it may be insecure",
                   endpoint.ToString()));
 }

@@ -1,8 +1,8 @@
 // Which hosts are connected, for the log of a node: a line when a host comes, and one when it has left.
 //
 // A process opens several connections, one after the other, and a line for each would bury what an operator
-// looks for. So a host that is back soon has not left: a visit begins when a host comes that was away for kSoon,
-// and its end is worth a line only if it lasted so long.
+// looks for. So a host that is back soon has not left: a visit begins when a host comes that was away for
+// kSoon, and its end is worth a line only if it lasted so long.
 #pragma once
 
 #include <chrono>

@@ -19,11 +19,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kEvents = 64;
-// Requests that follow each other within kClosely are looked for without sleeping, for kSpinFor. A client that sleeps and
-// is woken for each answer is slower than one that need not, so kClosely is longer: else they would never meet awake.
+// Requests that follow each other within kClosely are looked for without sleeping, for kSpinFor. A client
+// that sleeps and is woken for each answer is slower than one that need not, so kClosely is longer: else they
+// would never meet awake.
 constexpr Nanos kSpinFor = 50us;
 constexpr Nanos kClosely = 200us;
-// While spinning, the connections that spoke last are asked directly, if they are few; every so often all are.
+// While spinning, the connections that spoke last are asked directly, if they are few; every so often all
+// are.
 constexpr size_t kMostHot = 4;
 constexpr uint32_t kHotLooks = 8;
 // How many requests are met without sleeping before it is asked again whether that is any good.
@@ -31,10 +33,10 @@ constexpr uint32_t kLooksPerDoubt = 64;
 // How often connections that should hurry are looked at.
 constexpr Nanos kLookEvery = 250ms;
 constexpr int kHurryMilliseconds = 100;
-// How long to accept nobody when there are no descriptors left.
+// How long to accept no client when there are no descriptors left.
 constexpr Nanos kAcceptPause = 200ms;
 constexpr int kAcceptMost = 64;  // at once
-// Sockets beyond the limit of clients, for those who are to be told of it, look only, or are leaving.
+// Sockets beyond the limit of clients, for clients that are to be told of it, only look, or are leaving.
 constexpr size_t kSpareConnections = 256;
 
 Error Failed(std::string_view what) {
@@ -198,7 +200,7 @@ void IoThread::AcceptSome() {
 }
 
 void IoThread::PauseAccepting(int error) {
-  server_.log.Error("tcp: nobody can connect for now: {}; raise the limit of open files (ulimit -n)",
+  server_.log.Error("tcp: no client can connect for now: {}; raise the limit of open files (ulimit -n)",
                     ErrnoText(error));
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accepting_ = false;

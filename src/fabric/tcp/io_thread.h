@@ -36,7 +36,7 @@ class IoThread {
 
  private:
   void Run();
-  // Both say whether somebody had sent something.
+  // Both say whether a client had sent something.
   bool LookAtHot();
   bool LookAtAll();
   bool SpinningIsFutile() const;

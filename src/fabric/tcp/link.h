@@ -1,5 +1,5 @@
-// One connection of a client to one node: what waits to be sent, what was received, and which frames wait for their
-// replies, which come in the order of the frames.
+// One connection of a client to one node: what waits to be sent, what was received, and which frames wait for
+// their replies, which come in the order of the frames.
 #pragma once
 
 #include <cstddef>
@@ -59,10 +59,11 @@ class Link {
   void Flush();
   void DropUnsent() { out_.Clear(); }
 
-  // kMoved: there are new bytes in in(). A failure to send is told here too, when all was read that came before.
+  // kMoved: there are new bytes in in(). A failure to send is told here too, when all was read that came
+  // before.
   Transport::Outcome Receive();
 
-  // Since when the node owes an answer and nothing moves, as far as anybody looked.
+  // Since when the node owes an answer and nothing moves, as of the last look.
   std::optional<Nanos>& silent_since() { return silent_since_; }
 
   void Close();

@@ -27,7 +27,7 @@ struct Letter {
   std::shared_ptr<Connection> connection;
 };
 
-// Kept by whoever may write to it, so it may outlive its thread.
+// Its writers keep it, so it may outlive its thread.
 class Mailbox {
  public:
   Mailbox() : bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -49,7 +49,7 @@ class Mailbox {
     if (letters_.empty()) return;
     std::swap(into, letters_);
     uint64_t rings = 0;
-    if (read(bell_.get(), &rings, sizeof(rings)) < 0) return;  // nobody had rung
+    if (read(bell_.get(), &rings, sizeof(rings)) < 0) return;  // no writer had rung
   }
   // By the thread, at its end. Returns the letters that it has not read.
   std::vector<Letter> Close() {

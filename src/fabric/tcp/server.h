@@ -1,14 +1,14 @@
 // Serves a memory node over TCP: the other end of TcpFabric.
 //
-// A few threads, each with its share of the connections and a loop over epoll. While requests follow each other closely, a
-// thread looks for the next one without sleeping; otherwise it costs nothing.
+// A few threads, each with its share of the connections and a loop over epoll. While requests follow each
+// other closely, a thread looks for the next one without sleeping; otherwise it costs nothing.
 //
-// Why a FENCE is final (node/1 in fabric/memory/served_node.h): only the connection's own thread executes its frames, and
-// it does so inside the connection's gate (fabric/memory/gate.h). CutOff closes the gate, and the victim is still once no
-// turn is open. From then on every frame of it, received or not, finds the gate closed and is thrown away. Its id is
-// remembered by the node, which does not admit it again. Frames of READs alone do not enter the gate, as they take no
-// effect; they look at it. A thread leaves the gate of its connection before it asks for a fence (gate/2), and goes on
-// with other connections until the fence is done.
+// Why a FENCE is final (node/1 in fabric/memory/served_node.h): only the connection's own thread executes its
+// frames, and it does so inside the connection's gate (fabric/memory/gate.h). CutOff closes the gate, and the
+// victim is still once no turn is open. From then on every frame of it, received or not, finds the gate
+// closed and is thrown away. Its id is remembered by the node, which does not admit it again. Frames of READs
+// alone do not enter the gate, as they take no effect; they look at it. A thread leaves the gate of its
+// connection before it asks for a fence (gate/2), and goes on with other connections until the fence is done.
 //
 // What the fenced client hears: answers of all that was executed, then a goodbye.
 #pragma once
@@ -41,15 +41,15 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // a name or an address of this machine
   uint16_t port = 0;               // 0: any that is free
   std::optional<ServerTls> tls;    // without, only clients of this machine are served
-  bool insecure = false;           // plain text for everybody
+  bool insecure = false;           // plain text for every client
   // What clients without TLS may do. With it, those whose certificate has OU=read-only may only read.
   wire::Access plain_access = wire::Access::kReadWrite;
   WriteGuard write_guard;  // none: readers change nothing
 
   size_t threads = 0;  // 0: as many as there are processors, but at most 4
   size_t max_connections = 4096;
-  // Of all connections together, for requests and answers that take more than a connection keeps (ByteQueue::kKept, twice).
-  // Who needs more is refused.
+  // Of all connections together, for requests and answers that take more than a connection keeps
+  // (ByteQueue::kKept, twice). A request that needs more is refused.
   size_t max_buffered = size_t{1} << 30;
   Nanos greeting_timeout = std::chrono::seconds(10);  // to come in, and to leave
 
@@ -70,12 +70,13 @@ class Server {
   ~Server();
 
   uint16_t port() const { return port_; }
-  // Sockets that are open, also of those that have not come in yet or are leaving.
+  // Sockets that are open, also of clients that have not come in yet or are leaving.
   size_t connections() const;
   // Bytes that count for max_buffered.
   size_t buffered() const;
 
-  // Says goodbye to all clients and ends. Frames that were executed are answered. Once; the destructor does it too.
+  // Says goodbye to all clients and ends. Frames that were executed are answered. Once; the destructor does
+  // it too.
   void Stop();
 
  private:

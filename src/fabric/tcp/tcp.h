@@ -1,10 +1,11 @@
-// The tcp fabric: memory nodes behind sockets, each served by a Server (fabric/tcp/server.h) in its own process.
+// The tcp fabric: memory nodes behind sockets, each served by a Server (fabric/tcp/server.h) in its own
+// process.
 //
-// Any network, no special hardware. One frame per trip and node, one reply per frame; the node's thread executes the
-// verbs of a frame one after the other.
+// Any network, no special hardware. One frame per trip and node, one reply per frame; the node's thread
+// executes the verbs of a frame one after the other.
 //
-// Connections are in plain text only to this machine. To others they are TLS 1.3 with certificates on both sides, unless
-// `insecure` says that plain text is meant.
+// Connections are in plain text only to this machine. To others they are TLS 1.3 with certificates on both
+// sides, unless `insecure` says that plain text is meant.
 #pragma once
 
 #include <chrono>
@@ -38,8 +39,8 @@ struct Options {
 
 class TcpFabric final : public Fabric {
  public:
-  // Asks every node for its size and its identity. It goes on without those that cannot be reached, if some can: their
-  // size is 0, and what is on them fails with kUnavailable until the fabric is opened anew.
+  // Asks every node for its size and its identity. It goes on without nodes that cannot be reached, if some
+  // can: their size is 0, and what is on them fails with kUnavailable until the fabric is opened anew.
   static Result<std::unique_ptr<TcpFabric>> Open(const Options& options);
 
   std::string_view name() const override { return "tcp"; }
@@ -49,15 +50,15 @@ class TcpFabric final : public Fabric {
   // Whether some node lets this client only read, as of the time of opening.
   bool read_only() const { return read_only_; }
 
-  // Safe from any thread. The client belongs to the thread that uses it. It reaches the nodes that answer, and have the
-  // memory that they had when the fabric was opened; kUnavailable if there is none.
+  // Safe from any thread. The client belongs to the thread that uses it. It reaches the nodes that answer,
+  // and have the memory that they had when the fabric was opened; kUnavailable if there is none.
   Result<std::unique_ptr<Client>> Connect() override;
 
  private:
   TcpFabric() = default;
 
   DialOptions dial_options() const;
-  // kAlreadyExists: a node knows somebody by this id.
+  // kAlreadyExists: a node knows another client by this id.
   Result<std::unique_ptr<Client>> ConnectAs(ClientId id);
   Result<Transport> Reach(size_t node, ClientId id);
 

@@ -15,12 +15,12 @@ namespace farside::fabric::tcp {
 struct ServerTls {
   std::string certificate_file;  // the node's own, with what connects it to its authority
   std::string key_file;
-  std::string client_ca_file;  // who signs certificates of clients that may come in
+  std::string client_ca_file;  // signs the certificates of clients that may come in
 };
 struct ClientTls {
   std::string certificate_file;  // the client's own
   std::string key_file;
-  std::string ca_file;      // who signs certificates of nodes
+  std::string ca_file;      // signs the certificates of nodes
   bool verify_host = true;  // the node's certificate must name the host that was dialled
 };
 

@@ -18,8 +18,8 @@ int Clamped(size_t bytes) {
 
 }  // namespace
 
-// What goes to this machine itself is received on the processor of its sender. What comes from elsewhere is received where
-// the network card interrupts, which says nothing.
+// What goes to this machine itself is received on the processor of its sender. What comes from elsewhere is
+// received where the network card interrupts, which says nothing.
 bool Transport::PeerSharesProcessor() const {
   int processor = -1;
   socklen_t bytes = sizeof(processor);

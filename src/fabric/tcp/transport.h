@@ -34,8 +34,8 @@ class Transport {
   bool valid() const { return socket_.valid(); }
   bool secure() const { return ssl_ != nullptr; }
   ssl_st* ssl() const { return ssl_.get(); }
-  // Whether what came last was sent by a thread of this machine that ran on the processor of the caller. Then looking for
-  // more, instead of sleeping, keeps that thread from sending it.
+  // Whether what came last was sent by a thread of this machine that ran on the processor of the caller. Then
+  // looking for more, instead of sleeping, keeps that thread from sending it.
   bool PeerSharesProcessor() const;
 
   // With TLS, until it is kMoved; without, it is so at once.

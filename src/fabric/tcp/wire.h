@@ -1,4 +1,5 @@
-// What goes over a connection between a client and a memory node. docs/layouts/wire.md draws it with an example.
+// What goes over a connection between a client and a memory node. docs/layouts/wire.md draws it with an
+// example.
 //
 //   client:  Hello | frame | frame | ...          one frame per trip and node
 //   node:    Welcome | reply | reply | ...        one reply per frame, in the order of the frames
@@ -18,7 +19,7 @@
 //            kAnswers    of each verb in order: READ the bytes, padded to 8; an atomic the old word;
 //                        Call a size, then the reply, padded to 8; WRITE and FENCE nothing
 //            kError      why the trip failed, as text
-//            kGoodbye    the last one: no frame that was not answered before it has taken or will take any effect
+//            kGoodbye    the last one: no frame without an answer has taken effect, or will
 //
 // The functions here do no I/O and trust nothing: whatever the bytes are, they either decode or are refused.
 #pragma once
@@ -46,7 +47,8 @@ inline constexpr uint64_t kMagic = 0x3170637473726166;  // "farstcp1" as bytes
 // Raised whenever anything below changes. The first 12 bytes of Hello and of Welcome never do.
 inline constexpr uint32_t kVersion = 1;
 
-// Bounds of everything after the header, of a frame and of a reply. It leaves room for a WRITE of 64 MiB with company.
+// Bounds of everything after the header, of a frame and of a reply. It leaves room for a WRITE of 64 MiB with
+// company.
 inline constexpr uint64_t kMaxBodyBytes = uint64_t{72} << 20;
 inline constexpr uint64_t kMaxMessageBytes = 1024;  // texts for people
 
@@ -68,8 +70,8 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 24 && offsetof(Hello, client) == 12 && offsetof(Hello, flags) == 16);
 
-//   0          8         12       13       14     16                32             40              44     48
-//   | magic    | version | status | access | zero | region id       | region bytes | message bytes | zero | message
+//   0       8         12       13       14     16          32             40              44     48
+//   | magic | version | status | access | zero | region id | region bytes | message bytes | zero | message
 struct Welcome {
   uint64_t magic = kMagic;
   uint32_t version = kVersion;
@@ -138,10 +140,12 @@ std::optional<ErrorCode> CodeOf(uint8_t status);
 
 // ---- a client's side ---------------------------------------------------------------------------------
 
-// The bytes that `verb` takes in a frame and in a reply (without the reply of a Call, which nobody knows before).
+// The bytes that `verb` takes in a frame and in a reply (without the reply of a Call, which is not known
+// before).
 uint64_t EncodedBytes(const Verb& verb);
 uint64_t AnswerBytes(const Verb& verb);
-// Writes `verb` to `to`, which has room for EncodedBytes, and returns the end. The addresses were checked before.
+// Writes `verb` to `to`, which has room for EncodedBytes, and returns the end. The addresses were checked
+// before.
 std::byte* EncodeVerb(const Verb& verb, std::byte* to);
 
 // Takes the answers of those verbs that go to `node` out of a reply. False: the body does not fit them.
@@ -161,13 +165,14 @@ struct Frame {
 // What is wrong with a header; null if nothing is.
 const char* CheckHeader(const FrameHeader& header);
 const char* CheckHeader(const ReplyHeader& header);
-// What is wrong with a frame; null if nothing is, and then `frame` holds all of it, and every address lies inside a
-// region of `region_bytes`.
+// What is wrong with a frame; null if nothing is, and then `frame` holds all of it, and every address lies
+// inside a region of `region_bytes`.
 const char* DecodeFrame(const FrameHeader& header, std::span<const std::byte> body, uint64_t region_bytes,
                         Frame& frame);
 
-// Calls `touch(offset, size, mutates)` for what a frame will touch in a region, as far as that is easy to tell. Checks
-// nothing but that it stays inside `body` and the region: the frame may yet turn out to be nonsense.
+// Calls `touch(offset, size, mutates)` for what a frame will touch in a region, as far as that is easy to
+// tell. Checks nothing but that it stays inside `body` and the region: the frame may yet turn out to be
+// nonsense.
 template <class Touch>
 void GuessWhatIsTouched(std::span<const std::byte> body, uint64_t region_bytes, Touch touch);
 

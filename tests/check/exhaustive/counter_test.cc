@@ -300,7 +300,8 @@ TEST(ExhaustiveCounter, ProgramThatRemembersWhatItPromisedToForget_IsRefused) {
 }
 
 TEST(ExhaustiveCounter, LostWriteIsRepeated_ArrivesLateUnlessTheOldConnectionIsFenced) {
-  // Given a client that repeats a WRITE on a new connection when its completion was lost, and then stores more
+  // Given a client that repeats a WRITE on a new connection when its completion was lost, and then stores
+  // more
   struct Programs {
     static Task<Outcome> Put(Actor& self, uint64_t value, bool fence) {
       const fabric::ClientId old = self.client().id();

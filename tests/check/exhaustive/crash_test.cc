@@ -93,7 +93,7 @@ Scenario CounterUnderLock(Takeover takeover) {
   return scenario;
 }
 
-TEST(ExhaustiveCrash, OwnerOfALockDiesAndNobodyTakesOver_OthersAreStuck) {
+TEST(ExhaustiveCrash, OwnerOfALockDiesAndNoClientTakesOver_OthersAreStuck) {
   // Given a lock that its owner alone can release
   const Scenario scenario = CounterUnderLock(Takeover::kNever);
   // When the owner may die at any verb
@@ -104,7 +104,7 @@ TEST(ExhaustiveCrash, OwnerOfALockDiesAndNobodyTakesOver_OthersAreStuck) {
   EXPECT_THAT(found.trace, Contains(HasSubstr("dies")));
 }
 
-TEST(ExhaustiveCrash, NobodyDiesAndNobodyTakesOver_IsClean) {
+TEST(ExhaustiveCrash, NoClientDiesAndNoneTakesOver_IsClean) {
   Scenario scenario = CounterUnderLock(Takeover::kNever);
   scenario.max_deaths = 0;
   const Exploration found = Explore(scenario);
@@ -117,7 +117,7 @@ TEST(ExhaustiveCrash, LockIsTakenOverAfterFencing_IsClean) {
   scenario.max_deaths = 2;
   // When owners may die at any verb, and what they posted may arrive late
   const Exploration found = Explore(scenario);
-  // Expect that nothing is lost and nobody is stuck
+  // Expect that nothing is lost and no client is stuck
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
@@ -153,7 +153,7 @@ TEST(ExhaustiveCrash, WriteOfADeadClient_ArrivesLate) {
 }
 
 TEST(ExhaustiveCrash, FencedClientThatIsAlive_LearnsThatItsWriteMayHaveHappened) {
-  // Given two clients that take over from each other although nobody dies
+  // Given two clients that take over from each other although no client dies
   Scenario scenario = CounterUnderLock(Takeover::kAfterFencing);
   scenario.max_deaths = 0;
   // Expect that a fence in the middle of a trip leaves an increment that may have happened

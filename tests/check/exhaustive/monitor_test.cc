@@ -305,7 +305,8 @@ struct Everything {
   friend auto operator<=>(const Everything&, const Everything&) = default;
 };
 
-// A trip of up to three verbs: READs and WRITEs of up to two lines, and atomics. Returns a digest of the answers.
+// A trip of up to three verbs: READs and WRITEs of up to two lines, and atomics. Returns a digest of the
+// answers.
 Task<uint64_t> RandomLongTrip(Op& op, uint64_t seed) {
   Random random(seed);
   Batch batch(op, random.Chance(1, 4) ? Order::kTogether : Order::kInOrder);

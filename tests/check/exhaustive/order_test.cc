@@ -44,7 +44,7 @@ struct Record {
 constexpr FarAddr kVersion = At(0);
 constexpr uint64_t kRecordOffset = kLineBytes;
 
-// "11" is a value that somebody stored, "12" is torn.
+// "11" is a value that a client stored, "12" is torn.
 std::string TextOf(const Record& record) {
   return std::to_string(record.left) + std::to_string(record.right);
 }
@@ -118,7 +118,7 @@ TEST(ExhaustiveOrder, RecordOfTwoLinesWithoutVersion_TornReadIsFound) {
   const Scenario scenario = OneWriterOneReader(PutPlain, GetPlain);
   // When its lines are read and written in any order
   const Exploration found = Explore(scenario);
-  // Expect a value that nobody stored
+  // Expect a value that no client stored
   EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
   EXPECT_THAT(found.ToString(), HasSubstr("of 0x40+72"));
 }
@@ -146,7 +146,7 @@ TEST(ExhaustiveOrder, RecordWithVersionAndUnorderedReads_TornReadIsFound) {
   // Given the same on a fabric that may sample READs of a trip in any order
   Scenario scenario = OneWriterOneReader(PutVersioned, GetVersioned);
   scenario.freedoms.ordered_reads = false;
-  // Expect a value that nobody stored
+  // Expect a value that no client stored
   const Exploration found = Explore(scenario);
   EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
@@ -272,12 +272,12 @@ TEST(ExhaustiveOrder, UnlockTogetherWithCommitByWrite_OvertakesIt) {
   EXPECT_EQ(found.conclusion, Conclusion::kNotLinearizable) << found.ToString();
 }
 
-TEST(ExhaustiveOrder, UnlockThatNobodyWaitsFor_IsLinearizable) {
+TEST(ExhaustiveOrder, UnlockThatNoClientWaitsFor_IsLinearizable) {
   const Exploration found = Explore(CounterUnderLock(Commit::kDetachedUnlock));
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
 }
 
-TEST(ExhaustiveOrder, CommitThatNobodyWaitsFor_IsFound) {
+TEST(ExhaustiveOrder, CommitThatNoClientWaitsFor_IsFound) {
   // Given a client that returns before its WRITE has arrived
   struct Programs {
     static Task<Outcome> PutDetached(Actor& self, uint64_t offset, uint64_t n) {

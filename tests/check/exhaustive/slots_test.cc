@@ -1,13 +1,13 @@
-// Put and delete of one key that may have copies in several slots, after SHARD's "Ordered-CAS" (section 4.2 of
-// the paper): readers take the first copy, writers put into the first empty slot. In miniature: two slots.
+// Put and delete of one key that may have copies in several slots, after SHARD's "Ordered-CAS" (section 4.2
+// of the paper): readers take the first copy, writers put into the first empty slot. In miniature: two slots.
 //
 // Two puts can race into different slots through a hole that another key leaves. As published, a delete
 // removes the first copy only, and the old value behind it comes back. The repaired version keeps:
 //
-//   slots/1  A put that finds an earlier copy or tombstone when its own is in place touches that one: a delete
-//            that saw it alone fails, and looks again.
-//   slots/2  A delete that sees several copies turns the first one into a tombstone, which decides, then removes
-//            those behind it, and then the tombstone.
+//   slots/1  A put that finds an earlier copy or tombstone when its own is in place touches that one: a
+//            delete that saw it alone fails, and looks again.
+//   slots/2  A delete that sees several copies turns the first one into a tombstone, which decides, then
+//            removes those behind it, and then the tombstone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ using fabric::NodeId;
 using fabric::Op;
 using fabric::OpKind;
 
-// A slot: 0 is empty, 1 belongs to the other key. 16 * value + n is a copy of a value, 2 + 4 * delete + n is a
-// tombstone; n = 0 .. 3 tells words with the same meaning apart, and names who touched them.
+// A slot: 0 is empty, 1 belongs to the other key. 16 * value + n is a copy of a value, 2 + 4 * delete + n is
+// a tombstone; n = 0 .. 3 tells words with the same meaning apart, and names the client that touched them.
 constexpr size_t kSlots = 2;
 constexpr uint64_t kEmpty = 0;
 constexpr uint64_t kOtherKey = 1;

@@ -33,7 +33,7 @@ uint64_t ToNumber(const std::string& bytes) {
   return n;
 }
 
-// Executes an operation on a table used by nobody else. Nothing if it is an error: an increment of
+// Executes an operation on a table used by no other client. Nothing if it is an error: an increment of
 // something that is not a counter.
 std::optional<Outcome> Execute(const Operation& op, Table& table) {
   const auto at = table.find(op.key);

@@ -68,7 +68,8 @@ using ScanMalformed = ScanVerdictTest;
 // ---- wrong about a key ---------------------------------------------------------------------------------
 
 TEST_F(ScanViolation, MissesAKeyThatIsThereThroughout) {
-  // Given two keys that were put. When a scan returns the other one only. Expect a violation of the one it missed.
+  // Given two keys that were put. When a scan returns the other one only. Expect a violation of the one it
+  // missed.
   DidPut("a", "1");
   DidPut("b", "2");
   DidScan(all_, {{"a", "1"}});
@@ -76,14 +77,16 @@ TEST_F(ScanViolation, MissesAKeyThatIsThereThroughout) {
 }
 
 TEST_F(ScanViolation, MissesAKeyOfTheInitialTable) {
-  // Given a key that was there before, and that nobody has touched. When a scan does not return it. Expect a violation.
+  // Given a key that was there before, and that no client has touched. When a scan does not return it. Expect
+  // a violation.
   options_.initial = {{"a", "1"}};
   DidScan(all_, {});
   ExpectViolation("a");
 }
 
 TEST_F(ScanViolation, MissesAKeyBeforeTheLastOneReturned) {
-  // Given three keys. When a scan that ends at its limit skips the second. Expect a violation: it covers what it skipped.
+  // Given three keys. When a scan that ends at its limit skips the second. Expect a violation: it covers what
+  // it skipped.
   DidPut("a", "1");
   DidPut("b", "2");
   DidPut("c", "3");
@@ -115,7 +118,7 @@ TEST_F(ScanViolation, SeesAValueThatWasReplaced) {
   ExpectViolation("a");
 }
 
-TEST_F(ScanViolation, SeesAKeyThatNobodyWrote) {
+TEST_F(ScanViolation, SeesAKeyThatNoClientWrote) {
   // Given a history without the key. When a scan returns it. Expect a violation.
   DidPut("a", "1");
   DidScan(all_, {{"a", "1"}, {"ghost", "x"}});
@@ -147,8 +150,8 @@ TEST_F(ScanViolation, LastFindsNothing) {
 }
 
 TEST_F(ScanViolation, IsShrunkToWhatItSaysAboutTheKey) {
-  // Given many operations on other keys, and a scan that misses one. When the violation is shrunk. Expect the Put and the
-  // word of the scan, printed as such.
+  // Given many operations on other keys, and a scan that misses one. When the violation is shrunk. Expect the
+  // Put and the word of the scan, printed as such.
   for (int i = 0; i < 5; ++i) {
     DidPut("other", std::to_string(i));
     DidScan(all_, {{"other", std::to_string(i)}});
@@ -168,8 +171,8 @@ TEST_F(ScanViolation, IsShrunkToWhatItSaysAboutTheKey) {
 // ---- right, however it looks ---------------------------------------------------------------------------
 
 TEST_F(ScanAllowed, KeysOfDifferentMoments) {
-  // Given a scan during which "a" is deleted and then "b" is put. When it returns both, though they were never there
-  // together. Expect that it is allowed: a scan is no snapshot.
+  // Given a scan during which "a" is deleted and then "b" is put. When it returns both, though they were
+  // never there together. Expect that it is allowed: a scan is no snapshot.
   DidPut("a", "1");
   const OpId scan = h_.Invoke(1, all_);
   DidDelete("a");
@@ -189,8 +192,8 @@ TEST_F(ScanAllowed, NeitherOfTwoThatPassedEachOther) {
 }
 
 TEST_F(ScanAllowed, NothingIsSaidBeyondTheLastKeyOfAFullPage) {
-  // Given three keys. When a scan ends at its limit, and says that there may be more. Expect that what lies beyond, or
-  // before the range, is not missed.
+  // Given three keys. When a scan ends at its limit, and says that there may be more. Expect that what lies
+  // beyond, or before the range, is not missed.
   DidPut("a", "1");
   DidPut("b", "2");
   DidPut("c", "3");
@@ -244,7 +247,8 @@ TEST_F(ScanMalformed, AKeyTwice) {
 }
 
 TEST_F(ScanMalformed, OutsideOfTheRange) {
-  // Given two keys. When a scan returns one that is not below the end of its range. Expect that it is wrong by itself.
+  // Given two keys. When a scan returns one that is not below the end of its range. Expect that it is wrong
+  // by itself.
   DidPut("a", "1");
   DidPut("b", "2");
   DidScan(Call::Scan("a", "b", 5), {{"a", "1"}, {"b", "2"}});
@@ -260,7 +264,8 @@ TEST_F(ScanMalformed, MoreThanTheLimit) {
 }
 
 TEST_F(ScanMalformed, StopsEarlyAndSaysThatThereAreMore) {
-  // Given two keys. When a scan of two returns one, and says that there are more. Expect that it is wrong by itself.
+  // Given two keys. When a scan of two returns one, and says that there are more. Expect that it is wrong by
+  // itself.
   DidPut("a", "1");
   DidPut("b", "2");
   DidScan(Call::Scan("", std::nullopt, 2), {{"a", "1"}}, true);

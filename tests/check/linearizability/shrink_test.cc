@@ -125,7 +125,7 @@ TEST(Shrink, RefusedPutWasSeen_ItIsShownAsASuspect) {
 TEST(Shrink, WritesThatTheOthersNeed_AreKept) {
   // Given: a lost Put that explains one CompareAndSet from its value, but not a second one.
   // When: it is shrunk.
-  // Expect: the lost Put is kept, because it excuses the first; only what nobody needs is left out.
+  // Expect: the lost Put is kept, because it excuses the first; only what no client needs is left out.
   History h;
   h.LoseAnswer(h.Invoke(0, Call::Put("k", "b")));
   Did(h, 1, Call::Put("k", "a"), Stored{});
@@ -189,7 +189,7 @@ TEST(Shrink, EffortUsedUp_TheWitnessIsLongButStillFails) {
   EXPECT_TRUE(Fails(witness));
 }
 
-TEST(MayLeaveOut, OnlyWhatNobodyElseNeeds) {
+TEST(MayLeaveOut, OnlyWhatNoOtherOperationNeeds) {
   // Given: histories with one operation of interest, and others that can or cannot tell it was there.
   // When: the rule is asked about it.
   // Expect: reads always; a write only if nothing looks for its value, nor for what it may have changed.

@@ -211,7 +211,7 @@ TEST_F(Violation, RefusedDeleteTakesEffect) {
 
 TEST_F(Violation, LostPutIsSeenThenVanishesThenIsSeenAgain) {
   // Given: a Put of b over a whose answer was lost. When: Gets find b, then a, then b again.
-  // Expect: a violation: it happens at one moment, even if nobody knows when.
+  // Expect: a violation: it happens at one moment, even if no client knows when.
   DidPut(0, "a");
   Lost(1, Call::Put(kKey, "b"));
   Got(2, "b");
@@ -343,7 +343,7 @@ TEST_F(Allowed, LostPutTakesEffectLongAfter) {
 }
 
 TEST_F(Allowed, LostPutNeverHappens) {
-  // Given: a lost Put. When: nobody ever sees it. Expect: linearizable.
+  // Given: a lost Put. When: no client ever sees it. Expect: linearizable.
   DidPut(0, "a");
   Lost(1, Call::Put(kKey, "b"));
   Got(2, "a");

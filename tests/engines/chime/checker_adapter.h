@@ -1,5 +1,6 @@
-// The chime table behind an adapter for the checker: with keys=inline although its keys and values have any size, or with a scan
-// where it asks for a key. What a scan says of each key must have been true at some moment, exactly as what a Get says.
+// The chime table behind an adapter for the checker: with keys=inline although its keys and values have any
+// size, or with a scan where it asks for a key. What a scan says of each key must have been true at some
+// moment, exactly as what a Get says.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Damaged memory in which siblings lead in circles: everybody who follows them comes to an end, and says so.
+// Damaged memory in which siblings lead in circles: every client that follows them comes to an end, and says
+// so.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "index/chime/circle.h"
+#include "index/chime/key.h"
 #include "tests/engines/chime/world.h"
 
 namespace farside::index::chime {
@@ -18,7 +20,8 @@ TEST(ChimeCircle, AWayThatEnds_DoesNotClose) {
 }
 
 TEST(ChimeCircle, AWayThatComesBack_ClosesWithinAFewRounds) {
-  // Given a way that goes round and round behind its first nodes, some of them or none. Expect that it is told.
+  // Given a way that goes round and round behind its first nodes, some of them or none. Expect that it is
+  // told.
   for (uint64_t before = 0; before < 20; ++before) {
     for (uint64_t round = 1; round < 20; ++round) {
       Circle circle;
@@ -45,7 +48,7 @@ class ChimeInCircles : public testing::Test {
     const auto header_of = [&](NodePtr leaf) {
       return HeaderOf(std::span(BytesOf(memory, leaf), sizeof(Header)));
     };
-    // The first is the one that nobody names.
+    // The first is the one that no node names.
     NodePtr first;
     NodePtr last;
     for (const NodePtr leaf : leaves) {
@@ -71,7 +74,7 @@ class ChimeInCircles : public testing::Test {
   Member member_;
 };
 
-TEST_F(ChimeInCircles, WhoLooksThroughEverything_ComesToAnEnd) {
+TEST_F(ChimeInCircles, WalkOfEverything_ComesToAnEnd) {
   // Given leaves in a circle. When the table is verified, walked, or counted. Expect that it is told.
   ExpectCorrupt(member_.Verify());
   ExpectCorrupt(member_.Stats());
@@ -79,13 +82,15 @@ TEST_F(ChimeInCircles, WhoLooksThroughEverything_ComesToAnEnd) {
   ExpectCorrupt(member_.Walk(reached));
 }
 
-TEST_F(ChimeInCircles, WhoScans_ComesToAnEnd) {
-  // Given leaves in a circle. When somebody asks for more records than there are, or for the last one. Expect that it is told.
+TEST_F(ChimeInCircles, Scan_ComesToAnEnd) {
+  // Given leaves in a circle. When a client asks for more records than there are, or for the last one. Expect
+  // that it is told.
   ExpectCorrupt(member_.Scan(KeyRange::All(), 1000));
   ExpectCorrupt(member_.Last(KeyRange::All()));
 }
 
-// A leaf for each key, and inner nodes of two: keys that come in order make a tree that is as high as a tree may be.
+// A leaf for each key, and inner nodes of two: keys that come in order make a tree that is as high as a tree
+// may be.
 TEST(ChimeHeight, KeysThatComeInOrder_AreFoundBeyondTheHighestLevel) {
   World world;
   Member member(world, {{"span", "1"}, {"neighbourhood", "1"}, {"fanout", "2"}});

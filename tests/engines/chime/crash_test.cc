@@ -13,7 +13,8 @@ namespace {
 TEST(ChimeCrash, OwnerDiesWhileEntriesMove_NoneIsLostOrThereTwice) {
   // Given a leaf in which a key finds room only if others move
   // When the client that inserts it dies, at every verb and in every way
-  // Expect that others read and write what was acknowledged, that a cursor returns each key once, that nothing is leaked
+  // Expect that others read and write what was acknowledged, that a cursor returns each key once, that
+  // nothing is leaked
   EXPECT_EQ(InserterDies(/*inline_keys=*/true, 1), "");
   EXPECT_EQ(InserterDies(/*inline_keys=*/true, 2), "");
   EXPECT_EQ(InserterDies(/*inline_keys=*/false, 1), "");
@@ -36,8 +37,10 @@ TEST(ChimeCrash, OwnerDiesInASplitOverTwoMemoryNodes_OthersFinishIt) {
 
 TEST(ChimeCrash, OwnerDiesInAMerge_OthersFinishIt) {
   // Given a leaf for each key, all remembered by others
-  // When the client that deletes a key, and so merges its leaf with the one before, dies at every verb and in every way
-  // Expect that nobody is misled, not even by memory that is swept and used again, and that nothing is leaked
+  // When the client that deletes a key, and so merges its leaf with the one before, dies at every verb and in
+  // every way
+  // Expect that no client is misled, not even by memory that is swept and used again, and that nothing is
+  // leaked
   EXPECT_EQ(DeleterDies(/*inline_keys=*/true), "");
   EXPECT_EQ(DeleterDies(/*inline_keys=*/false), "");
 }

@@ -1,5 +1,5 @@
-// Runs in which keys go as often as they come, so that leaves become empty and are merged: checked like those of `farside
-// check`, with scripts of their own.
+// Runs in which keys go as often as they come, so that leaves become empty and are merged: checked like those
+// of `farside check`, with scripts of their own.
 #pragma once
 
 #include <string>

@@ -37,7 +37,8 @@ Scenario OneLeaf(ChimeEngine& engine) {
 constexpr CallsOptions kAlone{.must_succeed = true};
 
 TEST(ExhaustiveChime, WriterMayDie_ReaderAndSuccessorAreNotMisled) {
-  // Given a writer of one key that may die, or lose a completion, a reader beside it, and another writer when both have ended
+  // Given a writer of one key that may die, or lose a completion, a reader beside it, and another writer when
+  // both have ended
   ChimeEngine engine = Small(1);
   Scenario scenario = OneLeaf(engine);
   scenario.participants = {

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+#include "index/chime/key.h"
+
 namespace farside::index::chime {
 
 namespace {

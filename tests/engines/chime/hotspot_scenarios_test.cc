@@ -1,4 +1,5 @@
-// Clients of a chime table that remember where they found keys, and what others have done to those places since.
+// Clients of a chime table that remember where they found keys, and what others have done to those places
+// since.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -30,7 +31,8 @@ TEST_P(ChimeHotspots, DeletedAndInsertedAgainBesideIt_ItIsFoundThere) {
 }
 
 TEST_P(ChimeHotspots, KeyWasMovedInItsLeaf_ItIsFoundThere) {
-  // Given a client that remembers all keys of a leaf, and another that moved some of them to make room, and changed some
+  // Given a client that remembers all keys of a leaf, and another that moved some of them to make room, and
+  // changed some
   // When the first one reads, updates, puts or deletes all of them
   // Expect each of them as it is now, and each once
   EXPECT_EQ(RememberedKeysGoElsewhere(GetParam(), 1), "");
@@ -56,7 +58,8 @@ TEST(ChimeHotspots, WhatAClientRemembers_StaysWithinItsBound) { EXPECT_EQ(Hotspo
 TEST_P(ChimeHotspots, KeyThatIsRemembered_CostsOneEntry) {
   // Given a client that has found all keys, with room for them
   // When it looks for them again, and updates them
-  // Expect one trip of 16 bytes for each search, and two for each update, which reads as much, and the lock twice
+  // Expect one trip of 16 bytes for each search, and two for each update, which reads as much, and the lock
+  // twice
   World world({.region_bytes = 64 << 20});
   Member member(world, WithHotspots({{"keys", GetParam() ? "inline" : "bytes"}}, 1 << 20));
   constexpr uint64_t kKeys = 2000;
@@ -88,7 +91,8 @@ TEST_P(ChimeHotspots, KeyThatIsRemembered_CostsOneEntry) {
 TEST_P(ChimeHotspots, SkewedKeysInATableThatGrows_RarelyCostATripInVain) {
   // Given a client that reads some keys more often than others, and has room for a part of them
   // When another inserts as many keys as there were, between its searches
-  // Expect that at most one search in fifty has to look a second time, and that less than half of the bytes are read
+  // Expect that at most one search in fifty has to look a second time, and that less than half of the bytes
+  // are read
   World world({.region_bytes = 64 << 20});
   const OptionMap options = WithHotspots({{"keys", GetParam() ? "inline" : "bytes"}}, 1 << 14);
   Member writer(world, options);

@@ -40,8 +40,8 @@ TEST(ChimeHotspotTable, WhatWasRemembered_IsFoundUntilItIsForgotten) {
 }
 
 TEST(ChimeHotspotTable, WhatWasFoundBeforeAllWasCleared_IsNotRememberedAfterwards) {
-  // Given somebody who has begun to look for a key
-  // When all is cleared before it has found it, because leaves may be somebody else's by now
+  // Given a client that has begun to look for a key
+  // When all is cleared before it has found it, because leaves may be another client's by now
   // Expect that what it has found is not remembered; and that what is found from then on is
   Hotspots hotspots(1 << 20);
   const uint64_t began = hotspots.clears();
@@ -66,7 +66,8 @@ TEST(ChimeHotspotTable, ExtremePlaces_ComeBackAsTheyWere) {
 TEST(ChimeHotspotTable, Bytes_GrowWithWhatIsRememberedUpToTheBound) {
   // Given bounds of many sizes
   // When far more keys are remembered than there is room for
-  // Expect that bytes never exceed the bound, come close to it, and are few before there are keys; and none for a bound of 0
+  // Expect that bytes never exceed the bound, come close to it, and are few before there are keys; and none
+  // for a bound of 0
   for (const uint64_t most : {0, 1, 63, 64, 1000, 1 << 12, 50'000, 1 << 20}) {
     Hotspots hotspots(most);
     EXPECT_EQ(hotspots.enabled(), most >= 64);
@@ -87,7 +88,7 @@ TEST(ChimeHotspotTable, Bytes_GrowWithWhatIsRememberedUpToTheBound) {
 TEST(ChimeHotspotTable, KeysThatAreUsedOften_StayWhenOthersPassThrough) {
   // Given a few keys that are used again and again, in a table of little room
   // When many others come once each in between
-  // Expect that the few are still found; and when nobody uses them any more, that others take their place
+  // Expect that the few are still found; and when no client uses them any more, that others take their place
   Hotspots hotspots(4096);
   constexpr uint64_t kHot = 100;
   uint64_t next = 1000;
@@ -117,7 +118,8 @@ TEST(ChimeHotspotTable, KeysThatAreUsedOften_StayWhenOthersPassThrough) {
 TEST(ChimeHotspotTable, KeysThatAreUsedOnce_AreNotRememberedForLong) {
   // Given a table of little room, and keys that are all used once
   // When many of them were looked for in vain
-  // Expect that few of the later ones are remembered; and when some keys are used often, that they are found again
+  // Expect that few of the later ones are remembered; and when some keys are used often, that they are found
+  // again
   Hotspots hotspots(4096);
   const auto use = [&](uint64_t key) {
     const bool known = hotspots.Find(HashOf(key)).has_value();

@@ -1,5 +1,5 @@
-// Clients with many operations in flight at once: changes of one key take turns and carry each other, changes of one leaf
-// take turns (index/kit/key_queue.h).
+// Clients with many operations in flight at once: changes of one key take turns and carry each other, changes
+// of one leaf take turns (index/kit/key_queue.h).
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -16,8 +16,9 @@ namespace {
 using fabric::OpKind;
 
 TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
-  // Given two clients and four keys, in tables of all shapes, read as this table does it and as others do. When each has six
-  // operations in flight, again and again. Expect that every history is linearizable, and that everybody comes to an end.
+  // Given two clients and four keys, in tables of all shapes, read as this table does it and as others do.
+  // When each has six operations in flight, again and again. Expect that every history is linearizable, and
+  // that every client comes to an end.
   const std::vector<OptionMap> shapes = (*MakeChimeEngine({}))->stress_options();
   for (uint64_t seed = 1; seed <= (kSanitized ? 80 : 800); ++seed) {
     OptionMap options = shapes[seed / 2 % shapes.size()];
@@ -32,14 +33,14 @@ TEST(ChimeInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
 }
 
 TEST(ChimeInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
-  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
-  // all others. The value of the last is there, and only the first was an insert.
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the
+  // second, which carries all others. The value of the last is there, and only the first was an insert.
   EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
 
 TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {
-  // Given a table of one leaf. When one client changes ten keys of it at once. Expect two trips each, and that nobody has
-  // found the lock taken.
+  // Given a table of one leaf. When one client changes ten keys of it at once. Expect two trips each, and
+  // that no client has found the lock taken.
   World world;
   Member member(world, {{"keys", "inline"}});
   for (int i = 0; i < 10; ++i) member.Now(member.Put("number " + std::to_string(i), "value of"));
@@ -57,7 +58,8 @@ TEST(ChimeInFlight, ChangesOfOneLeaf_DoNotMeetEachOther) {
 }
 
 TEST(ChimeInFlight, CoalescingChangeIsAbandoned_OthersDoNotWaitForEver) {
-  // Given ten puts of a key in flight, of which the second carries the others. When the second is destroyed on its way.
+  // Given ten puts of a key in flight, of which the second carries the others. When the second is destroyed
+  // on its way.
   // Expect that the others end, and do not know what came of them.
   World world;
   Member member(world, {});

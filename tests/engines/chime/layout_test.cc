@@ -63,8 +63,8 @@ TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
 }
 
 TEST(ChimeLayout, EntriesOfBothFormats_ComeBackAsTheyWere) {
-  // Given entries of extreme keys and values. When they are stored and loaded. Expect the same entries, and that one which is
-  // not used leaves no reference behind.
+  // Given entries of extreme keys and values. When they are stored and loaded. Expect the same entries, and
+  // that one which is not used leaves no reference behind.
   for (const bool inline_keys : {false, true}) {
     const Shape shape{.inline_keys = inline_keys};
     std::array<std::byte, kEntryBytes> bytes;
@@ -90,8 +90,8 @@ TEST(ChimeLayout, AnEntryThatIsNotUsed_IsZeros) {
 }
 
 TEST(ChimeLayout, HalfOfALeaf_FollowsFromItsFence) {
-  // Given leaves that end before, at and behind the middle, or nowhere. Expect those of the lower half to be the ones that end
-  // not behind it.
+  // Given leaves that end before, at and behind the middle, or nowhere. Expect those of the lower half to be
+  // the ones that end not behind it.
   const auto half = [](uint64_t fence, BoundRef ref) {
     Header header{};
     header.fence_prefix = fence;
@@ -143,7 +143,8 @@ struct Example {
 };
 
 TEST(ChimeLayout, GoldenBytesOfATableWithInlineKeys) {
-  // Given leaves of two entries. When three keys are put below the middle, and one above. Expect exactly these bytes.
+  // Given leaves of two entries. When three keys are put below the middle, and one above. Expect exactly
+  // these bytes.
   const Example example({{"keys", "inline"}, {"span", "2"}, {"neighbourhood", "2"}, {"fanout", "4"}},
                         {{"apple...", "red....."},
                          {"banana..", "yellow.."},
@@ -214,7 +215,8 @@ TEST(ChimeLayout, GoldenBytesOfATableWithInlineKeys) {
 }
 
 TEST(ChimeLayout, GoldenBytesOfATableWithKeysOfAnySize) {
-  // Given leaves of one entry. When two keys are put that differ behind their first 8 bytes. Expect exactly these bytes.
+  // Given leaves of one entry. When two keys are put that differ behind their first 8 bytes. Expect exactly
+  // these bytes.
   const Example example({{"span", "1"}, {"fanout", "2"}},
                         {{"strawberry", "red"}, {"strawberry jam", "sweet"}});
   const uint64_t inner = example.Follow(example.root);

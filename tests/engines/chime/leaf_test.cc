@@ -133,7 +133,8 @@ TEST(ChimeLeaf, KeysThatShareTheirPrefix_AreDividedByTheWholeKey) {
 }
 
 TEST(ChimeKey, PrefixesAndSeparators_AreInTheOrderOfTheKeys) {
-  // Given keys that differ little. Expect that prefixes never contradict their order, and that separators separate.
+  // Given keys that differ little. Expect that prefixes never contradict their order, and that separators
+  // separate.
   const std::vector<std::string> keys = {"",
                                          std::string(1, '\0'),
                                          std::string(9, '\0'),

@@ -41,7 +41,8 @@ struct Alphabet {
       for (Member* member : members) member->Now(member->Maintain());
     }
   }
-  // The survivors look after what the dead have left, all at the same time: whoever sweeps waits for the others to move on.
+  // The survivors look after what the dead have left, all at the same time: a client that sweeps waits for
+  // the others to move on.
   static Task<uint32_t> Tend(Member& member) {
     co_await member.Pause(std::chrono::microseconds(300));
     co_await member.Maintain();
@@ -124,7 +125,7 @@ std::string KeyGoesAndComesBack(bool inline_keys, bool reused) {
   } else if (problem.empty()) {
     problem = scenario.Check(*reader, after);
   }
-  // Some others, so that whoever is led to the wrong leaf finds no room or none of its own.
+  // Some others, so that a client that is led to the wrong leaf finds no room or none of its own.
   writer->Now(writer->Put(scenario.Key('d'), "returned"));
   writer->Now(writer->Put(scenario.Key('c'), "returned"));
   after['c'] = after['d'] = "returned";
@@ -175,7 +176,7 @@ std::string TwoLeavesGo(bool inline_keys) {
     more = owner->RunAndDieAt(verb, kind, owner->Delete(scenario.Key('c')));
     for (const char letter : {'f', 'e', 'd'}) {
       second->Now(second->Delete(scenario.Key(letter)));
-      second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns who is dead
+      second->Now(second->Pause(std::chrono::milliseconds(12)));  // so that it learns which client is dead
     }
     late->Now(late->Put(scenario.Key('c'), "late one"));
     const std::string got = second->Now(second->Get(scenario.Key('c')));
@@ -226,7 +227,7 @@ std::string DeleterDies(bool inline_keys, size_t nodes) {
     scenario.LetGo(survivors);
     more = owner->RunAndDieAt(verb, kind, owner->Delete(scenario.Key('c')));
 
-    // Whoever comes first finds it, or does not; from then on that is how it is.
+    // A client that comes first finds it, or does not; from then on that is how it is.
     expected['c'] = reader->Now(reader->Get(scenario.Key('c')));
     if (expected['c'] != "original" && expected['c'] != "absent") return "c is " + expected['c'];
     if (problem.empty()) problem = scenario.Check(*reader, expected);
@@ -242,7 +243,7 @@ std::string DeleterDies(bool inline_keys, size_t nodes) {
     }
     scenario.LetGo(survivors);
     scenario.Reuse(*survivor);
-    scenario.Reuse(*reader, 'y');  // whoever has swept it
+    scenario.Reuse(*reader, 'y');  // a client that has swept it
     survivor->Now(survivor->Put(scenario.Key('c'), "returned"));
     expected['c'] = "returned";
     // The key itself first: on the way to others it may learn what has happened.
@@ -331,7 +332,8 @@ std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
     members[0]->Audit();
     if (!world.problem.empty()) return fmt::format("round {}: {}", round, world.problem);
   }
-  // Parents keep their first child, and as keys are others each time, a second round may make a few more parents.
+  // Parents keep their first child, and as keys are others each time, a second round may make a few more
+  // parents.
   if (left.back() > left[1])
     return fmt::format("{} bytes were left after the second round, {} after the last", left[1], left.back());
   return "";
@@ -380,7 +382,7 @@ std::string TableIsDroppedUnderAWaiter() {
   const auto dropper = scenario.Enter();
   scenario.Fill(*owner);
   scenario.LetGo({owner.get(), waiter.get(), dropper.get()});
-  // All leaves are locked by the owner, who lives.
+  // All leaves are locked by the owner, which lives.
   const fabric::FarAddr root_block = owner->roots().front();
   const std::span<std::byte> memory = world.fabric.memory(root_block.node);
   const auto set_locks = [&](uint64_t lock) {
@@ -393,7 +395,7 @@ std::string TableIsDroppedUnderAWaiter() {
   put.Start();
   Task<Done> drop = dropper->Drop();
   drop.Start();
-  // The others move on, as whoever drops a table has to wait for.
+  // The others move on, as a client that drops a table has to wait for.
   std::array<std::optional<Task<uint32_t>>, 2> tended;
   world.Drive([&] {
     bool all_done = drop.done();

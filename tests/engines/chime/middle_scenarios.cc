@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace farside::index::chime {
 
 namespace {
@@ -129,7 +131,8 @@ std::string ParentsAreSplitByTheDead(size_t fanout, bool with_fsck) {
       for (const uint64_t number : {uint64_t{0x10}, uint64_t{0x20}, 0x10 | kMiddle, 0x20 | kMiddle})
         expected[KeyOfNumber(number)] = number < kMiddle ? "of lower" : "of upper";
       for (const auto& [key, value] : expected) owner.Now(owner.Put(key, value));
-      // So that the survivor has heard of all that has happened, and need not hear of it when it waits for the dead.
+      // So that the survivor has heard of all that has happened, and need not hear of it when it waits for
+      // the dead.
       for (int round = 0; round < 8; ++round) {
         owner.Now(owner.Maintain());
         survivor.Now(survivor.Maintain());

@@ -1,4 +1,5 @@
-// The two halves of the keys, with keys=inline: nothing is merged, taken or mistaken across the middle (chime/11).
+// The two halves of the keys, with keys=inline: nothing is merged, taken or mistaken across the middle
+// (chime/11).
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +12,8 @@ namespace {
 TEST(ChimeMiddle, KeysOfBothHalvesComeAndGo_EachIsFoundByAllWays) {
   // Given keys around the middle and at both ends, and for each another one that differs in the top bit only
   // When they are inserted, updated and deleted, in several orders, in leaves and parents of several sizes
-  // Expect that searches, scans, first and last records and cursors find what a map has, and that fsck finds nothing
+  // Expect that searches, scans, first and last records and cursors find what a map has, and that fsck finds
+  // nothing
   EXPECT_EQ(KeysOfBothHalves({}), "");
   EXPECT_EQ(KeysOfBothHalves({{"span", "1"}, {"fanout", "2"}}), "");
   EXPECT_EQ(KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}}), "");
@@ -23,9 +25,9 @@ TEST(ChimeMiddle, KeysOfBothHalvesComeAndGo_EachIsFoundByAllWays) {
       "");
 }
 
-TEST(ChimeMiddle, SomebodyDiesWhileParentsAreSplit_NoKeyIsTakenForItsTwin) {
+TEST(ChimeMiddle, ClientDiesWhileParentsAreSplit_NoKeyIsTakenForItsTwin) {
   // Given keys of both halves whose leaves fill their parents
-  // When somebody inserts one more and dies, anywhere, so that pivots are missing
+  // When a client inserts one more and dies, anywhere, so that pivots are missing
   // Expect that others find each key with its own value, and can go on
   EXPECT_EQ(ParentsAreSplitByTheDead(/*fanout=*/2), "");
   EXPECT_EQ(ParentsAreSplitByTheDead(/*fanout=*/4), "");
@@ -36,7 +38,8 @@ TEST(ChimeMiddle, TwinsWithHashesThatAreAlike_AreDifferentKeys) {
 }
 
 TEST(ChimeMiddle, EmptyTable_HasTwoLeavesAndAParentForEach) {
-  // Given an empty table with keys=inline. Expect a leaf for each half, a parent for each, and the root; all of it counted.
+  // Given an empty table with keys=inline. Expect a leaf for each half, a parent for each, and the root; all
+  // of it counted.
   World world;
   Member member(world, {{"keys", "inline"}});
   const TableStats stats = member.Now(member.Stats());
@@ -84,7 +87,8 @@ class ChimeMiddleDamaged : public testing::Test {
 };
 
 TEST_F(ChimeMiddleDamaged, ALeafAcrossTheMiddle_IsFoundByFsck) {
-  // Given a leaf that begins below the middle. When it ends behind it, or nowhere. Expect that it is reported.
+  // Given a leaf that begins below the middle. When it ends behind it, or nowhere. Expect that it is
+  // reported.
   Damage(0, Half::kLower, [](Header& header) { header.fence_prefix = kMiddle + 1; });
   ExpectCorrupt(member_.Verify(), "has keys of both halves");
   Damage(0, Half::kUpper, [](Header& header) {
@@ -95,8 +99,8 @@ TEST_F(ChimeMiddleDamaged, ALeafAcrossTheMiddle_IsFoundByFsck) {
 }
 
 TEST_F(ChimeMiddleDamaged, ALeafWithoutItsFence_InventsNoKeys) {
-  // Given a leaf of the lower half. When its header says that there is no fence, but names a sibling. Expect that scans and
-  // cursors say that it is damaged, instead of taking its keys for those of the other half.
+  // Given a leaf of the lower half. When its header says that there is no fence, but names a sibling. Expect
+  // that scans and cursors say that it is damaged, instead of taking its keys for those of the other half.
   Damage(0, Half::kLower, [](Header& header) { header.fence_ref = BoundRef::Beyond().word(); });
   ExpectCorrupt(member_.Scan(KeyRange::All(), 10), "ends in the wrong place");
   Cursor cursor;
@@ -104,7 +108,8 @@ TEST_F(ChimeMiddleDamaged, ALeafWithoutItsFence_InventsNoKeys) {
 }
 
 TEST_F(ChimeMiddleDamaged, AnEntryThatIsNotUsedAndNotZero_IsFoundByFsck) {
-  // Given an entry of the lower half. When the bit is cleared that says that it is used. Expect that it is reported.
+  // Given an entry of the lower half. When the bit is cleared that says that it is used. Expect that it is
+  // reported.
   for (const NodePtr leaf : NodesOf(memory_, Shape{.inline_keys = true}, member_.roots().front().offset, 0)) {
     for (size_t slot = 0; slot < kMostSpan; ++slot) {
       std::byte* const entry = BytesOf(memory_, leaf) + SlotOffset(slot);
@@ -121,8 +126,8 @@ TEST_F(ChimeMiddleDamaged, AParentAcrossTheMiddle_IsFoundByFsck) {
 }
 
 TEST_F(ChimeMiddleDamaged, ALeafThatSaysTheOtherHalf_IsNotTakenForItsOwn) {
-  // Given a leaf of the upper half whose header says that it is of the lower one. When keys are looked for that are not there,
-  // or changed, or read with the header. Expect errors, and no value of another key.
+  // Given a leaf of the upper half whose header says that it is of the lower one. When keys are looked for
+  // that are not there, or changed, or read with the header. Expect errors, and no value of another key.
   Damage(0, Half::kUpper, [](Header& header) {
     header.fence_prefix = kMiddle;
     header.fence_ref = BoundRef::Short(kPrefixBytes).word();

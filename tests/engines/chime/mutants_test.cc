@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(All, ChimeMutant, testing::ValuesIn(kAllMutants), NameO
 
 TEST(ChimeMutants, BothHalvesUnderOneParent_AreMistakenForEachOther) {
   // Given one parent for the leaves of both halves. Fsck tells at once; but that is not why it must not be.
-  // When leaves are merged, or somebody dies while the parent is split. Expect that keys are taken for others.
+  // When leaves are merged, or a client dies while the parent is split. Expect that keys are taken for
+  // others.
   const ScopedMutant mutant(kMergedAcross);
   const std::string merged = KeysOfBothHalves({{"span", "1"}, {"fanout", "16"}});
   EXPECT_NE(merged, "");

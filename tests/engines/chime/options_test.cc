@@ -26,7 +26,8 @@ TEST(ChimeOptions, Defaults) {
 }
 
 TEST(ChimeOptions, SmallLeaves_HaveSmallNeighbourhoods) {
-  // Given a span below the usual neighbourhood. Expect a neighbourhood that fits; but what was asked for is not changed.
+  // Given a span below the usual neighbourhood. Expect a neighbourhood that fits; but what was asked for is
+  // not changed.
   EXPECT_EQ(Options::Parse({{"span", "4"}})->shape.neighbourhood, 4u);
   EXPECT_FALSE(Options::Parse({{"span", "4"}, {"neighbourhood", "8"}}).ok());
 }

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
+#include "index/chime/key.h"
+
 namespace farside::index::chime {
 
 std::string ReadersMeetAMove(uint64_t seeds, size_t moves, bool by_scan) {
@@ -71,7 +74,8 @@ std::string InserterDies(bool inline_keys, size_t moves, size_t nodes) {
     more = owner->RunAndDieAt(verb, kind, owner->Put(crowd.last, "inserted"));
     const bool finished = !owner->crashed();
 
-    // It is not there, and would be in the new leaf. Who looks for it may tell the parent of that leaf.
+    // It is not there, and would be in the new leaf. A client that looks for it may insert the pivot of that
+    // leaf.
     if (survivor.Now(survivor.Get("kzzzzzzz")) != "absent") return "a key is there that nobody put";
     // Every second key is changed by one and looked at by the other, from the last one on: those leave first.
     for (size_t i = crowd.keys.size(); i-- > 0;) {
@@ -105,8 +109,8 @@ std::string NobodyTellsTheParent() {
   auto owner = std::make_unique<Member>(world, options);
   const Crowd crowd = CrowdFor(SmallShape(true), 0, 4);
   for (const std::string& key : crowd.keys) owner->Now(owner->Put(key, "original"));
-  // Its verbs: lock, header, two of the neighbourhood at most, the lines, then the seven of the split, the last of which
-  // unlocks the leaf. Whoever dies right behind that has told nobody.
+  // Its verbs: lock, header, two of the neighbourhood at most, the lines, then the seven of the split, the
+  // last of which unlocks the leaf. A client that dies right after that has not inserted the pivot.
   bool died_in_time = false;
   for (uint64_t verb = 6; verb < 16 && !died_in_time; ++verb) {
     owner->RunAndDieAt(verb, FaultKind::kCrashAfter, owner->Put(crowd.last, "inserted"));

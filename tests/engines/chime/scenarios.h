@@ -1,4 +1,5 @@
-// Scenarios for the chime table. Each returns what went wrong, or nothing; they are played with and without planted bugs.
+// Scenarios for the chime table. Each returns what went wrong, or nothing; they are played with and without
+// planted bugs.
 #pragma once
 
 #include <string>
@@ -16,14 +17,15 @@ inline Shape SmallShape(bool inline_keys) {
   return {.span = 8, .neighbourhood = 2, .fanout = 4, .inline_keys = inline_keys};
 }
 
-// Somebody inserts a key for which others have to move (or for which the leaf is split), while others look for those.
+// A client inserts a key for which others have to move (or for which the leaf is split), while others look
+// for those.
 std::string ReadersMeetAMove(uint64_t seeds, size_t moves, bool by_scan);
 
 // A client that inserts a key dies, at every verb and in every way; others go on. `moves` as in CrowdFor.
 std::string InserterDies(bool inline_keys, size_t moves, size_t nodes = 1);
 
-// Somebody splits a leaf and dies before the parent knows. Whoever comes along the sibling tells the parent, so that nobody
-// has to after it.
+// A client splits a leaf and dies before the parent knows. A client that comes along the sibling tells the
+// parent, so that no client has to after it.
 std::string NobodyTellsTheParent();
 
 // A client remembers the inner nodes of before; then another splits leaves, and it scans.

@@ -40,7 +40,7 @@ TEST(ChimeScenarios, ScanWithNodesOfBefore_MissesNothing) {
   EXPECT_EQ(ScanWithOldNodes(), "");
 }
 
-TEST(ChimeScenarios, NobodyToldTheParent_WhoeverComesAlongDoes) {
+TEST(ChimeScenarios, ParentHasNoPivot_TheNextClientInsertsIt) {
   // Given a client that died when it had split a leaf, and not yet told the parent
   // When another looks for a key that has moved
   // Expect that a third one is led there at once
@@ -60,7 +60,7 @@ TEST(ChimeScenarios, ALeafGoes_PlacesOfKeysAreForgotten) {
   EXPECT_EQ(KnownPlacesAreForgotten(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenarios, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
+TEST(ChimeScenarios, KeyGoesAndComesBack_ClientThatRemembersItsLeafFindsIt) {
   // Given a client that remembers the leaf of a key
   // When another deletes the key, so that the leaf goes, and puts it back
   // Expect that the first one finds it, by searches and scans
@@ -70,7 +70,7 @@ TEST(ChimeScenarios, KeyGoesAndComesBack_WhoRemembersItsLeafFindsIt) {
 
 TEST(ChimeScenarios, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
   // Given a client that remembers a leaf as it was before it was split
-  // When the leaf has become empty, and whoever merges it dies on the way, anywhere
+  // When the leaf has become empty, and a client that merges it dies on the way, anywhere
   // Expect that the client finds what was split away
   for (const size_t nodes : {1, 2}) {
     EXPECT_EQ(ALeafIsSplitAndGoes(/*inline_keys=*/true, nodes), "");
@@ -78,15 +78,15 @@ TEST(ChimeScenarios, ALeafIsSplitAndGoes_WhatWasSplitAwayIsFound) {
   }
 }
 
-TEST(ChimeScenarios, TwoLeavesGo_WhoRemembersTheFirstOnePutsItsKeyBack) {
+TEST(ChimeScenarios, TwoLeavesGo_ClientThatRemembersTheFirstPutsItsKeyBack) {
   // Given a client that remembers a leaf
-  // When it goes, whoever merges it dies on the way, anywhere, and the leaf behind it goes too
+  // When it goes, a client that merges it dies on the way, anywhere, and the leaf behind it goes too
   // Expect that the client can put the key back
   EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/true), "");
   EXPECT_EQ(TwoLeavesGo(/*inline_keys=*/false), "");
 }
 
-TEST(ChimeScenarios, LeafGoesAndIsUsedAgain_WhoRemembersItIsNotMisled) {
+TEST(ChimeScenarios, LeafGoesAndIsUsedAgain_ClientThatRemembersItIsNotMisled) {
   // Given the same
   // When the leaf has become the leaf of other keys before the key comes back
   // Expect the same
@@ -112,14 +112,15 @@ TEST(ChimeScenarios, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
 TEST(ChimeScenarios, ManyKeysComeAndGo_NothingIsLeftOfThem) {
   // Given an empty table and three clients, and keys of all zeros and all ones among others
   // When they insert many keys and delete all of them, again and again, each time others
-  // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of them
+  // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of
+  // them
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 1), "");
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 1), "");
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 2), "");
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 2), "");
 }
 
-TEST(ChimeScenarios, SomebodyWaitsForALock_OthersDoNotWaitForItsPin) {
+TEST(ChimeScenarios, ClientWaitsForALock_OthersDoNotWaitForItsPin) {
   // Given a client that waits for the lock of one that has fallen asleep
   // When a third one waits for all to move on
   // Expect that the second one does, before it has the lock
@@ -142,7 +143,8 @@ TEST(ChimeScenarios, KeysGoAsOftenAsTheyCome_HistoriesAreLinearizable) {
 }
 
 TEST(ChimeScenarios, ScansAndInlineKeys_AreLinearizableKeyByKey) {
-  // Given the table with keys=inline, of one half and of both, and keys=bytes, asked for keys by Get, by scans, and by Last
+  // Given the table with keys=inline, of one half and of both, and keys=bytes, asked for keys by Get, by
+  // scans, and by Last
   // When clients change and read a few keys, over many seeds, with and without faults by chance
   // Expect every history to be linearizable, and every table to be whole at the end
   const std::vector<std::shared_ptr<Engine>> engines = AllCheckerAdapters();

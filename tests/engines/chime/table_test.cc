@@ -65,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ChimeShapes,
 
 TEST_P(ChimeShapes, KeysThatMakeTrouble_ComeInOrder) {
   // Given keys that are empty, of zeros and of ones, and prefixes of each other, inserted in random order
-  // When ranges of them are scanned, and their greatest keys asked for; also when every second one was deleted
+  // When ranges of them are scanned, and their greatest keys asked for; also when every second one was
+  // deleted
   // Expect what a map says
   World world({.region_bytes = 8 << 20, .nodes = 2});
   Member member(world, GetParam());
@@ -129,8 +130,8 @@ TEST(ChimeTable, AscendingAndDescendingInserts_GrowTheTree) {
 }
 
 TEST(ChimeTable, InlineKeys_OtherSizesAreRefusedWithAReason) {
-  // Given keys=inline. When keys and values of other sizes are put. Expect errors that say why; and that ranges may have
-  // any bounds.
+  // Given keys=inline. When keys and values of other sizes are put. Expect errors that say why; and that
+  // ranges may have any bounds.
   World world;
   Member member(world, {{"keys", "inline"}});
   for (const std::string key : {"", "seven b", "nine byte"}) {
@@ -149,8 +150,8 @@ TEST(ChimeTable, InlineKeys_OtherSizesAreRefusedWithAReason) {
 }
 
 TEST(ChimeTable, EverythingIsDeleted_EveryBlockIsFree_AndEmptyLeavesArePassedOver) {
-  // Given a table of many leaves. When all keys are deleted but one. Expect that scans and Last find it, and that only the
-  // tree takes memory when that is deleted too.
+  // Given a table of many leaves. When all keys are deleted but one. Expect that scans and Last find it, and
+  // that only the tree takes memory when that is deleted too.
   World world({.region_bytes = 16 << 20});
   Member member(world, {{"span", "4"}, {"fanout", "4"}});
   for (int i = 0; i < 500; ++i) member.Now(member.Put(fmt::format("k{}", i), "v"));
@@ -169,7 +170,8 @@ TEST(ChimeTable, EverythingIsDeleted_EveryBlockIsFree_AndEmptyLeavesArePassedOve
 }
 
 TEST(ChimeTable, WholeLeavesAndNothingRemembered_GiveTheSameAnswers) {
-  // Given clients that read whole leaves, or remember neither inner nodes nor keys. Expect what the others find.
+  // Given clients that read whole leaves, or remember neither inner nodes nor keys. Expect what the others
+  // find.
   World world({.region_bytes = 16 << 20});
   Member writer(world, {{"span", "16"}, {"fanout", "4"}});
   Member whole(world, {{"span", "16"}, {"fanout", "4"}, {"leaf_read", "whole"}});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "index/chime/key.h"
 #include "tests/engines/chime/world.h"
 
 namespace farside::index::chime {
@@ -29,8 +30,8 @@ std::string RandomKey(Random& random) { return TextOf(random.Next(), kPrefixByte
 
 class ChimeTrips : public testing::TestWithParam<bool> {
  protected:
-  // A table with many keys, and a client that has inserted all of them. It does not remember where it finds keys; what that
-  // saves is in hotspot_scenarios_test.cc.
+  // A table with many keys, and a client that has inserted all of them. It does not remember where it finds
+  // keys; what that saves is in hotspot_scenarios_test.cc.
   ChimeTrips()
       : world_({.region_bytes = 64 << 20}),
         member_(world_, {{"keys", GetParam() ? "inline" : "bytes"}, {"hotspot", "0"}}) {
@@ -81,7 +82,8 @@ TEST_P(ChimeTrips, UpdateAndDelete_LockAndWrite) {
 
 TEST_P(ChimeTrips, DeleteThatLeavesALeafEmpty_ThreeMore) {
   // Given a leaf for each key, all under one parent. When a key goes that is not in the first leaf.
-  // Expect two trips for the delete, and three for the merge: the parent's lock, the leaves' locks, and the changes.
+  // Expect two trips for the delete, and three for the merge: the parent's lock, the leaves' locks, and the
+  // changes.
   World world;
   Member member(world, {{"keys", GetParam() ? "inline" : "bytes"}, {"span", "1"}, {"fanout", "16"}});
   for (uint64_t i = 0; i < 8; ++i) member.Now(member.Put(EightBytes(i), "value of"));
@@ -105,8 +107,8 @@ TEST_P(ChimeTrips, Insert_SplitsCounted) {
 }
 
 TEST_P(ChimeTrips, ScanOf100_OneTripForTheLeaves) {
-  // Given the same. When 100 records are scanned, from anywhere. Expect one trip for the leaves, but where the guess of
-  // how many of them it takes was too low, or a parent ends.
+  // Given the same. When 100 records are scanned, from anywhere. Expect one trip for the leaves, but where
+  // the guess of how many of them it takes was too low, or a parent ends.
   Random random(10);
   constexpr int kScans = 500;
   std::vector<std::string> sorted = keys_;
@@ -123,9 +125,9 @@ TEST_P(ChimeTrips, ScanOf100_OneTripForTheLeaves) {
 }
 
 TEST_P(ChimeTrips, ReadAsOthersRead_WholeLeavesAndATripForTheLock) {
-  // Given a client that reads leaves whole and with their fence, and locks them apart, and remembers the inner nodes. When it
-  // looks for keys, updates and inserts. Expect a trip of a whole leaf for each search, and three for changes, but where leaves
-  // are split.
+  // Given a client that reads leaves whole and with their fence, and locks them apart, and remembers the
+  // inner nodes. When it looks for keys, updates and inserts. Expect a trip of a whole leaf for each search,
+  // and three for changes, but where leaves are split.
   Member other(world_, {{"keys", GetParam() ? "inline" : "bytes"},
                         {"leaf_read", "whole"},
                         {"insert_read", "whole"},
@@ -148,8 +150,8 @@ TEST_P(ChimeTrips, ReadAsOthersRead_WholeLeavesAndATripForTheLock) {
 }
 
 TEST_P(ChimeTrips, FenceWithEveryNeighbourhood_OneTripOfTwoReads) {
-  // Given a client that reads the header of a leaf with every neighbourhood. When it looks for keys. Expect one trip, and a
-  // line more than a neighbourhood.
+  // Given a client that reads the header of a leaf with every neighbourhood. When it looks for keys. Expect
+  // one trip, and a line more than a neighbourhood.
   Member other(world_, {{"keys", GetParam() ? "inline" : "bytes"}, {"fence_read", "always"}});
   for (const std::string& key : keys_) ASSERT_EQ(other.Now(other.Get(key)), "value of");
   const OpTally before = other.tally(OpKind::kSearch);
@@ -165,8 +167,9 @@ TEST_P(ChimeTrips, FenceWithEveryNeighbourhood_OneTripOfTwoReads) {
 }
 
 TEST_P(ChimeTrips, WhatAClientRemembers_FollowsTheLaw) {
-  // Given a client that remembers all inner nodes. Expect, with keys=inline, what 51 bytes a node and 17 bytes a pivot would
-  // take, up to 3 %: that is 27.6 MiB for 60 million keys, as in the paper. With keys=bytes it keeps whole pivots.
+  // Given a client that remembers all inner nodes. Expect, with keys=inline, what 51 bytes a node and 17
+  // bytes a pivot would take, up to 3 %: that is 27.6 MiB for 60 million keys, as in the paper. With
+  // keys=bytes it keeps whole pivots.
   const TableStats stats = member_.Now(member_.Stats());
   const double nodes = DetailOf(stats, "inner nodes");
   const double pivots = DetailOf(stats, "leaves") + nodes - 1;

@@ -5,6 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
+#include "index/chime/key.h"
+#include "index/chime/leaf.h"
+
 namespace farside::index::chime {
 
 double DetailOf(const TableStats& stats, std::string_view name) {

@@ -35,7 +35,8 @@ std::vector<NodePtr> NodesOf(std::span<std::byte> memory, const Shape& shape, ui
 
 // ---- keys for scenarios -----------------------------------------------------------------------------------
 
-// Keys of 8 bytes that fit into one leaf, and one more for which others have to move, or for which the leaf is split.
+// Keys of 8 bytes that fit into one leaf, and one more for which others have to move, or for which the leaf
+// is split.
 struct Crowd {
   std::vector<std::string> keys;
   std::string last;

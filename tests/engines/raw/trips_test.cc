@@ -1,4 +1,5 @@
-// What the operations of `raw` cost, counted by the fabric: exactly what a perfect index would, or it is no yardstick.
+// What the operations of `raw` cost, counted by the fabric: exactly what a perfect index would, or it is no
+// yardstick.
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,7 +67,8 @@ class RawTrips : public testing::Test {
 };
 
 TEST_F(RawTrips, Search_BucketThenBlock) {
-  // Given buckets of 512 bytes and blocks of 128. When a key is searched. Expect a trip for each, and those bytes.
+  // Given buckets of 512 bytes and blocks of 128. When a key is searched. Expect a trip for each, and those
+  // bytes.
   const OpTally tally = Cost([&](Op& op) { return table().Get(op, "k", value_); });
   EXPECT_EQ(tally.index_trips, 1u);
   EXPECT_EQ(tally.end_to_end_trips, 2u);
@@ -111,15 +113,16 @@ TEST_F(RawTrips, Update_AndDelete_ReadTheBlockInBetween) {
 }
 
 TEST_F(RawTrips, WhatIsReadIsWhatWasWrittenIntoTheSlot) {
-  // Given a key that was inserted, with no other in its slot. When it is read. Expect its value: the bytes do travel.
+  // Given a key that was inserted, with no other in its slot. When it is read. Expect its value: the bytes do
+  // travel.
   Cost([&](Op& op) { return table().Insert(op, "k", "a value"); });
   Cost([&](Op& op) { return table().Get(op, "k", value_); });
   EXPECT_EQ(value_, "a value");
 }
 
 TEST_F(RawTrips, ItsMemoryIsMarked_AndADropFreesIt) {
-  // Given a table. When it is walked, counted and verified, and then dropped. Expect every byte of its slots, and that
-  // nothing of it is left.
+  // Given a table. When it is walked, counted and verified, and then dropped. Expect every byte of its slots,
+  // and that nothing of it is left.
   struct Sum final : pool::Reach {
     void Mark(fabric::FarAddr, uint64_t marked) override { bytes += marked; }
     uint64_t bytes = 0;
@@ -141,7 +144,8 @@ TEST_F(RawTrips, ItsMemoryIsMarked_AndADropFreesIt) {
 }
 
 TEST_F(RawTrips, WhatNeedsAMemory_IsRefused) {
-  // When raw is asked to compare or to count, or gets a value that does not fit. Expect an error, and no verbs.
+  // When raw is asked to compare or to count, or gets a value that does not fit. Expect an error, and no
+  // verbs.
   Op op(*client_, OpKind::kUpdate);
   EXPECT_EQ(fabric::Run(*client_, table().CompareAndSet(op, "k", "a", "b")).error().code(),
             ErrorCode::kUnsupported);

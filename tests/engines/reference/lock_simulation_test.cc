@@ -49,7 +49,7 @@ Task<Done> PutOften(Member& member, int times) {
   co_return Done{};
 }
 
-TEST(ReferenceLock, AnotherHoldsItAgainAndAgainWithoutAChange_NobodyIsTakenForDead) {
+TEST(ReferenceLock, AnotherHoldsItAgainAndAgainWithoutAChange_NoClientIsTakenForDead) {
   // Given a client that holds the lock shortly, many times, and never changes anything
   // When another waits for that lock, without any fault, over many seeds
   // Expect that neither is cut off: many short tenures are not a long one

@@ -1,4 +1,4 @@
-// What a split leaves in its bucket, however often those who write it die.
+// What a split leaves in its bucket, however often clients that write it die.
 #include "index/shard/arrange.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ struct Far {
     }
     return count;
   }
-  // As somebody who finishes the split sees it: what is in a written line already is not taken from the others.
+  // As a client that finishes the split sees it: what is in a written line already is not taken from the
+  // others.
   Lines Own() const {
     Lines own;
     for (size_t line = 0; line < kMostLines; ++line) {
@@ -80,8 +81,8 @@ std::vector<size_t> DrawOrder(Random& random, const Far& far, const Arrangement&
 
 TEST(ShardArrange, WritersDieBetweenAnyTwoLines_NothingIsLostAndNoGapIsLeft) {
   // Given buckets of all sizes, of whose entries some stay, and perhaps one that is added
-  // When whoever writes the lines dies after some of them, in any order that two WRITEs allow, and so do some of those who
-  // carry on
+  // When a client that writes the lines dies after some of them, in any order that two WRITEs allow, and so
+  // do some of clients that carry on
   // Expect at every moment each entry that stays; in the end each once, one behind the other
   for (uint64_t seed = 1; seed <= 20'000; ++seed) {
     Random random(seed);

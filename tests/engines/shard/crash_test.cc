@@ -16,10 +16,11 @@ TEST(ShardCrash, WriterSweepsWhileItWaitsForALock_WhatItWritesIsNotFreed) {
 }
 
 TEST(ShardCrash, OwnerDiesAtEveryVerbOfASplit_OthersFinishIt) {
-  // Given four keys in a unit, a resize that counts, a client that knows so, and one that only knows that it was announced
+  // Given four keys in a unit, a resize that counts, a client that knows so, and one that only knows that it
+  // was announced
   // When a third one that has to split the unit dies, at every verb and in every way
-  // Expect that both others read and write what was acknowledged, that a cursor returns every key once, that nothing is
-  // leaked
+  // Expect that both others read and write what was acknowledged, that a cursor returns every key once, that
+  // nothing is leaked
   EXPECT_EQ(OwnerDiesInASplit({}), "");
 }
 
@@ -55,14 +56,15 @@ TEST(ShardCrash, OwnerDiesInTheSplitThatRefreshesTags_OthersRefreshThem) {
 TEST(ShardCrash, OneSplitsWhileAnotherKnowsOnlyTheAnnouncement_BothWritesCount) {
   // Given a unit that is about to be split, and a client that only knows that this was announced
   // When both put a key in it at once, a third reads, and any of them dies at any verb, over some seeds
-  // Expect that every acknowledged put is found where everybody looks for it
+  // Expect that every acknowledged put is found where every client looks for it
   EXPECT_EQ(TwoMeetInASplit({{"slots", "1"}, {"overflow_slots", "8"}}, 16 / kFewer), "");
   EXPECT_EQ(TwoMeetInASplit({{"slots", "3"}, {"overflow_slots", "8"}}, 16 / kFewer), "");
 }
 
 TEST(ShardCrash, PreparerDiesAtEveryVerb_TheTableGrowsAllTheSame) {
   // Given a table that wants to grow
-  // When the client that makes it grow dies: as it takes that on, zeroes the segment, writes the directory, announces it
+  // When the client that makes it grow dies: as it takes that on, zeroes the segment, writes the directory,
+  // announces it
   // Expect that others carry on from there, that no key is lost, and no byte
   EXPECT_EQ(GrowerDies(Resizing::kAnnounces), "");
 }

@@ -44,7 +44,8 @@ std::string OwnerDiesInASplit(const SplitOptions& options) {
       more = owner.RunAndDieAt(verb, kind, owner.Put(stays, "dying"));
       expected.MayHold(stays, "dying");
       stage.Kill(owner);
-      // A key that moves can be written as soon as the new unit is; whoever has heard of less must see it.
+      // A key that moves can be written as soon as the new unit is; a client that has heard of less must see
+      // it.
       expected.Put(stage, writer, key_of(true, 0), "new");
       expected.Check(stage, late, key_of(true, 0));
       expected.CheckAll(stage, late);

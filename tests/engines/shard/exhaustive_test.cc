@@ -32,9 +32,10 @@ TEST(ExhaustiveShard, WriterThatAppendsMayDie_ReaderAndSuccessorAreNotMisled) {
   EXPECT_GT(found.histories, 20u);
 }
 
-TEST(ExhaustiveShard, SplitMeetsAnAppendByOneWhoOnlyKnowsTheAnnouncement_NeitherIsLost) {
-  // Given a unit that a client who may die is about to split
-  // When one who only knows that the resize was announced appends a key that moves, and another such reads it
+TEST(ExhaustiveShard, SplitMeetsAnAppendByAClientThatOnlyKnowsTheAnnouncement_NeitherIsLost) {
+  // Given a unit that a client that may die is about to split
+  // When a client that only knows that the resize was announced appends a key that moves, and another such
+  // reads it
   // Expect that nothing is wrong, that a successor finishes the split, and that the table is whole
   const std::string stays = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 0; });
   const std::string moves = KeyFor([](const KeyHash& hash) { return (hash.hash() & 1) == 1; });

@@ -25,7 +25,7 @@ class ExpectedValues {
     if (!deleted.ok()) stage.world.Complain("delete of " + key + ": " + deleted.error().ToString());
     known_[key] = {"absent", "absent"};
   }
-  // Somebody died while it put.
+  // A client died while it put.
   void MayHold(const std::string& key, const std::string& value) {
     if (!known_.contains(key)) known_[key].first = "absent";
     known_[key].second = value;

@@ -28,7 +28,7 @@ inline const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::micr
 // What a client does before its first operation.
 struct Prelude {
   bool learns = false;     // reads the directory: what happens afterwards it does not know
-  bool activates = false;  // makes an announced resize count. Those who came before know of the announcement
+  bool activates = false;  // makes an announced resize count. Clients that came before know of the announcement
 };
 
 // An engine with these options, and a scenario on a table of it. Must not move: programs refer to it.
@@ -115,8 +115,8 @@ class Explored {
 
 // ---- scenarios
 
-// One key, put and deleted by two and read by a third; its bucket has a hole that another key has left, so that inserts
-// happen under the lock.
+// One key, put and deleted by two and read by a third; its bucket has a hole that another key has left, so
+// that inserts happen under the lock.
 inline void PutsAndDeletesThroughAHole(Explored& explored) {
   explored.scenario.participants = {
       explored.Begin({Call::Put("other", "0"), Call::Put("p", "0"), Call::Delete("other")}),
@@ -138,7 +138,8 @@ inline void AppendsOfOneKey(Explored& explored) {
       {.program = explored.Verify(), .phase = 2}};
 }
 
-// A unit is split by somebody who may die, while one who only knows the announcement appends to it and another reads.
+// A unit is split by a client that may die, while a client that only knows the announcement appends to it and
+// another reads.
 inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, const std::string& moves) {
   explored.scenario.participants = {
       explored.Begin({Call::Put(stays, "0")}, /*announces=*/true),
@@ -151,8 +152,8 @@ inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, con
       {.program = explored.Verify(), .phase = 3}};
 }
 
-// What one of the explorations has found; nothing if nothing is wrong. Somebody who waits for a lock that is never released,
-// because the fabric never gets round to it, waits for ever: such paths are cut.
+// What one of the explorations has found; nothing if nothing is wrong. A client that waits for a lock that is
+// never released, because the fabric never gets round to it, waits for ever: such paths are cut.
 inline std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
   if (found.conclusion == check::Conclusion::kNothing) return "";
   const bool only_waits = found.conclusion == check::Conclusion::kLimit && found.states < scenario.max_states;

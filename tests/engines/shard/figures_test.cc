@@ -1,5 +1,5 @@
-// What shard promises, as counts: round trips per operation and where records are. `farside paper shard-table3` shows
-// the same figures beside those of the paper.
+// What shard promises, as counts: round trips per operation and where records are. `farside paper
+// shard-table3` shows the same figures beside those of the paper.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -21,8 +21,8 @@ Result<TripFigures> Trips(index::OptionMap options) {
 }
 
 TEST(ShardFigures, TripsOfEveryKindOfOperationStayInTheirLimits) {
-  // Given a table that is filled from empty, through all its resizes. When every record is searched and updated, and
-  // every second one is deleted. Expect the trips that the engine promises.
+  // Given a table that is filled from empty, through all its resizes. When every record is searched and
+  // updated, and every second one is deleted. Expect the trips that the engine promises.
   const Result<TripFigures> figures = Trips({});
   ASSERT_TRUE(figures.ok()) << figures.error().ToString();
   EXPECT_EQ(figures->insert.operations, kRecords);
@@ -41,8 +41,8 @@ TEST(ShardFigures, TripsOfEveryKindOfOperationStayInTheirLimits) {
 }
 
 TEST(ShardFigures, ASearchOfAnAbsentKeyMostlyStopsInLevel1) {
-  // Given a table that has doubled again and again. When keys are searched that are not there. Expect that many of their
-  // buckets say that nothing has overflowed, however many ancestors of them did.
+  // Given a table that has doubled again and again. When keys are searched that are not there. Expect that
+  // many of their buckets say that nothing has overflowed, however many ancestors of them did.
   const Result<TripFigures> figures = Trips({});
   ASSERT_TRUE(figures.ok()) << figures.error().ToString();
   EXPECT_EQ(figures->absent.operations, kRecords);
@@ -50,8 +50,8 @@ TEST(ShardFigures, ASearchOfAnAbsentKeyMostlyStopsInLevel1) {
 }
 
 TEST(ShardFigures, ARepeatedSearchTakesOneTripWithTheLocationCache) {
-  // Given a location cache with room for every record. When each is searched twice in a row. Expect one trip for the second
-  // search, for the index and the block together.
+  // Given a location cache with room for every record. When each is searched twice in a row. Expect one trip
+  // for the second search, for the index and the block together.
   const Result<TripFigures> figures = Trips({{"cache", std::to_string(2 * kRecords)}});
   ASSERT_TRUE(figures.ok()) << figures.error().ToString();
   EXPECT_EQ(figures->repeated_search.operations, kRecords);
@@ -59,8 +59,8 @@ TEST(ShardFigures, ARepeatedSearchTakesOneTripWithTheLocationCache) {
 }
 
 TEST(ShardFigures, NearlyAllRecordsAreInLevel1AtTheLoadThatResizes) {
-  // Given 2,048 buckets that are not resized. When they are filled to a load of 0.8. Expect more than 97 % of the records in
-  // level 1, and no resize.
+  // Given 2,048 buckets that are not resized. When they are filled to a load of 0.8. Expect more than 97 % of
+  // the records in level 1, and no resize.
   BenchCommand command;
   command.engine = "shard";
   command.workload = "load";

@@ -7,15 +7,15 @@ namespace farside::index::shard {
 namespace {
 
 TEST(ShardInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
-  // Given two clients and three keys, in tables of all shapes. When each has six operations in flight, again and again,
-  // and in every other run one of them dies in the middle. Expect that every history is linearizable, and that everybody
-  // who lives comes to an end.
+  // Given two clients and three keys, in tables of all shapes. When each has six operations in flight, again
+  // and again, and in every other run one of them dies in the middle. Expect that every history is
+  // linearizable, and that every live client comes to an end.
   EXPECT_EQ(ManyInFlightOften(kSanitized ? 100 : 1000), "");
 }
 
 TEST(ShardInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
-  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second, which carries
-  // all others. The value of the last is there, and only the first was an insert.
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the
+  // second, which carries all others. The value of the last is there, and only the first was an insert.
   EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
 

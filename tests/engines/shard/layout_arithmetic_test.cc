@@ -64,7 +64,8 @@ TEST(ShardShape, SegmentsHaveRoomForTheirUnitsAndLocks) {
 
 TEST(ShardKeyHash, NumbersOfAKeyAreIndependent) {
   // Given many hashes
-  // Expect that their three numbers differ, and that the two choices of level 2 agree in a low bit half of the time
+  // Expect that their three numbers differ, and that the two choices of level 2 agree in a low bit half of
+  // the time
   Random random(1);
   uint64_t same = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -80,7 +81,8 @@ TEST(ShardKeyHash, NumbersOfAKeyAreIndependent) {
 TEST(ShardTag, SplitsDecideByTheTagAsByTheNumber) {
   // Given numbers, in tables of all versions
   // When a bucket of each version is split
-  // Expect that the tag says which entries move, and that those that stay and those that move are told apart by the number
+  // Expect that the tag says which entries move, and that those that stay and those that move are told apart
+  // by the number
   Random random(2);
   for (const Shape& shape : kShapes) {
     for (int i = 0; i < 200; ++i) {
@@ -114,7 +116,7 @@ TEST(ShardTag, AtLeastNineBitsTellTheKeysOfABucketApart) {
 
 TEST(ShardStateWord, LaterStatesHaveMoreProgress) {
   // Given the states that a table passes through
-  // Expect that each is later than the one before, but that preparing is nobody else's business
+  // Expect that each is later than the one before, but that preparing is no other client's business
   for (uint32_t version = 1; version < kMostVersion; ++version) {
     const uint32_t steady = StateWord::Steady(version).Progress();
     const uint32_t announced = StateWord::Announced(version, 3).Progress();

@@ -91,7 +91,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"line is split while it is filled", [=] { return LineIsSplitWhileItIsFilled(64 / fewer); }},
       {"directory is read while a resize is announced",
        [=] { return DirectoryIsReadWhileAResizeIsAnnounced(400 / fewer); }},
-      // Around a seed in which somebody waits for a dead client's lock while others drop the table.
+      // Around a seed in which a client waits for a dead client's lock while others drop the table.
       {"every death while a table is dropped", [=] { return Search(stress, 1, {}, 380, /*sweep=*/true); }},
       {"links",
        [=] {

@@ -52,7 +52,8 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
            (hash.number(Candidate::kFirstChoice) & 1) == lines_unit &&
            (hash.number(Candidate::kSecondChoice) & 1) == lines_unit;
   };
-  // Two keys with one tag: who inserts the second has to read the block of the first, which takes time.
+  // Two keys with one tag: the client that inserts the second has to read the block of the first, which takes
+  // time.
   const std::string fills = KeyFor(fits);
   const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Candidate::kLevel1), 2); };
   const std::string key =

@@ -349,7 +349,8 @@ std::string ManyOperationsInFlight(uint64_t seeds, const std::string& burst) {
     if (seed % 3 == 0) options["cache"] = "8";
     Member one(world, options);
     Member other(world, options);
-    // Both know that the table was made: whoever learns of it while it waits has to look anew (shard/10).
+    // Both know that the table was made: a client that learns of it while it waits has to look anew
+    // (shard/10).
     for (Member* member : {&one, &other}) {
       Task<Done> synced = member->Maintain();
       synced.Start();

@@ -93,7 +93,8 @@ std::string InserterFallsAsleep(Behind behind) {
 }
 
 std::string WaiterHoldsNoLock() {
-  // The first pause of a waiter. Later ones are longer, so whoever pauses with a lock holds it until the sleeper has woken up.
+  // The first pause of a waiter. Later ones are longer, so a client that pauses with a lock holds it until
+  // the sleeper has woken up.
   constexpr auto kPause = std::chrono::microseconds(500);
   constexpr auto kNap = std::chrono::milliseconds(6);
   Stage stage({{"slots", "1"}, {"overflow_slots", "8"}, {"backoff_us", std::to_string(kPause.count())}});

@@ -1,5 +1,5 @@
-// A simulated pool, and clients that have one shard table open, moved by hand: who syncs when, who knows of which resize,
-// who dies where.
+// A simulated pool, and clients that have one shard table open, moved by hand: which of them syncs when,
+// knows of which resize, and dies where.
 #pragma once
 
 #include <algorithm>
@@ -64,10 +64,10 @@ class Member : public TableMember {
   }
 };
 
-// Whoever wants the table to grow announces that, or makes it count, on the way.
+// A client that wants the table to grow announces that, or makes it count, on the way.
 Task<Done> LookThrice(Member& member);
 
-// A table that never grows by itself but for one client, who wants it to grow whenever it looks.
+// A table that never grows by itself except for one client, which wants it to grow whenever it looks.
 class Stage {
  public:
   // A record of the grower's, without which there would be no reason to grow.
@@ -95,7 +95,7 @@ class Stage {
     std::erase_if(members_, [&](const auto& known) { return known.get() == &member; });
   }
 
-  // The next version is announced. Those who `listen` have read that; the others know nothing of it.
+  // The next version is announced. Clients that `listen` have read that; the others know nothing of it.
   void Announce(const std::vector<Member*>& listen) {
     const uint32_t version = world.state().version();
     for (int round = 0; round < kMostRounds && world.state().phase() != Phase::kAnnounced; ++round) {
@@ -107,7 +107,8 @@ class Stage {
       world.Complain("no resize was announced");
     for (Member* member : listen) Learn(*member);
   }
-  // What was announced counts. Those who are here have published that they know of the announcement, and know no more.
+  // What was announced counts. Clients that are here have published that they know of the announcement, and
+  // know no more.
   void Activate() {
     const uint32_t version = world.state().version();
     const uint32_t announced = version + world.state().steps();
@@ -174,7 +175,8 @@ class Stage {
            (unit - shape().FirstUnit(segment)) % shape().SegmentLocks(segment) * 8;
   }
 
-  // Everybody leaves; the last one looks whether the dead are buried, and the table and every byte are in order.
+  // Every client leaves; the last one looks whether the slots of dead clients are released, and the table and
+  // every byte are in order.
   std::string End() {
     Member& last = Enter();
     last.Now(last.Verify());
@@ -213,7 +215,7 @@ class Stage {
 
  private:
   static constexpr int kMostRounds = 60;
-  // If it takes long, then because somebody has died; it takes a lease to be sure of that.
+  // If it takes long, then because a client has died; it takes a lease to be sure of that.
   void PauseAfter(int round) {
     if (round >= 10) grower_->Now(grower_->Pause(std::chrono::milliseconds(1)));
   }

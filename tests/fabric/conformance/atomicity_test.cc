@@ -112,8 +112,8 @@ Task<Done> ReadEvenLines(Client& client, uint64_t seed, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given writers of lines whose words are all equal, one line or many at a time. Expect that readers of any number of
-// lines, from any word on, find no line of two WRITEs.
+// Given writers of lines whose words are all equal, one line or many at a time. Expect that readers of any
+// number of lines, from any word on, find no line of two WRITEs.
 const Cite kLines("fabric/17", "An aligned line is read and written whole");
 TEST_P(FabricAtomicity, LinesAreWhole) {
   InManyWorlds({4096}, [](World& world) {
@@ -126,8 +126,8 @@ TEST_P(FabricAtomicity, LinesAreWhole) {
   });
 }
 
-// Word by word through the line, each by an atomic, in trips of their own: so at every moment the words are equal up
-// to some place and one less from there on.
+// Word by word through the line, each by an atomic, in trips of their own: so at every moment the words are
+// equal up to some place and one less from there on.
 Task<Done> RaiseWordsOfALine(Client& client, uint64_t rounds) {
   Op op(client, OpKind::kUpdate);
   for (uint64_t i = 1; i <= rounds; ++i) {
@@ -154,8 +154,8 @@ Task<Done> ReadRaisedLine(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given atomics that raise the words of a line one after the other. Expect that every READ of the line is a state in
-// which the line once was.
+// Given atomics that raise the words of a line one after the other. Expect that every READ of the line is a
+// state in which the line once was.
 const Cite kLinesUnderAtomics("fabric/17", "also while atomics change words of it");
 TEST_P(FabricAtomicity, LinesAreWholeUnderAtomics) {
   InManyWorlds({1024}, [](World& world) {
@@ -193,8 +193,8 @@ Task<Done> CountEachWay(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given clients that count in shared words by FAA, by CAS and by masked CAS, the last two in one word. Expect that
-// no increment is lost.
+// Given clients that count in shared words by FAA, by CAS and by masked CAS, the last two in one word. Expect
+// that no increment is lost.
 const Cite kAtomics("fabric/18", "Atomics on one word take effect one after the other; none of them is lost");
 TEST_P(FabricAtomicity, AtomicsExcludeEachOther) {
   InManyWorlds({1024}, [](World& world) {
@@ -241,7 +241,7 @@ Task<Done> ReadAllBytes(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given atomics, WRITEs and READs of one word. Expect that nobody finds a word that none of them left.
+// Given atomics, WRITEs and READs of one word. Expect that no client finds a word that none of them left.
 const Cite kAtomicsAndOthers("fabric/19", "finds an atomic on it done or not done, never in part");
 TEST_P(FabricAtomicity, AtomicsAreWholeForReadsAndWrites) {
   InManyWorlds({1024}, [](World& world) {
@@ -255,8 +255,8 @@ TEST_P(FabricAtomicity, AtomicsAreWholeForReadsAndWrites) {
 
 // ---- unreachable WRITEs
 
-// Blocks that nobody can reach until their number stands in the root. None is used twice, so whoever comes late still
-// finds what it looks for.
+// Blocks that no client can reach until their number stands in the root. None is used twice, so a client that
+// comes late still finds what it looks for.
 constexpr uint64_t kBlockLines = 3;
 constexpr uint64_t kMostBlocks = 300;
 FarAddr BlockAt(uint64_t number) { return Line(8 + kBlockLines * number) + 5; }  // not aligned on purpose
@@ -287,8 +287,8 @@ Task<Done> FollowBlocks(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given a writer of unreachable blocks, each published by the verb or the trip that follows. Expect that whoever finds
-// one published finds all of it, and that nothing beside it was changed.
+// Given a writer of unreachable blocks, each published by the verb or the trip that follows. Expect that a
+// client that finds one published finds all of it, and that nothing beside it was changed.
 const Cite kUnreachable("fabric/20",
                         "a client that finds the pointer that was written after it finds all of it");
 TEST_P(FabricAtomicity, UnreachableWritesAreThereWhenPublished) {
@@ -342,8 +342,8 @@ Task<Done> ReadBucket(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given writers that lock, number all lines of a bucket, and unlock. Expect that a READ of the bucket finds at most two
-// numbers, which follow each other.
+// Given writers that lock, number all lines of a bucket, and unlock. Expect that a READ of the bucket finds
+// at most two numbers, which follow each other.
 const Cite kWindow("fabric/21", "no later trip of that client takes effect inside it");
 TEST_P(FabricAtomicity, AtMostOneLockedUpdateFallsIntoAWindow) {
   InManyWorlds({4096}, [](World& world) {
@@ -374,8 +374,8 @@ Task<Done> ReadFirstAndLast(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given a writer that raises the first line, then the last, in trips of their own. Expect that a READ of both never
-// has two of these trips inside.
+// Given a writer that raises the first line, then the last, in trips of their own. Expect that a READ of both
+// never has two of these trips inside.
 TEST_P(FabricAtomicity, AtMostOneTripOfAClientFallsIntoAWindow) {
   InManyWorlds({4096}, [](World& world) {
     const std::array clients = {world.Connect(), world.Connect(), world.Connect()};
@@ -432,8 +432,8 @@ Task<Done> ReadRaised(Client& client, std::atomic<uint64_t>& announced, uint64_t
   co_return Done{};
 }
 
-// Given handlers that raise words one after the other. Expect that READs find the stores in program order, all of them
-// when the Call has completed, and that no two handlers run at once.
+// Given handlers that raise words one after the other. Expect that READs find the stores in program order,
+// all of them when the Call has completed, and that no two handlers run at once.
 const Cite kNode("fabric/22", "what one stores becomes visible to READs in program order");
 TEST_P(FabricAtomicity, StoresOfTheNodeAppearInProgramOrder) {
   InManyWorlds({1024}, [](World& world) {

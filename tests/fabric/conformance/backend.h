@@ -1,5 +1,5 @@
-// What the conformance suite needs to know about a backend, and how it drives its clients. A new backend is one
-// entry in backend.cc.
+// What the conformance suite needs to know about a backend, and how it drives its clients. A new backend is
+// one entry in backend.cc.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ class World {
   virtual CallTable& calls() = 0;
   virtual std::unique_ptr<Client> Connect();
 
-  // Runs all parts at once until they have ended; their results are in the order of the parts. Parts of one client
-  // run as operations of that client, overlapping.
+  // Runs all parts at once until they have ended; their results are in the order of the parts. Parts of one
+  // client run as operations of that client, overlapping.
   virtual std::vector<Result<Done>> Play(std::span<const Part> parts) = 0;
   // The same; a part that ends with an error fails the test.
   void PlayWell(std::span<const Part> parts);
@@ -66,8 +66,8 @@ inline std::string NameOf(const testing::TestParamInfo<BackendUnderTest>& info) 
 
 class FabricTest : public testing::TestWithParam<BackendUnderTest> {
  protected:
-  // How often a client repeats something within one world, and how many worlds there are. A simulated world is cheap
-  // and differs from seed to seed; threads need many rounds to get into each other's way.
+  // How often a client repeats something within one world, and how many worlds there are. A simulated world
+  // is cheap and differs from seed to seed; threads need many rounds to get into each other's way.
   static uint64_t Rounds();
   static uint64_t Worlds();
 

@@ -75,8 +75,8 @@ Task<Done> FenceAndWatch(Client& client, ClientId victim, uint64_t patience) {
   co_return Done{};
 }
 
-// Given a client that changes two nodes as fast as it can, and another that fences it. Expect that nothing changes any
-// more once the fence has completed, and that the victim hears of it.
+// Given a client that changes two nodes as fast as it can, and another that fences it. Expect that nothing
+// changes any more once the fence has completed, and that the victim hears of it.
 const Cite kFence("fabric/25", "no verb of the victim takes effect on that node");
 const Cite kFenced(
     "fabric/26",
@@ -111,8 +111,9 @@ Task<Done> ReadOnce(Client& client, FarAddr at) {
   co_return Done{};
 }
 
-// Given a client that was fenced while it did nothing. Expect `kFenced` for READs and changes, and no change; that it
-// can be fenced again, and once more when it is gone; and that its owner connects as a new client, which works.
+// Given a client that was fenced while it did nothing. Expect `kFenced` for READs and changes, and no change;
+// that it can be fenced again, and once more when it is gone; and that its owner connects as a new client,
+// which works.
 const Cite kFencedIdle("fabric/26", "every trip posted after such a failure fails with `kFenced`");
 const Cite kFenceAgain("fabric/27", "A FENCE of a client that is gone, or was fenced before, succeeds");
 const Cite kReconnect("fabric/29", "connects anew as another client, and that one works");
@@ -147,8 +148,8 @@ TEST_P(FabricBreaking, AFencedClientIsRefusedAndReconnects) {
   });
 }
 
-// Given two clients that fence each other, again and again. Expect that both trips end, and that at most the winner
-// still works.
+// Given two clients that fence each other, again and again. Expect that both trips end, and that at most the
+// winner still works.
 const Cite kMutual("fabric/28", "do not wait for each other: both trips end");
 TEST_P(FabricBreaking, ClientsMayFenceEachOther) {
   InManyWorlds({1024, 1024}, [](World& world) {
@@ -168,7 +169,7 @@ TEST_P(FabricBreaking, ClientsMayFenceEachOther) {
       const auto added = world.Play(adds);
       ASSERT_FALSE(added[0].ok() && added[1].ok());
       for (size_t one : {0, 1}) {
-        // Who succeeded in fencing the other has really done so.
+        // A client that succeeded in fencing the other has really done so.
         ASSERT_FALSE(fenced[one].ok() && added[1 - one].ok());
       }
     }
@@ -210,8 +211,8 @@ Task<Done> AddAndRead(Client& client, std::array<std::optional<ErrorCode>, 4>& e
   co_return Done{};
 }
 
-// Given a trip whose completion is lost: one that changes something, or one that only reads. Expect the error that
-// says so, and that the client is broken for good while others are not.
+// Given a trip whose completion is lost: one that changes something, or one that only reads. Expect the error
+// that says so, and that the client is broken for good while others are not.
 const Cite kLost("fabric/23", "fails with `kOutcomeUnknown` if it could have changed anything");
 const Cite kBroken("fabric/24", "every later trip fails and none of its verbs takes effect");
 TEST_P(FabricBreaking, ALostCompletionBreaksTheClient) {
@@ -242,8 +243,8 @@ TEST_P(FabricBreaking, ALostCompletionBreaksTheClient) {
 
 // ---- restarts
 
-// Given a node that restarts while clients use it. Expect that their trips end, that none of them is served again, that
-// nothing of them lands after the restart, and that a new client is served.
+// Given a node that restarts while clients use it. Expect that their trips end, that none of them is served
+// again, that nothing of them lands after the restart, and that a new client is served.
 const Cite kRestart("fabric/30", "a client that was connected before a restart is refused ever after");
 TEST_P(FabricBreaking, ARestartedNodeRefusesOldClients) {
   if (!GetParam().can_restart) GTEST_SKIP() << "nodes do not restart on " << GetParam().name;

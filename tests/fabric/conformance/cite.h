@@ -1,5 +1,5 @@
-// A sentence of docs/memory-model.md that a test states. contract_test.cc holds the two together: every sentence is
-// cited, and every citation is a part of its sentence.
+// A sentence of docs/memory-model.md that a test states. contract_test.cc holds the two together: every
+// sentence is cited, and every citation is a part of its sentence.
 //
 //   const Cite kExact("fabric/2", "changes exactly its bytes");
 //   TEST_P(FabricVerbs, WriteChangesExactlyItsBytes) { ... }

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, FabricClient, testing::ValuesIn(AllBackends()
 
 using FourLines = std::array<uint64_t, 32>;
 
-// ---- trips nobody waits for
+// ---- trips that no coroutine waits for
 
 void DetachAll(Client& client) {
   Op op(client, OpKind::kUpdate);
@@ -34,7 +34,7 @@ void DetachAll(Client& client) {
   lines.fill(9);  // was copied
 }
 
-// Given trips that nobody waits for, whose buffers are gone at once. Expect that they take effect.
+// Given trips that no coroutine waits for, whose buffers are gone at once. Expect that they take effect.
 const Cite kDetached("fabric/31",
                      "takes effect if its client stays connected; the bytes it writes were copied");
 TEST_P(FabricClient, DetachedTripsTakeEffect) {
@@ -56,8 +56,9 @@ Task<Done> LongTrip(Client& client, std::span<std::byte> into) {
   co_return Done{};
 }
 
-// Given a task that is destroyed while its trip is in flight, and whose buffers are freed. Expect that nothing touches
-// them (which the sanitizers watch), that what lands is whole in its lines, and that the client works.
+// Given a task that is destroyed while its trip is in flight, and whose buffers are freed. Expect that
+// nothing touches them (which the sanitizers watch), that what lands is whole in its lines, and that the
+// client works.
 const Cite kAbandoned("fabric/32",
                       "nothing touches it or its buffers, though its verbs may still take effect");
 TEST_P(FabricClient, AbandonedTripsAreSafe) {
@@ -81,7 +82,7 @@ TEST_P(FabricClient, AbandonedTripsAreSafe) {
 
 // Given detached and abandoned trips. Expect that the client says so until they have landed, and not longer.
 const Cite kUnawaited("fabric/33", "says so while verbs are in flight that no coroutine waits for");
-TEST_P(FabricClient, SaysWhetherVerbsAreInFlightThatNobodyWaitsFor) {
+TEST_P(FabricClient, SaysWhetherUnawaitedVerbsAreInFlight) {
   InManyWorlds({1024}, [](World& world) {
     const auto client = world.Connect();
     EXPECT_FALSE(client->HasUnawaited());
@@ -150,8 +151,8 @@ Task<Done> Pauses(Client& client, Nanos pause, std::vector<Nanos>& overslept) {
   co_return Done{};
 }
 
-// Given operations that pause for different times. Expect that none goes on too early, and that those whose pause was
-// abandoned do not go on at all.
+// Given operations that pause for different times. Expect that none goes on too early, and that those whose
+// pause was abandoned do not go on at all.
 const Cite kTimers("fabric/35", "resumes its waiter when its time has come and not before");
 TEST_P(FabricClient, TimersAreNeverEarly) {
   InManyWorlds({1024}, [](World& world) {
@@ -178,8 +179,8 @@ Task<Done> NeverResumed() {
   co_return Done{};
 }
 
-// Given a client with nothing in flight. Expect that polling says so, and that a task that waits for something else is
-// not waited for.
+// Given a client with nothing in flight. Expect that polling says so, and that a task that waits for
+// something else is not waited for.
 const Cite kIdle("fabric/36", "says so, rather than waiting for ever");
 TEST_P(FabricClient, PollingAnIdleClientSaysSo) {
   InManyWorlds({1024}, [](World& world) {
@@ -195,7 +196,8 @@ TEST_P(FabricClient, PollingAnIdleClientSaysSo) {
 
 // ---- regions
 
-// Given three nodes. Expect that their regions have the sizes asked for, hold zeros, and are not the same memory.
+// Given three nodes. Expect that their regions have the sizes asked for, hold zeros, and are not the same
+// memory.
 const Cite kRegions("fabric/37", "separate from each other, and zero if they are new");
 TEST_P(FabricClient, RegionsAreSeparateAndZero) {
   InManyWorlds({1024, 4096, 64}, [](World& world) {

@@ -15,8 +15,8 @@
 namespace farside::fabric::conformance {
 namespace {
 
-// The top of the source tree. ctest says where it is; else, this file knows, unless it was built under another name
-// (as by a compiler cache, or for a reproducible build).
+// The top of the source tree. ctest says where it is; else, this file knows, unless it was built under
+// another name (as by a compiler cache, or for a reproducible build).
 std::filesystem::path SourceTree() {
   if (const char* told = std::getenv("FARSIDE_SOURCE")) return told;
   return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();

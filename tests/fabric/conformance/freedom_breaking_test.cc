@@ -1,5 +1,5 @@
-// The freedoms of "When things break" in docs/memory-model.md: the simulator must be seen to use each of them, and
-// nothing beyond.
+// The freedoms of "When things break" in docs/memory-model.md: the simulator must be seen to use each of
+// them, and nothing beyond.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -64,8 +64,9 @@ SimOptions Torn(uint64_t seed) {
   return options;
 }
 
-// Given trips whose connection breaks. Expect nothing, parts and all of them, with WRITEs cut between any lines, but
-// never a verb without one that had to precede it. When the client hears of it, expect that more lands later at times.
+// Given trips whose connection breaks. Expect nothing, parts and all of them, with WRITEs cut between any
+// lines, but never a verb without one that had to precede it. When the client hears of it, expect that more
+// lands later at times.
 const Cite kLost("freedom/15",
                  "nothing, a part or all may have taken effect, and what has not may still do so later");
 const Cite kCut("freedom/16", "may have reached any subset of its lines");
@@ -107,8 +108,9 @@ Task<Done> Fence(Client& client, ClientId victim) {
   co_return Done{};
 }
 
-// Given a client that dies in the middle of its trip, and others that go on. Expect the same leftovers; that some of
-// it lands when the others have made many trips since; and that a fence at any time puts an end to it.
+// Given a client that dies in the middle of its trip, and others that go on. Expect the same leftovers; that
+// some of it lands when the others have made many trips since; and that a fence at any time puts an end to
+// it.
 const Cite kLate("freedom/17", "may take effect at any later time, until the client is fenced");
 TEST(FreedomToBreak, WhatADeadClientPostedLandsLateUntilItIsFenced) {
   Litmus litmus;
@@ -147,13 +149,13 @@ TEST(FreedomToBreak, WhatADeadClientPostedLandsLateUntilItIsFenced) {
 
 // ---- sleep
 
-// Given clients that stop by chance, and somebody who fences one after a while. Expect that it may have done
-// everything before it hears; that its verbs may land when the other has made many trips since it posted them; and that
-// it may wake after it was fenced, to be refused.
+// Given clients that stop by chance, and a client that fences one after a while. Expect that it may have done
+// everything before it hears; that its verbs may land when the other has made many trips since it posted
+// them; and that it may wake after it was fenced, to be refused.
 const Cite kSleep("freedom/18", "its verbs land late, and it hears late of those that have landed");
 TEST(FreedomToBreak, ASleeperLandsLateAndHearsLate) {
   Litmus litmus;
-  // As many when sanitized: in the first third of them, nobody wakes up fenced.
+  // As many when sanitized: in the first third of them, no client wakes up fenced.
   for (uint64_t seed = 1; seed <= 6000; ++seed) {
     SimOptions options = Quiet(seed);
     options.chaos.sleep = 200;
@@ -192,8 +194,8 @@ TEST(FreedomToBreak, ASleeperLandsLateAndHearsLate) {
 
 // ---- restarts
 
-// Given a node that restarts in the middle of a trip and keeps or loses its memory. Expect any part of the trip, then
-// nothing more of it; and an error that is honest.
+// Given a node that restarts in the middle of a trip and keeps or loses its memory. Expect any part of the
+// trip, then nothing more of it; and an error that is honest.
 const Cite kRestart("freedom/19",
                     "cuts trips and handlers at any point, and the memory of the node is kept or lost");
 TEST(FreedomToBreak, ARestartCutsATripAnywhere) {

@@ -1,5 +1,5 @@
-// The freedoms of "What is whole" and "The node's processor" in docs/memory-model.md: the simulator must be seen to use
-// each of them, and nothing beyond.
+// The freedoms of "What is whole" and "The node's processor" in docs/memory-model.md: the simulator must be
+// seen to use each of them, and nothing beyond.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +44,8 @@ Task<Done> ReadTwoLines(Client& client, TwoLines& lines) {
   co_return Done{};
 }
 
-// Given one READ of two lines, and two clients that write one line each. Expect all four results: the lines are
-// sampled at different times, in any order.
+// Given one READ of two lines, and two clients that write one line each. Expect all four results: the lines
+// are sampled at different times, in any order.
 const Cite kReads("freedom/9", "may be sampled at different times and in any order");
 TEST(FreedomOfLines, LinesOfAReadAreSampledSeparately) {
   Litmus litmus;
@@ -61,7 +61,8 @@ TEST(FreedomOfLines, LinesOfAReadAreSampledSeparately) {
   for (const std::string both : {"00", "10", "01", "11"}) EXPECT_SEEN(litmus, both);
 }
 
-// Given one WRITE to both lines while the READ is on its way. Expect torn READs in both directions, but whole lines.
+// Given one WRITE to both lines while the READ is on its way. Expect torn READs in both directions, but whole
+// lines.
 TEST(FreedomOfLines, AReadMayFindHalfOfAWrite) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(500); ++seed) {
@@ -85,7 +86,8 @@ Task<Done> ReadOneAfterTheOther(Client& client, FarAddr first, FarAddr second,
   co_return Done{};
 }
 
-// Given one WRITE of two lines. Expect that others find either line written and, later, the other one not yet.
+// Given one WRITE of two lines. Expect that others find either line written and, later, the other one not
+// yet.
 const Cite kWrites("freedom/10", "may appear at different times and in any order");
 TEST(FreedomOfLines, LinesOfAWriteAppearSeparately) {
   for (const bool forward : {false, true}) {
@@ -105,8 +107,8 @@ TEST(FreedomOfLines, LinesOfAWriteAppearSeparately) {
   }
 }
 
-// Given an unreachable WRITE, and a READ that reaches it all the same. Expect that words of one line appear separately,
-// which they never do for a WRITE that does not claim to be unreachable.
+// Given an unreachable WRITE, and a READ that reaches it all the same. Expect that words of one line appear
+// separately, which they never do for a WRITE that does not claim to be unreachable.
 const Cite kUnreachable("freedom/11", "An unreachable WRITE may appear word by word");
 TEST(FreedomOfLines, WordsOfAnUnreachableWriteAppearSeparately) {
   for (const bool unreachable : {false, true}) {
@@ -176,7 +178,8 @@ Litmus ReadAgainstUpdates(FarAddr from, uint64_t bytes, bool same_client) {
   return litmus;
 }
 
-// Given READs of a kilobyte within a page, of more than that, and across a page, while others make locked updates.
+// Given READs of a kilobyte within a page, of more than that, and across a page, while others make locked
+// updates.
 // Expect that only the first kind never finds lines that are several updates apart.
 const Cite kNoSnapshot("freedom/12", "is no snapshot: any number of updates may fall into it");
 TEST(FreedomOfLines, OnlyASmallReadWithinAPageHasAWindow) {
@@ -193,7 +196,8 @@ TEST(FreedomOfLines, OnlyASmallReadWithinAPageHasAWindow) {
   EXPECT_SEEN(ReadAgainstUpdates(At(4096 - 512), 1024, false), "several updates");
 }
 
-// Given the same kilobyte, read and updated by operations of one client. Expect that the window does not bind them.
+// Given the same kilobyte, read and updated by operations of one client. Expect that the window does not bind
+// them.
 const Cite kOwn("freedom/13", "The window bounds other clients only");
 TEST(FreedomOfLines, OperationsOfOneClientAreNotBoundByItsWindows) {
   EXPECT_SEEN(ReadAgainstUpdates(At(1024), 1024, true), "several updates");
@@ -212,9 +216,9 @@ Task<Done> AddOnce(Client& client) {
   co_return Done{};
 }
 
-// Given a handler that adds one to a word and then stores to two more, while a client adds one to the same word and
-// others look. Expect that the client's addition is lost at times, and that some stores are found without the rest,
-// but never a later one without an earlier one.
+// Given a handler that adds one to a word and then stores to two more, while a client adds one to the same
+// word and others look. Expect that the client's addition is lost at times, and that some stores are found
+// without the rest, but never a later one without an earlier one.
 const Cite kHandler("freedom/14", "A handler is not atomic");
 TEST(FreedomOfLines, AHandlerIsNotAtomic) {
   Litmus sums;

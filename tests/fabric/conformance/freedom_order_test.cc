@@ -1,4 +1,5 @@
-// The freedoms of "Order" in docs/memory-model.md: the simulator must be seen to use each of them, and nothing beyond.
+// The freedoms of "Order" in docs/memory-model.md: the simulator must be seen to use each of them, and
+// nothing beyond.
 //
 // Each litmus test runs a small scenario under many seeds and counts what was found.
 #include <array>
@@ -57,8 +58,8 @@ Task<Done> TwoVerbs(Client& client, Order order, Kind first, Kind second, bool f
   co_return Done{};
 }
 
-// Whoever watches from outside: Y first, X afterwards. Where a verb is a READ, the watcher writes what it reads;
-// otherwise it reads what the verb changes.
+// A client that watches from outside: Y first, X afterwards. Where a verb is a READ, the watcher writes what
+// it reads; otherwise it reads what the verb changes.
 Task<Done> Watch(Client& client, Kind first, Kind second, Found& seen) {
   Op op(client, OpKind::kUpdate);
   if (first == Kind::kRead && second == Kind::kRead) {
@@ -140,7 +141,8 @@ TEST(FreedomOfOrder, NothingFencedOvertakes) {
   }
 }
 
-// Given a fabric without ordered READs. Expect that READs overtake READs, but nothing else does that did not before.
+// Given a fabric without ordered READs. Expect that READs overtake READs, but nothing else does that did not
+// before.
 const Cite kUnorderedReads("freedom/5", "may also let a READ overtake a READ");
 TEST(FreedomOfOrder, WithoutOrderedReadsAlsoReadsMayOvertakeReads) {
   for (const Kind first : kKinds) {
@@ -217,9 +219,9 @@ Task<Done> WriteNextTo(Client& client, uint64_t& read) {
   co_return Done{};
 }
 
-// Given a WRITE of two words, on the first of which a CAS is in flight that succeeds or fails. Expect that the first
-// word of the WRITE is lost at times, even if the CAS fails, and at times is lost only after it was read back; but
-// never the word beside it.
+// Given a WRITE of two words, on the first of which a CAS is in flight that succeeds or fails. Expect that
+// the first word of the WRITE is lost at times, even if the CAS fails, and at times is lost only after it was
+// read back; but never the word beside it.
 const Cite kLost("freedom/8", "may be lost, even if the atomic fails");
 TEST(FreedomOfOrder, AWriteUnderAnAtomicMayBeLost) {
   for (const uint64_t expect : {0, 5}) {

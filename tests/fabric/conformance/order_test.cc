@@ -46,7 +46,7 @@ Task<Done> Publish(Client& client, Then then, uint64_t rounds) {
   co_return Done{};
 }
 
-// Whoever finds the flag finds the data.
+// A client that finds the flag finds the data.
 Task<Done> Subscribe(Client& client, uint64_t rounds) {
   Op op(client, OpKind::kSearch);
   for (uint64_t i = 0; i < rounds; ++i) {
@@ -57,8 +57,8 @@ Task<Done> Subscribe(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given a writer that writes three lines and then sets a flag in the same trip, in every possible way. Expect that
-// nobody finds the flag without the lines.
+// Given a writer that writes three lines and then sets a flag in the same trip, in every possible way. Expect
+// that no client finds the flag without the lines.
 const Cite kWriteFirst("fabric/11", "a WRITE takes effect before everything that follows it");
 TEST_P(FabricOrder, WriteThenWriteOrAtomic) {
   for (const Then then : kEachThen) {
@@ -116,8 +116,8 @@ Task<Done> RaiseAndLook(Client& client, First first, size_t side, uint64_t round
   co_return Done{};
 }
 
-// Given two clients, each of which raises its flag and then reads the other's, in one trip. Expect that at least one
-// of them finds the other's flag raised.
+// Given two clients, each of which raises its flag and then reads the other's, in one trip. Expect that at
+// least one of them finds the other's flag raised.
 const Cite kWriteRead("fabric/11", "a WRITE takes effect before everything that follows it");
 const Cite kAtomicRead("fabric/13", "an atomic takes effect before every READ that follows it");
 TEST_P(FabricOrder, WriteOrAtomicThenRead_NotBothMiss) {
@@ -189,8 +189,8 @@ Task<Done> FlagThenDataInOneTrip(Client& client, uint64_t rounds) {
   co_return Done{};
 }
 
-// Given a writer that writes data and then a flag, in two trips. When a reader reads the flag and then the data in
-// one trip, expect that it never finds the flag without the data.
+// Given a writer that writes data and then a flag, in two trips. When a reader reads the flag and then the
+// data in one trip, expect that it never finds the flag without the data.
 const Cite kReadRead("fabric/12", "a READ takes effect before every READ that follows it");
 TEST_P(FabricOrder, ReadThenRead) {
   InManyWorlds({1024}, [](World& world) {
@@ -288,10 +288,10 @@ Task<Done> Believe(Client& client, std::atomic<uint64_t>& announced, uint64_t ro
   co_return Done{};
 }
 
-// Given a client that tells others, not through far memory, which of its trips have completed. Expect that whoever
-// heard it finds the effects of those trips.
+// Given a client that tells others, not through far memory, which of its trips have completed. Expect that a
+// client that heard it finds the effects of those trips.
 const Cite kCompleted("fabric/15", "it has taken effect for every client");
-TEST_P(FabricOrder, ACompletedTripIsThereForEveryone) {
+TEST_P(FabricOrder, ACompletedTripIsThereForEveryClient) {
   InManyWorlds({1024}, [](World& world) {
     std::atomic<uint64_t> announced = 0;
     const auto writer = world.Connect();

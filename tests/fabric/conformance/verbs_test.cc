@@ -48,8 +48,8 @@ TEST_P(FabricVerbs, ReadCopiesBytesOfAnyAlignment) {
   });
 }
 
-// Given a region and a copy of it. When ranges of all alignments and sizes are written to both, expect that they stay
-// equal in every byte.
+// Given a region and a copy of it. When ranges of all alignments and sizes are written to both, expect that
+// they stay equal in every byte.
 const Cite kWrite("fabric/2", "changes exactly its bytes, at any alignment, and none beside them");
 TEST_P(FabricVerbs, WriteChangesExactlyItsBytes) {
   InManyWorlds({kBytes}, [](World& world) {
@@ -81,8 +81,8 @@ Task<Done> WriteOwnRange(Client& client, FarAddr at, size_t bytes, uint64_t roun
   co_return Done{};
 }
 
-// Given four clients whose ranges meet inside words and inside a line. When all write at once, expect that nobody
-// loses a byte.
+// Given four clients whose ranges meet inside words and inside a line. When all write at once, expect that no
+// client loses a byte.
 const Cite kWriteBeside("fabric/2", "also while other clients write the bytes beside them");
 TEST_P(FabricVerbs, WriteLeavesTheBytesOfOthersAlone) {
   InManyWorlds({kBytes}, [](World& world) {
@@ -112,8 +112,8 @@ Task<Done> CasTwice(Client& client) {
   co_return Done{};
 }
 
-// Given a word 4. When a CAS expects 5 and then one expects 4, expect that only the second changes it, and that both
-// return 4.
+// Given a word 4. When a CAS expects 5 and then one expects 4, expect that only the second changes it, and
+// that both return 4.
 const Cite kCas("fabric/3", "returns the word as it was before in either case");
 TEST_P(FabricVerbs, CasComparesSwapsAndReturnsTheOldWord) {
   InManyWorlds({kBytes}, [](World& world) {
@@ -223,8 +223,8 @@ Task<Done> PostBad(Client& client, Bad bad, std::optional<ErrorCode>& error) {
   co_return Done{};
 }
 
-// Given trips with one impossible verb among good ones. Expect `kCorrupt`, that the good ones did not happen either,
-// and that the client works afterwards.
+// Given trips with one impossible verb among good ones. Expect `kCorrupt`, that the good ones did not happen
+// either, and that the client works afterwards.
 const Cite kBounds("fabric/9",
                    "fails with `kCorrupt`; none of its verbs takes effect, and the client stays usable");
 TEST_P(FabricVerbs, ImpossibleAddressesAreRefusedAsAWhole) {
@@ -241,7 +241,7 @@ TEST_P(FabricVerbs, ImpossibleAddressesAreRefusedAsAWhole) {
     }
     {
       Op op(*client, OpKind::kUpdate);
-      op.Detach(Order::kInOrder, Faa(At(1), 1));  // nobody hears of it
+      op.Detach(Order::kInOrder, Faa(At(1), 1));  // no client hears of it
     }
     WriteWord(*client, At(0), 1);
     EXPECT_EQ(ReadWord(*client, At(0)), 1u);
@@ -302,8 +302,9 @@ Task<Done> CallEach(Client& client) {
   co_return Done{};
 }
 
-// Given a node that echoes, one operation that it refuses and one that it does not know. Expect the reply, the error
-// of the handler, and `kUnsupported`; the client works after each. Expect that each Call ran its handler once.
+// Given a node that echoes, one operation that it refuses and one that it does not know. Expect the reply,
+// the error of the handler, and `kUnsupported`; the client works after each. Expect that each Call ran its
+// handler once.
 const Cite kCall("fabric/6", "runs a handler of the node once and returns its reply or its error");
 const Cite kUnknownCall("fabric/7", "fails with `kUnsupported`, and the client stays usable");
 TEST_P(FabricVerbs, CallReturnsWhatTheHandlerSays) {

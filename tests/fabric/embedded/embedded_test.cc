@@ -63,8 +63,8 @@ TEST(EmbeddedOpen, RefusesImpossibleRegions) {
   EXPECT_EQ(fabric.error().code(), ErrorCode::kOutOfMemory);
 }
 
-// Given a fabric of three nodes. Expect that it says so, that clients say so, that regions are zero, and that every
-// client has another id, also after one has departed.
+// Given a fabric of three nodes. Expect that it says so, that clients say so, that regions are zero, and that
+// every client has another id, also after one has departed.
 TEST(EmbeddedOpen, GivesZeroedRegionsAndFreshClientIds) {
   const auto fabric = OpenFabric({64, 128, kRegionBytes});
   EXPECT_EQ(fabric->name(), "embedded");
@@ -102,7 +102,7 @@ Task<std::vector<uint64_t>> Mixture(Client& client, uint64_t task) {
     const uint64_t guess = random.Chance(1, 2) ? read[0] : 0;
     auto [old, shared] = co_await op.InOrder(Cas(line, guess, random.Next()), Faa(At(8 * (task % 4)), 1));
     answers.push_back(old);
-    static_cast<void>(shared);  // how many were before depends on who came first
+    static_cast<void>(shared);  // how many were before depends on which came first
     const uint64_t masked = co_await op.InOrder(MaskedCas(line + 8, 0, read[1], 0xff, random.Next(), 0xffff));
     answers.push_back(masked);
   }
@@ -131,8 +131,8 @@ MixtureResult RunMixture(size_t at_once) {
   return result;
 }
 
-// Given 32 operations with all kinds of verbs, on lines of their own and on shared counters. When they run one after
-// another, or 2 or 32 at once. Expect the same answers and the same memory.
+// Given 32 operations with all kinds of verbs, on lines of their own and on shared counters. When they run
+// one after another, or 2 or 32 at once. Expect the same answers and the same memory.
 TEST(EmbeddedTrips, OneAtATimeAndManyAtOnce_GiveTheSameResults) {
   const MixtureResult alone = RunMixture(1);
   for (const size_t at_once : {2, 32}) {
@@ -167,8 +167,8 @@ Task<Done> WriteThenReadOutside(Client& client) {
   co_return Done{};
 }
 
-// Given a trip whose second verb leaves the region. When it runs alone or among others. Expect kCorrupt, no effect of
-// its first verb, and a client that goes on.
+// Given a trip whose second verb leaves the region. When it runs alone or among others. Expect kCorrupt, no
+// effect of its first verb, and a client that goes on.
 TEST(EmbeddedTrips, OutsideTheRegion_FailWithoutEffect) {
   for (const size_t concurrency : {1, 8}) {
     const auto fabric = OpenFabric();
@@ -201,7 +201,8 @@ TEST(EmbeddedTrips, PollWithNothingInFlight_IsFalse) {
 
 // ---- abandoning
 
-// Given several trips in flight. When the task that waits for the first, a middle one, the last, or all is destroyed.
+// Given several trips in flight. When the task that waits for the first, a middle one, the last, or all is
+// destroyed.
 // Expect that only the others take effect.
 TEST(EmbeddedAbandon, TripsOfDestroyedTasks_AreRemoved) {
   constexpr size_t kTasks = 5;
@@ -228,8 +229,8 @@ TEST(EmbeddedAbandon, TripsOfDestroyedTasks_AreRemoved) {
   }
 }
 
-// Given a client on which tasks are started, destroyed and polled at random, up to hundreds at once. Expect that every
-// task that was not destroyed ends, and that each took effect at most once.
+// Given a client on which tasks are started, destroyed and polled at random, up to hundreds at once. Expect
+// that every task that was not destroyed ends, and that each took effect at most once.
 TEST(EmbeddedAbandon, AtRandom_LosesNothingElse) {
   Random random(7);
   const auto fabric = OpenFabric();
@@ -267,7 +268,8 @@ Task<Done> DestroysAnother(Client& client, std::optional<Task<uint64_t>>& other)
   co_return Done{};
 }
 
-// Given a task that, when it goes on, destroys another one whose trip is in flight behind its own. Expect no harm.
+// Given a task that, when it goes on, destroys another one whose trip is in flight behind its own. Expect no
+// harm.
 TEST(EmbeddedAbandon, ByATaskThatPollHasJustResumed_IsSafe) {
   const auto fabric = OpenFabric();
   const auto client = std::move(*fabric->Connect());
@@ -292,9 +294,9 @@ Task<Done> PauseAndLog(Client& client, Nanos duration, std::vector<int>& log, in
   co_return Done{};
 }
 
-// Given pauses of different lengths on a clock that stands still. When it is advanced. Expect them to end in the order in
-// which they are due, those of equal length in the order of their start, and none early; Poll says that
-// something is pending until all have ended.
+// Given pauses of different lengths on a clock that stands still. When it is advanced. Expect them to end in
+// the order in which they are due, those of equal length in the order of their start, and none early; Poll
+// says that something is pending until all have ended.
 TEST(EmbeddedTimers, EndInOrderWhenTheClockSaysSo) {
   ManualClock clock(Nanos{1000});
   const auto fabric = OpenFabric({64}, &clock);
@@ -350,8 +352,8 @@ Task<uint64_t> PausesBetweenTrips(Client& client) {
   co_return last;
 }
 
-// Given the machine's clock. When operations pause between trips, one or many at once. Expect that running them waits
-// until the pauses are over.
+// Given the machine's clock. When operations pause between trips, one or many at once. Expect that running
+// them waits until the pauses are over.
 TEST(EmbeddedTimers, OnTheMachinesClock_AreWaitedFor) {
   const auto fabric = OpenFabric();
   const auto client = std::move(*fabric->Connect());
@@ -362,10 +364,10 @@ TEST(EmbeddedTimers, OnTheMachinesClock_AreWaitedFor) {
   EXPECT_EQ(fabric->memory(NodeId{0}).Load(0), 90u);
 }
 
-// ---- verbs nobody waits for
+// ---- verbs that no coroutine waits for
 
-// Given detached verbs. Expect that they take effect at once and from copies; that verbs outside the region are dropped;
-// that nothing stays in flight.
+// Given detached verbs. Expect that they take effect at once and from copies; that verbs outside the region
+// are dropped; that nothing stays in flight.
 TEST(EmbeddedDetach, TakesEffectAtOnce) {
   const auto fabric = OpenFabric();
   const auto client = std::move(*fabric->Connect());
@@ -405,8 +407,8 @@ void SetHandlers(EmbeddedFabric& fabric) {
   });
 }
 
-// Given handlers. When they are called, alone or among other operations. Expect their reply or error, with the caller and
-// the memory of the node that was asked; an operation without a handler is unsupported.
+// Given handlers. When they are called, alone or among other operations. Expect their reply or error, with
+// the caller and the memory of the node that was asked; an operation without a handler is unsupported.
 TEST(EmbeddedCall, IsAnsweredByTheNodeThatWasAsked) {
   for (const size_t concurrency : {1, 4}) {
     const auto fabric = OpenFabric({64, 64});
@@ -443,8 +445,8 @@ Task<Done> ManyTrips(Client& client, int trips) {
   co_return Done{};
 }
 
-// Given operations that have run once. When 10,000 trips run again, one operation at a time or 32 at once, with pauses and
-// detached verbs among them. Expect not a single allocation.
+// Given operations that have run once. When 10,000 trips run again, one operation at a time or 32 at once,
+// with pauses and detached verbs among them. Expect not a single allocation.
 TEST(EmbeddedMemory, SteadyState_AllocatesNothing) {
   constexpr int kTrips = 10'000;
   const auto fabric = OpenFabric();

@@ -55,8 +55,8 @@ std::vector<uint64_t> Contents(EmbeddedFabric& fabric, uint16_t node = 0) {
   return words;
 }
 
-// Given a client that was fenced. When it goes on, with trips of any kind. Expect kFenced with the advice to connect
-// again, no effect, and no harm to a new client.
+// Given a client that was fenced. When it goes on, with trips of any kind. Expect kFenced with the advice to
+// connect again, no effect, and no harm to a new client.
 TEST(EmbeddedFence, FencedClient_IsRefusedForGood) {
   const auto fabric = OpenFabric();
   const auto victim = ConnectTo(*fabric);
@@ -83,8 +83,8 @@ TEST(EmbeddedFence, FencedClient_IsRefusedForGood) {
   EXPECT_EQ(*fabric::Run(*fencer, AddToWord(*fencer, At(0))), 2u);
 }
 
-// Given a trip that the victim has in flight. When the victim is fenced before it polls. Expect that the trip fails and
-// has no effect.
+// Given a trip that the victim has in flight. When the victim is fenced before it polls. Expect that the trip
+// fails and has no effect.
 TEST(EmbeddedFence, TripInFlight_TakesNoEffectAfterwards) {
   const auto fabric = OpenFabric();
   const auto victim = ConnectTo(*fabric);
@@ -99,7 +99,8 @@ TEST(EmbeddedFence, TripInFlight_TakesNoEffectAfterwards) {
   EXPECT_EQ(fabric->memory(NodeId{0}).Load(0), 0u);
 }
 
-// Given clients that never were, that have departed, or that are fenced already. When they are fenced. Expect success.
+// Given clients that never were, that have departed, or that are fenced already. When they are fenced. Expect
+// success.
 TEST(EmbeddedFence, OfAClientThatIsGone_Succeeds) {
   const auto fabric = OpenFabric({64, 64, 64});
   const auto fencer = ConnectTo(*fabric);
@@ -121,8 +122,8 @@ Task<Done> FenceThenAdd(Client& client, ClientId victim, bool add_before) {
   co_return Done{};
 }
 
-// Given a client that fences itself. Expect that the fence succeeds, that what follows it in the same trip has no effect,
-// and that the error tells whether something before it had.
+// Given a client that fences itself. Expect that the fence succeeds, that what follows it in the same trip
+// has no effect, and that the error tells whether something before it had.
 TEST(EmbeddedFence, OfItself_CutsTheRestOfTheTripOff) {
   const auto fabric = OpenFabric();
   const auto first = ConnectTo(*fabric);
@@ -152,8 +153,9 @@ Task<Done> ChangeManyLines(Client& client, uint64_t number) {
   co_return Done{};
 }
 
-// Given a thread that changes many lines of two nodes, without pause. When another thread fences it. Expect that from the
-// moment at which the fence has completed the memory never changes again, although the victim goes on trying.
+// Given a thread that changes many lines of two nodes, without pause. When another thread fences it. Expect
+// that from the moment at which the fence has completed the memory never changes again, although the victim
+// goes on trying.
 TEST(EmbeddedFence, AgainstAThreadThatHammers_StopsItForGood) {
   const auto fabric = OpenFabric({kRegionBytes, kRegionBytes});
   const auto fencer = ConnectTo(*fabric);
@@ -185,7 +187,8 @@ TEST(EmbeddedFence, AgainstAThreadThatHammers_StopsItForGood) {
   }
 }
 
-// Given two clients, each in the middle of a trip, held there by a handler until the other is in the middle of its own.
+// Given two clients, each in the middle of a trip, held there by a handler until the other is in the middle
+// of its own.
 // When each then fences the other. Expect that neither waits for ever, and that both are fenced.
 TEST(EmbeddedFence, OfEachOtherInTheMiddleOfTrips_DoesNotDeadlock) {
   const auto fabric = OpenFabric({64, 64});
@@ -214,8 +217,8 @@ TEST(EmbeddedFence, OfEachOtherInTheMiddleOfTrips_DoesNotDeadlock) {
   }
 }
 
-// Given a gate. When its client enters and changes something at the very moment at which another thread closes it. Expect
-// that nothing changes any more once the closing thread has waited for the turn.
+// Given a gate. When its client enters and changes something at the very moment at which another thread
+// closes it. Expect that nothing changes any more once the closing thread has waited for the turn.
 TEST(EmbeddedGate, ClosedAtTheMomentOfEntering_KeepsTheClientOutOrWaits) {
   constexpr uint64_t kRounds = 5000;
   std::vector<Gate> gates(kRounds + 1);
@@ -243,8 +246,8 @@ TEST(EmbeddedGate, ClosedAtTheMomentOfEntering_KeepsTheClientOutOrWaits) {
     ASSERT_EQ(changes[round], seen[round]) << "round " << round;
 }
 
-// Given a victim in the middle of a Call that its node has not answered. When it is fenced. Expect that the fence waits for
-// the handler: what it does comes before the fence completes.
+// Given a victim in the middle of a Call that its node has not answered. When it is fenced. Expect that the
+// fence waits for the handler: what it does comes before the fence completes.
 TEST(EmbeddedFence, WaitsForTheHandlerThatRunsForTheVictim) {
   std::atomic<bool> handler_runs = false;
   std::atomic<bool> fencer_starts = false;
@@ -275,7 +278,8 @@ TEST(EmbeddedFence, WaitsForTheHandlerThatRunsForTheVictim) {
 
 // ---- threads
 
-// Given threads that connect, work and depart at the same time. Expect that no id is given twice and no increment lost.
+// Given threads that connect, work and depart at the same time. Expect that no id is given twice and no
+// increment lost.
 TEST(EmbeddedThreads, ConnectWorkAndDepart) {
   constexpr int kThreads = 4;
   constexpr int kClients = 200;
@@ -306,7 +310,8 @@ Task<Done> AddMany(Client& client, int times) {
   co_return Done{};
 }
 
-// Given threads that each run many operations at once on a client of their own. Expect that no increment is lost.
+// Given threads that each run many operations at once on a client of their own. Expect that no increment is
+// lost.
 TEST(EmbeddedThreads, ManyOperationsOnEach_LoseNothing) {
   constexpr int kThreads = 3;
   constexpr int kOperations = 16;
@@ -333,8 +338,8 @@ Task<Done> CallMany(Client& client, int times) {
   co_return Done{};
 }
 
-// Given a handler with state of its own, without locks. When threads call it at the same time. Expect that a node
-// runs one handler at a time. (ThreadSanitizer watches the state.)
+// Given a handler with state of its own, without locks. When threads call it at the same time. Expect that a
+// node runs one handler at a time. (ThreadSanitizer watches the state.)
 TEST(EmbeddedThreads, HandlersOfANode_RunOneAtATime) {
   constexpr int kThreads = 3;
   constexpr int kTimes = 1000;

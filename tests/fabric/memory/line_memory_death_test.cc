@@ -76,7 +76,8 @@ std::vector<std::byte> Payload(size_t size) {
   return bytes;
 }
 
-// What was seen at all points of death together, where they differ. A sweep that has not seen everything has proved nothing.
+// What was seen at all points of death together, where they differ. A sweep that has not seen everything has
+// proved nothing.
 struct Seen {
   uint64_t points = 0;
   uint64_t held = 0;       // the victim held a sequence
@@ -125,7 +126,8 @@ uint64_t ChangedLines(const Region& found, const Region& before, const Region& a
   return changed;
 }
 
-// Lets the victim execute `verb` instruction by instruction, and after each of them looks at what its death would leave.
+// Lets the victim execute `verb` instruction by instruction, and after each of them looks at what its death
+// would leave.
 Seen Sweep(const Verb& verb) {
   const Region before = Filled();
   const Region after = After(verb, before);
@@ -172,8 +174,8 @@ class LineMemoryDeath : public testing::Test {
   }
 };
 
-// Given a client that writes a whole line. When it dies at any instruction. Expect that the line is recovered as it
-// was or as it should become.
+// Given a client that writes a whole line. When it dies at any instruction. Expect that the line is recovered
+// as it was or as it should become.
 TEST_F(LineMemoryDeath, InAWriteOfALine_LeavesItOldOrNew) {
   const std::vector<std::byte> payload = Payload(64);
   ExpectEverythingWasSeen(Sweep(Write(At(128), payload).Lower()));
@@ -192,8 +194,8 @@ TEST_F(LineMemoryDeath, InASmallWrite_LeavesItOldOrNew) {
   ExpectEverythingWasSeen(Sweep(Write(At(140), payload).Lower()));
 }
 
-// Given a client that does an atomic. When it dies at any instruction. Expect that the word is old or new, and
-// that the line is free again.
+// Given a client that does an atomic. When it dies at any instruction. Expect that the word is old or new,
+// and that the line is free again.
 TEST_F(LineMemoryDeath, InAnAtomic_LeavesTheWordOldOrNew) {
   const uint64_t word = 0x0f0e0d0c0b0a0908;  // what stands in the second word of every line
   ExpectEverythingWasSeen(Sweep(Cas(At(136), word, 5).Lower()));
@@ -201,8 +203,8 @@ TEST_F(LineMemoryDeath, InAnAtomic_LeavesTheWordOldOrNew) {
   ExpectEverythingWasSeen(Sweep(MaskedCas(At(136), 0, 0x08, 0xff, 0x77, 0xff).Lower()));
 }
 
-// Given a reader that waits for one line of its window, holding the others. When it dies while it waits, or at any
-// instruction after the line has become free. Expect that all are free again, and hold what they held.
+// Given a reader that waits for one line of its window, holding the others. When it dies while it waits, or
+// at any instruction after the line has become free. Expect that all are free again, and hold what they held.
 TEST_F(LineMemoryDeath, InAReadThatHoldsItsLines_FreesThem) {
   constexpr uint64_t kLines = 4;
   constexpr uint64_t kWaits = 20;  // instructions for which it waits
@@ -235,8 +237,8 @@ TEST_F(LineMemoryDeath, InAReadThatHoldsItsLines_FreesThem) {
   for (uint64_t lines = 0; lines <= kLines; ++lines) EXPECT_GT(seen[lines], 0u) << lines << " lines held";
 }
 
-// Given a client that was killed while it held a line, and others that read and change that line meanwhile. Expect that
-// they wait until it is recovered, and then find it whole.
+// Given a client that was killed while it held a line, and others that read and change that line meanwhile.
+// Expect that they wait until it is recovered, and then find it whole.
 TEST_F(LineMemoryDeath, OthersWaitUntilItIsRecovered) {
   const SharedScenario scenario = NewScenario();
   const std::vector<std::byte> payload = Payload(64);
@@ -277,8 +279,9 @@ TEST_F(LineMemoryDeath, OthersWaitUntilItIsRecovered) {
 
 // ---- single steps of the recovery
 
-// Given a client that has staged a line and died before it took the sequence, and a successor with its number that dies
-// in an atomic, at the same value of the same sequence. Expect that the dead one's bytes are not stored.
+// Given a client that has staged a line and died before it took the sequence, and a successor with its number
+// that dies in an atomic, at the same value of the same sequence. Expect that the dead one's bytes are not
+// stored.
 TEST(LineMemoryRecovery, StagingOfAPredecessor_IsNotStored) {
   const auto scenario = std::make_unique<Scenario>();
   LineMemory node = MemoryOfNode(*scenario);
@@ -294,8 +297,8 @@ TEST(LineMemoryRecovery, StagingOfAPredecessor_IsNotStored) {
   EXPECT_EQ(scenario->stripes.sequences[1], kOneChange);
 }
 
-// Given a WRITE that has completed. When its client dies later while it holds the same line for something else. Expect
-// that the WRITE is not done again.
+// Given a WRITE that has completed. When its client dies later while it holds the same line for something
+// else. Expect that the WRITE is not done again.
 TEST(LineMemoryRecovery, StagingOfACompletedWrite_IsNotStoredAgain) {
   const auto scenario = std::make_unique<Scenario>();
   LineMemory node = MemoryOfNode(*scenario);
@@ -308,8 +311,8 @@ TEST(LineMemoryRecovery, StagingOfACompletedWrite_IsNotStoredAgain) {
   EXPECT_EQ(scenario->stripes.sequences[1], 3 * kOneChange);
 }
 
-// Given a staging full of nonsense, and held sequences. Expect that the recovery frees them, keeps inside the region, and
-// takes only what could be a WRITE to that very line.
+// Given a staging full of nonsense, and held sequences. Expect that the recovery frees them, keeps inside the
+// region, and takes only what could be a WRITE to that very line.
 TEST(LineMemoryRecovery, NonsenseInTheStaging_DoesNoHarm) {
   const auto scenario = std::make_unique<Scenario>();
   const std::span<std::byte> inner = std::span(scenario->region).subspan(1024, 2048);
@@ -347,9 +350,10 @@ class Impatient final : public Watch {
   int looks = 0;
 };
 
-// Given a line whose holder is dead, and nobody who could recover it. Expect that READs, WRITEs and atomics end and say
-// so, that they leave the line as it is, and that they leave nothing held or staged themselves.
-TEST(LineMemoryRecovery, WithoutAnybodyToDoIt_WaitersGiveUp) {
+// Given a line whose holder is dead, and no daemon that could recover it. Expect that READs, WRITEs and
+// atomics end and say so, that they leave the line as it is, and that they leave nothing held or staged
+// themselves.
+TEST(LineMemoryRecovery, WithoutADaemonToDoIt_WaitersGiveUp) {
   const auto scenario = std::make_unique<Scenario>();
   Impatient impatient;
   LineMemory memory(scenario->region, scenario->stripes, kOther, scenario->other, impatient);

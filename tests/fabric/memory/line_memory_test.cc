@@ -86,8 +86,8 @@ TEST_F(LineMemoryTest, StartsAsZeroes) {
   EXPECT_EQ(memory_.bytes(), kRegionBytes);
 }
 
-// Given three lines. When they are written at every offset with every size, with and without locks. Expect exactly
-// those bytes to change, and every READ of the same place to return them.
+// Given three lines. When they are written at every offset with every size, with and without locks. Expect
+// exactly those bytes to change, and every READ of the same place to return them.
 TEST_F(LineMemoryTest, EveryOffsetAndSizeInThreeLines_WritesExactlyItsBytes) {
   constexpr uint64_t kBytes = 3 * kLineBytes;
   for (const bool unreachable : {false, true}) {
@@ -102,8 +102,8 @@ TEST_F(LineMemoryTest, EveryOffsetAndSizeInThreeLines_WritesExactlyItsBytes) {
   }
 }
 
-// Given a filled region. When it is read with sizes around a line, a window, a page and more, at offsets around
-// their boundaries and around the end of the table of sequences. Expect its bytes.
+// Given a filled region. When it is read with sizes around a line, a window, a page and more, at offsets
+// around their boundaries and around the end of the table of sequences. Expect its bytes.
 TEST_F(LineMemoryTest, LongReads_AcrossLinesWindowsAndPages_ReturnTheBytes) {
   FillRegion();
   const uint64_t wrap = StripeTable::kStripes * kLineBytes;
@@ -132,8 +132,8 @@ TEST_F(LineMemoryTest, LongWrites_ChangeExactlyTheirBytes) {
   ExpectReadsAsModel(0, kRegionBytes);
 }
 
-// Given WRITEs, atomics and READs. Expect that each changed line moves its sequence by one change, and that READs, failed
-// CAS and WRITEs to unreachable bytes move none: others need not copy again.
+// Given WRITEs, atomics and READs. Expect that each changed line moves its sequence by one change, and that
+// READs, failed CAS and WRITEs to unreachable bytes move none: others need not copy again.
 TEST_F(LineMemoryTest, OnlyChanges_MoveTheSequences) {
   memory_.Write(60, RandomBytes(72));  // the end of line 0, line 1, the start of line 2
   EXPECT_EQ(SequenceOf(0), kOneChange);
@@ -155,8 +155,8 @@ TEST_F(LineMemoryTest, OnlyChanges_MoveTheSequences) {
   EXPECT_EQ(SumOfSequences(), sum);
 }
 
-// Given every word of a line. When CAS, masked CAS and FAA meet it. Expect what the verbs say, the word as it was as
-// the answer, and the other words untouched.
+// Given every word of a line. When CAS, masked CAS and FAA meet it. Expect what the verbs say, the word as it
+// was as the answer, and the other words untouched.
 TEST_F(LineMemoryTest, AtomicsOnEveryWordOfALine_ChangeThatWordOnly) {
   constexpr uint64_t kLine = 128;
   for (uint64_t word = 0; word < 8; ++word) {

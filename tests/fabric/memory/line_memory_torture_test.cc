@@ -1,5 +1,5 @@
-// Several threads on the same lines. Every test runs a fixed number of steps: nothing here depends on time, and
-// two cores under load are enough.
+// Several threads on the same lines. Every test runs a fixed number of steps: nothing here depends on time,
+// and two cores under load are enough.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -72,8 +72,8 @@ class LineMemoryTorture : public testing::Test {
   LineMemory memory_;
 };
 
-// Given two writers that fill whole lines with one number each time. When two readers copy lines, or the inside of
-// lines, meanwhile. Expect that a copy never holds two different numbers.
+// Given two writers that fill whole lines with one number each time. When two readers copy lines, or the
+// inside of lines, meanwhile. Expect that a copy never holds two different numbers.
 TEST_F(LineMemoryTorture, LinesAreNeverTorn) {
   std::atomic<int> writers_left = 2;
   const auto write = [&](uint64_t writer) {
@@ -99,8 +99,8 @@ TEST_F(LineMemoryTorture, LinesAreNeverTorn) {
   InParallel({[&] { write(0); }, [&] { write(1); }, read, read});
 }
 
-// Given a long READ over lines that are each filled with one number. Expect that its lines are whole too, although
-// it is no snapshot.
+// Given a long READ over lines that are each filled with one number. Expect that its lines are whole too,
+// although it is no snapshot.
 TEST_F(LineMemoryTorture, LinesOfLongReads_AreNeverTorn) {
   constexpr uint64_t kLines = 100;
   std::atomic<bool> writing = true;
@@ -123,14 +123,15 @@ TEST_F(LineMemoryTorture, LinesOfLongReads_AreNeverTorn) {
   InParallel({write, read});
 }
 
-// The words of a snapshot while one thread raises the first, the second, ... and the last by one, again and again:
-// some that are one ahead, then the rest.
+// The words of a snapshot while one thread raises the first, the second, ... and the last by one, again and
+// again: some that are one ahead, then the rest.
 template <class Words>
 bool IsSnapshot(const Words& words) {
   return std::is_sorted(words.begin(), words.end(), std::greater<>()) && words.front() - words.back() <= 1;
 }
 
-// Given a thread that raises the words of a line one after another by FAA and CAS. When another reads the line.
+// Given a thread that raises the words of a line one after another by FAA and CAS. When another reads the
+// line.
 // Expect a snapshot: the line as it was at one instant.
 TEST_F(LineMemoryTorture, ReadsOfALine_AreSnapshotsAmongAtomics) {
   std::atomic<bool> writing = true;
@@ -154,8 +155,9 @@ TEST_F(LineMemoryTorture, ReadsOfALine_AreSnapshotsAmongAtomics) {
   InParallel({raise, read, read});
 }
 
-// Given a thread that raises a word in each of 17 lines, one line after another, across the end of the table of
-// sequences. When others read all of them with one READ of at most 1 KiB. Expect that READ to be a snapshot.
+// Given a thread that raises a word in each of 17 lines, one line after another, across the end of the table
+// of sequences. When others read all of them with one READ of at most 1 KiB. Expect that READ to be a
+// snapshot.
 TEST_F(LineMemoryTorture, ReadsOfAWindow_AreSnapshots) {
   constexpr uint64_t kLines = 17;
   constexpr uint64_t kStart = kWrap + 32;  // 1 KiB from here ends in the 17th line
@@ -183,7 +185,8 @@ TEST_F(LineMemoryTorture, ReadsOfAWindow_AreSnapshots) {
   InParallel({raise, read, read});
 }
 
-// Given four threads that raise three words of one line, by FAA, by CAS and by a masked CAS on half of the word.
+// Given four threads that raise three words of one line, by FAA, by CAS and by a masked CAS on half of the
+// word.
 // Expect that no increment is lost and that the other half keeps its bits.
 TEST_F(LineMemoryTorture, IncrementsAreNeverLost) {
   constexpr int kThreads = 4;
@@ -215,9 +218,9 @@ TEST_F(LineMemoryTorture, IncrementsAreNeverLost) {
   EXPECT_EQ(memory_.Load(16), kHighBits + uint64_t{kThreads} * kSteps);
 }
 
-// Given four threads that own neighbouring bytes of two lines, with borders in the middle of words; one of them
-// holds no locks, because nobody else can reach its bytes. When each writes its own bytes again and again. Expect
-// that each always reads back what it wrote.
+// Given four threads that own neighbouring bytes of two lines, with borders in the middle of words; one of
+// them holds no locks, because no other client can reach its bytes. When each writes its own bytes again and
+// again. Expect that each always reads back what it wrote.
 TEST_F(LineMemoryTorture, WritesNeverTouchTheirNeighbours) {
   constexpr std::array<uint64_t, 5> kBorders = {3, 13, 46, 69, 99};
   const auto own = [&](size_t owner) {
@@ -243,8 +246,9 @@ TEST_F(LineMemoryTorture, WritesNeverTouchTheirNeighbours) {
   EXPECT_EQ(std::count(lines.begin() + 99, lines.end(), std::byte{0}), 29) << "bytes after the last owner";
 }
 
-// Given three writers that change the lines of a window until they are told to stop. When a reader wants a number of
-// snapshots of the window first. Expect that it gets them: it takes the locks when nothing else helps.
+// Given three writers that change the lines of a window until they are told to stop. When a reader wants a
+// number of snapshots of the window first. Expect that it gets them: it takes the locks when nothing else
+// helps.
 TEST_F(LineMemoryTorture, WritersThatNeverPause_ReadersStillFinish) {
   std::atomic<bool> stop = false;
   const auto write = [&] {
@@ -264,8 +268,8 @@ TEST_F(LineMemoryTorture, WritersThatNeverPause_ReadersStillFinish) {
   InParallel({write, write, write, read});
 }
 
-// Given a line whose writer has not finished. When others read a window with it, CAS it and write it. Expect that
-// they wait for the writer, see what it wrote, and that a reader leaves the sequences as they were.
+// Given a line whose writer has not finished. When others read a window with it, CAS it and write it. Expect
+// that they wait for the writer, see what it wrote, and that a reader leaves the sequences as they were.
 TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
   Sequence& sequence = stripes_->sequences[0];
   const uint64_t held = StripeTable::kStripes * kLineBytes;  // in the middle of the window at kWrap
@@ -316,9 +320,9 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
   }
 }
 
-// Given two threads, each of which writes its own line and then looks at the other's (by READ, or by a CAS that
-// fails), both at the same moment. Expect that at least one of them sees the other's WRITE, again and again: a
-// completed WRITE counts for everyone, even if its words have not left the core yet.
+// Given two threads, each of which writes its own line and then looks at the other's (by READ, or by a CAS
+// that fails), both at the same moment. Expect that at least one of them sees the other's WRITE, again and
+// again: a completed WRITE counts for every client, even if its words have not left the core yet.
 TEST_F(LineMemoryTorture, WriteThenLook_NeverMissEachOther) {
   constexpr uint64_t kRounds = kSteps / 10;
   for (const bool by_cas : {false, true}) {

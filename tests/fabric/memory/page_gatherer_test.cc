@@ -64,8 +64,9 @@ class PageGathererTest : public ::testing::Test {
   PageGatherer gatherer_{region_.bytes(), region_.descriptor()};
 };
 
-// Given a region with full, sparse and empty ranges. When pages are gathered. Expect that the full ones are huge pages,
-// for this mapping and another one, and hold what they held; and that the others take no more memory than before.
+// Given a region with full, sparse and empty ranges. When pages are gathered. Expect that the full ones are
+// huge pages, for this mapping and another one, and hold what they held; and that the others take no more
+// memory than before.
 TEST_F(PageGathererTest, WhatIsFullBecomesHugeAndTheRestStays) {
   Fill(3);
   Fill(4);
@@ -91,8 +92,8 @@ TEST_F(PageGathererTest, WhatIsFullBecomesHugeAndTheRestStays) {
   ::munmap(elsewhere, region_.bytes().size());
 }
 
-// Given a region of which everything is gathered. Expect that nothing is done until more is stored, and that what was
-// stored then is gathered too.
+// Given a region of which everything is gathered. Expect that nothing is done until more is stored, and that
+// what was stored then is gathered too.
 TEST_F(PageGathererTest, WhatIsStoredLaterIsGatheredLater) {
   EXPECT_EQ(gatherer_.Step(), Next::kIdle) << "nothing is there";
   Fill(0);
@@ -143,7 +144,8 @@ TEST_F(PageGathererTest, AThreadThatCannotSaysSoOnce) {
   EXPECT_EQ(said, "warn: goes without huge pages: the kernel does not gather them for this memory\n");
 }
 
-// Given a thread over a region that is being stored to. Expect that nothing is lost, and that it stops when it is told.
+// Given a thread over a region that is being stored to. Expect that nothing is lost, and that it stops when
+// it is told.
 TEST_F(PageGathererTest, AThreadGathersBesideStores) {
   Logger log(LogLevel::kInfo, [](std::string_view) {});
   {

@@ -128,7 +128,7 @@ TEST_F(RegionFile, PrivateStoresDoNotReachTheFile) {
   EXPECT_EQ(Contents(Path()), before);
 }
 
-TEST_F(RegionFile, NobodyElseMayHaveAFileThatIsShared) {
+TEST_F(RegionFile, NoOtherProcessMayHaveAFileThatIsShared) {
   // Given a file that was just made, and later opened.
   // When it is opened again meanwhile.
   // Expect a refusal, until the first has gone; and that readers do not disturb each other.

@@ -24,7 +24,7 @@ namespace farside::fabric::shm {
 namespace {
 
 using Line = std::array<uint64_t, 8>;
-constexpr uint64_t kLine = 256;  // the offset of the line that everybody wants
+constexpr uint64_t kLine = 256;  // the offset of the line that every client wants
 constexpr size_t kStripe = kLine / kLineBytes;
 
 Task<Done> WriteLine(Client& client, uint64_t number) {
@@ -104,8 +104,8 @@ class ShmDeath : public testing::Test {
   const std::string path_ = folder_.path() + "/node";
 };
 
-// Given a client that is killed when it has staged a line, taken it, stored a part of it, or all of it. Expect that others
-// find the line as it was or as it should be, and that its slot is free.
+// Given a client that is killed when it has staged a line, taken it, stored a part of it, or all of it.
+// Expect that others find the line as it was or as it should be, and that its slot is free.
 TEST_F(ShmDeath, KilledInTheMiddleOfALine_ItIsWholeForOthers) {
   const std::array<std::function<bool(const Daemon&)>, 4> points = {
       [](const Daemon& daemon) { return daemon.slot(0).staging.bytes[7].load() == 1; },
@@ -133,8 +133,8 @@ TEST_F(ShmDeath, KilledInTheMiddleOfALine_ItIsWholeForOthers) {
   }
 }
 
-// Given a line of a client that was killed, and a handler of a Call that loads it. Expect that the handler waits for the
-// daemon to complete the line, which it does meanwhile.
+// Given a line of a client that was killed, and a handler of a Call that loads it. Expect that the handler
+// waits for the daemon to complete the line, which it does meanwhile.
 TEST_F(ShmDeath, AHandlerThatNeedsTheLine_DoesNotStopItsRecovery) {
   const Daemon daemon(path_);
   daemon.node->calls().Set(CallId(1, 1), [](NodeMemory& memory, ClientId, std::string_view) {
@@ -153,9 +153,9 @@ TEST_F(ShmDeath, AHandlerThatNeedsTheLine_DoesNotStopItsRecovery) {
   victim.process().Kill();
 }
 
-// Given a client whose process was stopped inside a trip, and a daemon that waits. When it is fenced. Expect that the
-// fence does not complete, that the log names the process, and that the fence completes when the process goes on, which
-// then is told that it was fenced.
+// Given a client whose process was stopped inside a trip, and a daemon that waits. When it is fenced. Expect
+// that the fence does not complete, that the log names the process, and that the fence completes when the
+// process goes on, which then is told that it was fenced.
 TEST_F(ShmDeath, StoppedInsideATrip_TheFenceWaitsUntilItGoesOn) {
   Daemon daemon(path_, {.fence = FencePolicy::kWait});
   Victim victim(path_);
@@ -235,8 +235,8 @@ class DaemonProcess {
   pid_t pid_ = -1;
 };
 
-// Given a daemon that was killed. Expect that clients notice, by trips or when they only poll, and are broken from then
-// on, and that a new daemon takes the slot of its socket.
+// Given a daemon that was killed. Expect that clients notice, by trips or when they only poll, and are broken
+// from then on, and that a new daemon takes the slot of its socket.
 TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
   const DaemonProcess daemon(path_);
   const auto fabric = OpenAt(path_);
@@ -260,8 +260,8 @@ TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
   EXPECT_TRUE(ShmFabric::Open({.nodes = {path_}}).ok());
 }
 
-// Given a line whose writer was killed, and no daemon that could complete it. Expect that who waits for it is told, and
-// does not wait for ever.
+// Given a line whose writer was killed, and no daemon that could complete it. Expect that a client that waits
+// for it is told, and does not wait for ever.
 TEST_F(ShmDeath, OfTheWriterAndTheDaemon_WaitersGiveUp) {
   const DaemonProcess daemon(path_);
   const auto fabric = OpenAt(path_);

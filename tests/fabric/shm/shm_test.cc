@@ -45,8 +45,8 @@ class ShmTest : public testing::Test {
 
 // ---- opening
 
-// Given no daemon, a name that cannot be one, a socket that nobody serves, or no nodes at all. Expect errors that say
-// what to do.
+// Given no daemon, a name that cannot be one, a socket that no daemon serves, or no nodes at all. Expect
+// errors that say what to do.
 TEST_F(ShmTest, OpeningWhatIsNotThere_SaysSo) {
   EXPECT_EQ(ShmFabric::Open({}).error().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(ShmFabric::Open({.nodes = {path_}}).error().code(), ErrorCode::kNotFound);
@@ -55,7 +55,8 @@ TEST_F(ShmTest, OpeningWhatIsNotThere_SaysSo) {
   EXPECT_EQ(ShmFabric::Open({.nodes = {std::string(200, '/')}}).error().code(), ErrorCode::kInvalidArgument);
 }
 
-// Given two daemons. Expect that a fabric has the regions of both in its order, and refuses one that is named twice.
+// Given two daemons. Expect that a fabric has the regions of both in its order, and refuses one that is named
+// twice.
 TEST_F(ShmTest, OpensSeveralNodes) {
   const Daemon one(path_);
   const Daemon two(path_ + "2");
@@ -67,8 +68,8 @@ TEST_F(ShmTest, OpensSeveralNodes) {
   EXPECT_EQ(ShmFabric::Open({.nodes = {path_, path_}}).error().code(), ErrorCode::kInvalidArgument);
 }
 
-// Given a daemon that was stopped, and another with other memory, or with the same, in its slot. Expect that a fabric
-// that was opened before connects only to the same memory.
+// Given a daemon that was stopped, and another with other memory, or with the same, in its slot. Expect that
+// a fabric that was opened before connects only to the same memory.
 TEST_F(ShmTest, ConnectingToOtherMemory_IsRefused) {
   const memory::RegionId id = NewRegionId();
   auto daemon = std::make_unique<Daemon>(path_, ServerOptions{}, id);
@@ -100,8 +101,8 @@ TEST_F(ShmTest, IdsThatAreTaken_AreNotUsedAgain) {
 
 // ---- the socket
 
-// Given a path that is served, one with a socket that a dead daemon left, and one with a file. Expect that only the
-// second is taken, and that a daemon cleans up after itself.
+// Given a path that is served, one with a socket that a dead daemon left, and one with a file. Expect that
+// only the second is taken, and that a daemon cleans up after itself.
 TEST_F(ShmTest, SocketsAreNotStolen_AndStaleOnesAreReplaced) {
   auto daemon = std::make_unique<Daemon>(path_);
   const auto again = Server::Start(*daemon->node, *daemon->memory, {.node = path_});
@@ -143,8 +144,8 @@ int AsNobody(gid_t group, const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Given a socket for its owner, and one for a group. Expect the modes, that another user is refused by the kernel, and by
-// the daemon even if somebody has opened the socket to all, and that a member of the group gets in.
+// Given a socket for its owner, and one for a group. Expect the modes, that another user is refused by the
+// kernel, and by the daemon even if the socket was opened to all, and that a member of the group gets in.
 TEST_F(ShmTest, PermissionsAreKept) {
   constexpr gid_t kGroup = 54321;
   struct stat status {};
@@ -187,9 +188,9 @@ TEST_F(ShmTest, AnotherVersion_IsRefused) {
   EXPECT_TRUE(received.descriptors.empty());
 }
 
-// Given connections that send bytes of any kind, as strangers and as clients, and many that say nothing. Expect that the
-// daemon goes on serving others, and that what was given to them comes back.
-TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNobodyElse) {
+// Given connections that send bytes of any kind, as strangers and as clients, and many that say nothing.
+// Expect that the daemon goes on serving others, and that what was given to them comes back.
+TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNoOtherClient) {
   const Daemon daemon(path_, {.max_clients = 2});
   const auto fabric = OpenAt(path_);
   const auto client = std::move(*fabric->Connect());
@@ -223,7 +224,8 @@ TEST_F(ShmTest, NonsenseOnTheSocket_HarmsNobodyElse) {
   Await([&] { return fabric->Connect().ok(); });
 }
 
-// Given a daemon with slots for two clients. Expect that a third is refused politely, and served when one has left.
+// Given a daemon with slots for two clients. Expect that a third is refused politely, and served when one has
+// left.
 TEST_F(ShmTest, WhenAllSlotsAreTaken_ClientsAreRefused) {
   const Daemon daemon(path_, {.max_clients = 2});
   const auto fabric = OpenAt(path_);
@@ -237,8 +239,9 @@ TEST_F(ShmTest, WhenAllSlotsAreTaken_ClientsAreRefused) {
   EXPECT_TRUE(fabric->Connect().ok());
 }
 
-// Given ten thousand clients that come and go (fewer under a sanitizer, where each costs several times as much). Expect that
-// no slot, no guest and no descriptor is lost, and no memory but what it takes to remember that an id was used.
+// Given ten thousand clients that come and go (fewer under a sanitizer, where each costs several times as
+// much). Expect that no slot, no guest and no descriptor is lost, and no memory but what it takes to remember
+// that an id was used.
 TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   constexpr uint64_t kFirst = 500 / kFewer;
   constexpr uint64_t kClients = 10'000 / kFewer;
@@ -266,8 +269,8 @@ TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   EXPECT_LE(HeapBytes(), bytes + kClients * kRememberedBytes);
 }
 
-// Given a region with something in it. When it is put into huge pages, as far as the kernel does that. Expect that
-// clients find what was there.
+// Given a region with something in it. When it is put into huge pages, as far as the kernel does that. Expect
+// that clients find what was there.
 TEST_F(ShmTest, HugePagesHoldWhatWasThere) {
   const Daemon daemon(path_, std::move(*memory::Region::Shareable(uint64_t{8} << 20)), {}, NewRegionId());
   const auto fabric = OpenAt(path_);
@@ -306,7 +309,8 @@ TEST_F(ShmTest, TripsAllocateNothing) {
 
 // ---- Calls
 
-// Given handlers that answer, refuse and answer too much. Expect their replies and errors, and a client that goes on.
+// Given handlers that answer, refuse and answer too much. Expect their replies and errors, and a client that
+// goes on.
 TEST_F(ShmTest, CallsOfAllSizes_AreAnswered) {
   const Daemon daemon(path_);
   daemon.node->calls().Set(CallId(1, 1), [](NodeMemory&, ClientId, std::string_view request) {
@@ -337,8 +341,8 @@ TEST_F(ShmTest, CallsOfAllSizes_AreAnswered) {
 
 // ---- the end of a daemon
 
-// Given a region that is a file, and a client of a daemon that has stopped. Expect that the client is told at its next
-// trip, and that nobody else can have the file until the client has let go of it.
+// Given a region that is a file, and a client of a daemon that has stopped. Expect that the client is told at
+// its next trip, and that no other process can have the file until the client has let go of it.
 TEST_F(ShmTest, AFileStaysLocked_WhileAClientMapsIt) {
   const std::string file = folder_.path() + "/pool";
   memory::Region region = std::move(

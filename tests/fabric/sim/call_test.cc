@@ -1,5 +1,5 @@
-// What the simulated node's CPU does: its stores become visible one by one, in program order, while the verbs of
-// others go on.
+// What the simulated node's CPU does: its stores become visible one by one, in program order, while the verbs
+// of others go on.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -77,9 +77,9 @@ Task<Done> AddMany(Client& client, uint64_t times) {
   co_return Done{};
 }
 
-// Given a handler that breaks the contract: read-modify-write on a word that clients change by atomics. Expect
-// that the world shows it: at times an increment is lost, of the client or of the node, even if the handler does
-// nothing else.
+// Given a handler that breaks the contract: read-modify-write on a word that clients change by atomics.
+// Expect that the world shows it: at times an increment is lost, of the client or of the node, even if the
+// handler does nothing else.
 TEST(SimCall, ReadModifyWriteOfTheNodeIsNotAtomic) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(400); ++seed) {
@@ -96,7 +96,8 @@ TEST(SimCall, ReadModifyWriteOfTheNodeIsNotAtomic) {
   EXPECT_SEEN(litmus, "lost");
 }
 
-// Given a client that dies in the middle of its Call. Expect that the handler has run as a whole, or not at all.
+// Given a client that dies in the middle of its Call. Expect that the handler has run as a whole, or not at
+// all.
 TEST(SimCall, AHandlerDoesNotDieWithItsCaller) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(200); ++seed) {

@@ -75,8 +75,8 @@ Replay RunOnce(uint64_t seed, bool faults, bool traced) {
   return replay;
 }
 
-// Given the same seed twice. Expect the same trace, memory, number of events and time; and that tracing changes
-// none of it.
+// Given the same seed twice. Expect the same trace, memory, number of events and time; and that tracing
+// changes none of it.
 TEST(SimDeterminism, TheSameSeedGivesTheSameRun) {
   for (uint64_t seed = 1; seed <= Seeds(60); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -69,8 +69,8 @@ struct Expected {
   bool crashed;
 };
 
-// Given a calm world and a fault at one verb. Expect that exactly the verbs before it (and it, if the client dies
-// after it) have taken effect.
+// Given a calm world and a fault at one verb. Expect that exactly the verbs before it (and it, if the client
+// dies after it) have taken effect.
 TEST(SimFault, CrashesCutExactlyThere) {
   const Expected all[] = {
       {FaultKind::kCrashBefore, 0, ".......", true},  {FaultKind::kCrashAfter, 0, "F......", true},
@@ -143,8 +143,8 @@ TEST(SimFault, CrashMidOfOneLineNeverComes) {
   EXPECT_EQ(life.trips, 3u);
 }
 
-// Given a completion that is lost. Expect that the whole trip has taken effect, that its client is told so, and
-// that it is broken for good.
+// Given a completion that is lost. Expect that the whole trip has taken effect, that its client is told so,
+// and that it is broken for good.
 TEST(SimFault, LostCompletionAfterTheWholeTrip) {
   for (uint64_t verb : {1, 2}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -182,8 +182,8 @@ TEST(SimFault, LostCompletionOfReadsChangesNothing) {
   EXPECT_EQ(run.Word(Line(0)), 0u);
 }
 
-// Given a sleep before or after a verb. Expect that the program ends well, but later by the sleep, and that the
-// verb lands after the sleep, or before it.
+// Given a sleep before or after a verb. Expect that the program ends well, but later by the sleep, and that
+// the verb lands after the sleep, or before it.
 TEST(SimFault, SleepsDelayTheClientAndPerhapsTheVerb) {
   for (const FaultKind kind : {FaultKind::kSleepBefore, FaultKind::kSleepAfter}) {
     SimOptions options = WithFault(3, 1, kind);
@@ -252,7 +252,8 @@ TEST(SimFault, HappensAlsoWhereAnotherClientFinishesTheVerb) {
   }
 }
 
-// Given a completion that is lost on a trip nobody waits for. Expect that the client notices with its next trip.
+// Given a completion that is lost on a trip that no coroutine waits for. Expect that the client notices with
+// its next trip.
 TEST(SimFault, LostCompletionOfADetachedTripBreaksTheClient) {
   SimRun run(WithFault(1, 0, FaultKind::kLoseCompletion));
   SimClient& client = run.Connect();
@@ -277,8 +278,8 @@ TEST(SimFault, StopFaultsAlsoStopsTheExactOne) {
   EXPECT_FALSE(run.world.fault_fired());
 }
 
-// Given a world in which every event is a crash or a loss. When StopFaults is called, expect that nothing goes
-// wrong any more.
+// Given a world in which every event is a crash or a loss. When StopFaults is called, expect that nothing
+// goes wrong any more.
 TEST(SimFault, StopFaultsStopsThoseByChance) {
   SimOptions options = Quiet(1);
   options.chaos.crash = options.chaos.lose_completion = kOneIn / 2;

@@ -70,8 +70,8 @@ Task<Done> WriteOnBothNodes(Client& client, Outcomes& outcomes) {
   co_return Done{};
 }
 
-// Given a trip to two nodes, one of which cuts its client off or restarts. Expect that "nothing was changed" is
-// claimed only if that is so on both.
+// Given a trip to two nodes, one of which cuts its client off or restarts. Expect that "nothing was changed"
+// is claimed only if that is so on both.
 TEST(SimFencing, ATripToTwoNodesThatOneRefuses_SaysWhetherItChangedTheOther) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(1000); ++seed) {
@@ -187,8 +187,8 @@ Task<Done> AddOn(Client& client, FarAddr at, Outcomes& outcomes) {
   co_return Done{};
 }
 
-// Given a node that restarts between the trips of a client. Expect that the old client is refused for good and on
-// every node, that a new one is served, and that the memory was kept or not, as asked.
+// Given a node that restarts between the trips of a client. Expect that the old client is refused for good
+// and on every node, that a new one is served, and that the memory was kept or not, as asked.
 TEST(SimRestart, OldClientsAreRefusedAndNewOnesServed) {
   for (const bool keep_memory : {false, true}) {
     SimRun run(Free(7, {4096, 4096}));

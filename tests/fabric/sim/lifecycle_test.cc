@@ -42,8 +42,8 @@ std::string LinesWritten(SimRun& run, FarAddr at) {
   return written == 0 ? "none" : written == kLines ? "all" : "part";
 }
 
-// Given a client that leaves in good order with trips in flight. Expect that they land all the same if nothing
-// goes wrong in this world.
+// Given a client that leaves in good order with trips in flight. Expect that they land all the same if
+// nothing goes wrong in this world.
 TEST(SimLifecycle, WhatALeavingClientPostedLandsWhereNothingBreaks) {
   for (uint64_t seed = 1; seed <= Seeds(200); ++seed) {
     SimRun run(Free(seed));
@@ -79,8 +79,8 @@ TEST(SimLifecycle, WhatALeavingClientPostedMayBeCutWhereConnectionsBreak) {
   EXPECT_SEEN(litmus, "all");
 }
 
-// Given a client with two trips in flight, one of which loses its connection. Expect that the other, too, may be
-// cut at any point.
+// Given a client with two trips in flight, one of which loses its connection. Expect that the other, too, may
+// be cut at any point.
 TEST(SimLifecycle, ABrokenConnectionCutsAllItsTrips) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(1500); ++seed) {
@@ -101,7 +101,8 @@ TEST(SimLifecycle, ABrokenConnectionCutsAllItsTrips) {
   }
 }
 
-// Given a crashed client whose owner has not noticed. Expect that nothing it posts lands, and nothing of it runs.
+// Given a crashed client whose owner has not noticed. Expect that nothing it posts lands, and nothing of it
+// runs.
 TEST(SimLifecycle, ACrashedClientPostsNothing) {
   SimRun run(Quiet(1));
   SimClient& client = run.Connect();
@@ -157,8 +158,8 @@ TEST(SimLifecycle, DetachAfterBrokenDoesNothing) {
   EXPECT_EQ(LinesWritten(run, Line(8)), "all");
 }
 
-// Given a client that sleeps, with a trip landed, one on its way and a timer. When it is destroyed, expect that
-// the world goes on without it.
+// Given a client that sleeps, with a trip landed, one on its way and a timer. When it is destroyed, expect
+// that the world goes on without it.
 TEST(SimLifecycle, AClientIsDestroyedAsleep) {
   for (uint64_t seed = 1; seed <= Seeds(100); ++seed) {
     SimRun run(Free(seed));
@@ -178,8 +179,8 @@ TEST(SimLifecycle, AClientIsDestroyedAsleep) {
   }
 }
 
-// Given a world that ends with trips and timers on their way, clients and tasks already gone. Expect that this
-// leaks nothing and touches nothing that is gone (which the sanitizers watch).
+// Given a world that ends with trips and timers on their way, clients and tasks already gone. Expect that
+// this leaks nothing and touches nothing that is gone (which the sanitizers watch).
 TEST(SimLifecycle, AWorldEndsWithThingsOnTheirWay) {
   for (uint64_t seed = 1; seed <= Seeds(100); ++seed) {
     SimRun run(Free(seed));
@@ -190,8 +191,8 @@ TEST(SimLifecycle, AWorldEndsWithThingsOnTheirWay) {
   }
 }
 
-// Given operations that are destroyed at every possible moment of their trips. Expect that nothing touches them
-// afterwards, and that the client goes on working.
+// Given operations that are destroyed at every possible moment of their trips. Expect that nothing touches
+// them afterwards, and that the client goes on working.
 TEST(SimLifecycle, TripsAreAbandonedAtEveryMoment) {
   for (uint64_t seed = 1; seed <= Seeds(300); ++seed) {
     SimRun run(Free(seed));

@@ -53,8 +53,8 @@ Task<Done> NoBytes(Client& client, FarAddr at) {
   co_return Done{};
 }
 
-// Given READs and WRITEs of no bytes, also at the very end of the region. Expect that they succeed and that what
-// stands beside them in the trip takes effect.
+// Given READs and WRITEs of no bytes, also at the very end of the region. Expect that they succeed and that
+// what stands beside them in the trip takes effect.
 TEST(SimSize, ReadsAndWritesOfNothing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SimRun run(Free(seed));
@@ -98,8 +98,8 @@ Task<Done> ReadBig(Client& client, std::vector<std::byte>& into) {
   co_return Done{};
 }
 
-// Given a READ of 128 lines and a WRITE of all of them. Expect that any two neighbours may be found one old and
-// one new, although there are more lines than pieces.
+// Given a READ of 128 lines and a WRITE of all of them. Expect that any two neighbours may be found one old
+// and one new, although there are more lines than pieces.
 TEST(SimSize, AnyTwoNeighboursOfManyLinesMayDiffer) {
   constexpr uint64_t kBytes = 128 * kLineBytes;
   std::vector<uint64_t> torn(kBytes / kLineBytes);
@@ -130,8 +130,8 @@ Task<Done> WriteAndReadAt(Client& client, uint64_t offset, const std::vector<std
   co_return Done{};
 }
 
-// Given accesses of more lines than pieces that begin and end in the middle of a line. Expect that every byte arrives,
-// wherever the cuts are. (Failed when the first cut came before the access.)
+// Given accesses of more lines than pieces that begin and end in the middle of a line. Expect that every byte
+// arrives, wherever the cuts are. (Failed when the first cut came before the access.)
 TEST(SimSize, ManyLinesFromTheMiddleOfOne) {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     SimOptions options = Free(seed, {128 * kLineBytes});
@@ -146,8 +146,8 @@ TEST(SimSize, ManyLinesFromTheMiddleOfOne) {
   }
 }
 
-// Given a WRITE that claims to be unreachable, and a READ that reaches it nevertheless. Expect that lines may be
-// torn, but not words: the claim is taken at its word, and a wrong one shows.
+// Given a WRITE that claims to be unreachable, and a READ that reaches it nevertheless. Expect that lines may
+// be torn, but not words: the claim is taken at its word, and a wrong one shows.
 TEST(SimSize, AnUnreachableWriteMayTearLinesButNotWords) {
   for (const uint64_t bytes : {uint64_t{256}, uint64_t{4096}}) {
     Litmus litmus;

@@ -20,8 +20,8 @@ Task<Done> PauseAndNote(Client& client, Nanos duration, std::vector<Nanos>& woke
   co_return Done{};
 }
 
-// Given timers set in the wrong order. Expect that they fire in the order of their times, never early, and that
-// the world does not walk through the time in between.
+// Given timers set in the wrong order. Expect that they fire in the order of their times, never early, and
+// that the world does not walk through the time in between.
 TEST(SimTime, TimersFireInOrderAndTimeJumps) {
   SimRun run(Quiet(1));
   SimClient& client = run.Connect();
@@ -62,8 +62,8 @@ TEST(SimTime, AnAbandonedTimerDoesNotFire) {
   EXPECT_GE(woken[0], 2ms);
 }
 
-// Given a client that crashes while it waits for a timer. Expect that nothing of it runs any more, also after its
-// tasks and itself are gone and another client stands in the same memory.
+// Given a client that crashes while it waits for a timer. Expect that nothing of it runs any more, also after
+// its tasks and itself are gone and another client stands in the same memory.
 TEST(SimTime, TimersOfACrashedClientDoNotFire) {
   SimRun run(Quiet(1));
   std::vector<Nanos> woken;
@@ -111,8 +111,8 @@ TEST(SimSleep, TheTripLandsButTheClientDoesNotHear) {
   EXPECT_GE(woken[0], 10ms);
 }
 
-// Given a client that sleeps and a connection that breaks meanwhile. Expect that it hears of that, too, only when
-// it wakes.
+// Given a client that sleeps and a connection that breaks meanwhile. Expect that it hears of that, too, only
+// when it wakes.
 TEST(SimSleep, AClientAsleepDoesNotHearThatItsConnectionBroke) {
   for (uint64_t seed = 1; seed <= Seeds(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -130,8 +130,8 @@ TEST(SimSleep, AClientAsleepDoesNotHearThatItsConnectionBroke) {
   }
 }
 
-// Given a client that falls asleep, is fenced, and wakes. Expect that it then hears that it was fenced, or first
-// of the trip that had landed before.
+// Given a client that falls asleep, is fenced, and wakes. Expect that it then hears that it was fenced, or
+// first of the trip that had landed before.
 TEST(SimSleep, AFencedSleeperHearsOfItWhenItWakes) {
   SimRun run(Quiet(1));
   SimClient& sleeper = run.Connect();
@@ -153,8 +153,8 @@ TEST(SimSleep, AFencedSleeperHearsOfItWhenItWakes) {
   EXPECT_GE(run.world.Now(), 10ms);
 }
 
-// Given clients that sleep by chance, and no other delay. Expect that at times a verb that was posted long before
-// the sleep ends lands only after it: the client stopped before its device had it.
+// Given clients that sleep by chance, and no other delay. Expect that at times a verb that was posted long
+// before the sleep ends lands only after it: the client stopped before its device had it.
 TEST(SimSleep, ByChanceAlsoKeepsVerbsBack) {
   Litmus litmus;
   for (uint64_t seed = 1; seed <= Seeds(2000); ++seed) {

@@ -12,8 +12,8 @@
 namespace farside::fabric::sim {
 namespace {
 
-// Given events at random times, near and far, added while others are taken. Expect that they are taken by nanosecond;
-// none is lost, none comes twice.
+// Given events at random times, near and far, added while others are taken. Expect that they are taken by
+// nanosecond; none is lost, none comes twice.
 TEST(TimedAgenda, EventsAreTakenInTheOrderOfTheirTimes) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
@@ -44,8 +44,8 @@ TEST(TimedAgenda, EventsAreTakenInTheOrderOfTheirTimes) {
   }
 }
 
-// Given events at one time, some of which were far away when they were added. Expect the order of adding, as far as they
-// were added to the same part.
+// Given events at one time, some of which were far away when they were added. Expect the order of adding, as
+// far as they were added to the same part.
 TEST(TimedAgenda, EventsOfOneTimeKeepTheirOrder) {
   for (const Picos at : {Picos{5'000}, Picos{20'000'000}, Picos{3'600'000'000'000'000}}) {
     Agenda agenda;

@@ -78,7 +78,8 @@ TEST(TimedFabric, TheSameSeedGivesTheSameRun) {
   }
 }
 
-// Given different seeds. Expect different runs if there is jitter, and the same without: nothing else is drawn.
+// Given different seeds. Expect different runs if there is jitter, and the same without: nothing else is
+// drawn.
 TEST(TimedFabric, TheSeedDecidesTheJitterAndNothingElse) {
   EXPECT_NE(RunOnce(1, 50ns), RunOnce(2, 50ns));
   EXPECT_EQ(RunOnce(1, 0ns), RunOnce(2, 0ns));
@@ -103,8 +104,8 @@ Task<Done> ReadBoth(Client& client, uint64_t rounds, uint64_t& different) {
   co_return Done{};
 }
 
-// Given trips that change two words, and trips that read them. Expect that readers find them equal, since a round takes
-// effect at one instant, and find many states.
+// Given trips that change two words, and trips that read them. Expect that readers find them equal, since a
+// round takes effect at one instant, and find many states.
 TEST(TimedFabric, ARoundTakesEffectAtOneInstant) {
   TimedRun run({.region_bytes = {4096}, .compute_nodes = 2});
   uint64_t different = 0;
@@ -133,8 +134,8 @@ Task<Done> Fence(Client& client, ClientId victim) {
   co_return Done{};
 }
 
-// Given a client that changes words without pause, and is fenced after some time. Expect that nothing changes from the
-// moment at which the fence has completed, whatever was on its way, and that the victim hears of it.
+// Given a client that changes words without pause, and is fenced after some time. Expect that nothing changes
+// from the moment at which the fence has completed, whatever was on its way, and that the victim hears of it.
 TEST(TimedFabric, NothingOfAFencedClientLandsLater) {
   std::map<ErrorCode, int> first_errors;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -171,8 +172,8 @@ Task<Done> AddTo(Client& client, FarAddr at) {
   co_return Done{};
 }
 
-// Given a client that was fenced on one node only. Expect that it is broken for the other as well, from the moment at
-// which it has heard of it and not before.
+// Given a client that was fenced on one node only. Expect that it is broken for the other as well, from the
+// moment at which it has heard of it and not before.
 TEST(TimedFabric, AClientThatWasFencedAnywhereIsBrokenEverywhere) {
   TimedRun run({.region_bytes = {4096, 4096}});
   Client& victim = run.Connect();
@@ -197,8 +198,8 @@ Task<Done> DetachOne(Client& client) {
   co_return Done{};
 }
 
-// Given a client that goes away with a trip in flight. Expect that the trip lands, and that nothing touches the client any
-// more (which the sanitizers watch).
+// Given a client that goes away with a trip in flight. Expect that the trip lands, and that nothing touches
+// the client any more (which the sanitizers watch).
 TEST(TimedFabric, TripsOutliveTheirClients) {
   TimedRun run({.region_bytes = {4096}});
   auto leaves = std::move(*run.world().Connect());
@@ -223,8 +224,8 @@ Task<Done> Touch(Client& client, uint64_t bytes) {
   co_return Done{};
 }
 
-// Given a region far larger than what is used of it. Expect that only what is touched takes memory (or this would not
-// end well), and that bounds are kept.
+// Given a region far larger than what is used of it. Expect that only what is touched takes memory (or this
+// would not end well), and that bounds are kept.
 TEST(TimedFabric, RegionsMayBeFarLargerThanWhatIsUsed) {
   constexpr uint64_t kBytes = uint64_t{8} << 30;
   TimedRun run({.region_bytes = {kBytes}});
@@ -253,7 +254,8 @@ TEST(TimedFabric, RefusesWhatNoClusterIsLike) {
   EXPECT_EQ(dynamic_cast<TimedClient&>(run.Connect(1)).compute_node(), 1u);
 }
 
-// Given the model. Expect that every figure has a name and a unit, each once, and the defaults of the documentation.
+// Given the model. Expect that every figure has a name and a unit, each once, and the defaults of the
+// documentation.
 TEST(TimedFabric, TheModelTellsItsFigures) {
   std::map<std::string, std::pair<uint64_t, std::string>> figures;
   for (const ModelFigure& figure : FiguresOf(NicModel())) {

@@ -29,7 +29,8 @@ Task<Done> SomeOfEverythingForever(Client& client, uint64_t number) {
   }
 }
 
-// Given clients that do some of everything, for long enough to fill all pools. Expect that nothing is allocated any more.
+// Given clients that do some of everything, for long enough to fill all pools. Expect that nothing is
+// allocated any more.
 TEST(TimedHeap, NothingIsAllocatedInASteadyState) {
   const auto world = std::move(*TimedFabric::Open({.region_bytes = {64 * 1024, 64 * 1024}}));
   std::vector<std::unique_ptr<Client>> clients;

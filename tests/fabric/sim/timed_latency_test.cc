@@ -56,8 +56,8 @@ Task<Done> CallOnce(Client& client) {
   co_return Done{};
 }
 
-// Given an idle world. Expect that one verb takes posting, the round trip, its bytes on the wire once each way, and the
-// completion; nothing for the card, whose work is in the round trip.
+// Given an idle world. Expect that one verb takes posting, the round trip, its bytes on the wire once each
+// way, and the completion; nothing for the card, whose work is in the round trip.
 TEST(TimedLatency, OneVerbTakesWhatTheModelSays) {
   const double around = 70 + 30 + 2000 + 50;
   EXPECT_EQ(TimeOf(ReadOnce<64>), Expected(around + OnWire(kHeader) + OnWire(kHeader + 64)));
@@ -67,8 +67,8 @@ TEST(TimedLatency, OneVerbTakesWhatTheModelSays) {
   EXPECT_EQ(TimeOf(CallOnce), Expected(around + 1500 + OnWire(kHeader + 5) + OnWire(kHeader + 5)));
 }
 
-// Given READs of more than a packet. Expect a header for each packet of the answer, and the card's work for each;
-// once, since the cards work at the same time.
+// Given READs of more than a packet. Expect a header for each packet of the answer, and the card's work for
+// each; once, since the cards work at the same time.
 TEST(TimedLatency, LargeReadsTakeSeveralPackets) {
   const double packets = 4;
   EXPECT_EQ(TimeOf(ReadOnce<4 * 4096>),
@@ -104,7 +104,8 @@ Task<Done> ManyFaas(Client& client, uint64_t count) {
   co_return Done{};
 }
 
-// Given trips with as many answered verbs as a round trip carries, and with one more. Expect what CostOf counts.
+// Given trips with as many answered verbs as a round trip carries, and with one more. Expect what CostOf
+// counts.
 TEST(TimedLatency, MoreThanSixteenAnsweredVerbsAreAnotherRoundTrip) {
   const Nanos sixteen = TimeOf([](Client& client) { return ManyFaas(client, 16); });
   const Nanos seventeen = TimeOf([](Client& client) { return ManyFaas(client, 17); });
@@ -146,8 +147,8 @@ Task<Done> DetachAndPause(Client& client) {
   co_return Done{};
 }
 
-// Given a trip that nobody waits for, and pauses. Expect that the pauses end on time, that the client says how long the
-// trip is in flight, and that it has landed.
+// Given a trip that no coroutine waits for, and pauses. Expect that the pauses end on time, that the client
+// says how long the trip is in flight, and that it has landed.
 TEST(TimedLatency, DetachedTripsAndPausesOverlap) {
   TimedRun run(OneOfEach());
   Client& client = run.Connect();
@@ -161,7 +162,8 @@ Task<Done> PauseFor(Client& client, Nanos pause, Nanos& woke) {
   co_return Done{};
 }
 
-// Given pauses from nothing to an hour, set in no order. Expect that each ends when it should, to the nanosecond.
+// Given pauses from nothing to an hour, set in no order. Expect that each ends when it should, to the
+// nanosecond.
 TEST(TimedLatency, PausesOfAnyLengthEndOnTime) {
   const std::array<Nanos, 9> pauses = {8192ns, 0ns, 1h, 8191ns, 1ns, 8193ns, 3s, 100us, 1h};
   TimedRun run(OneOfEach());

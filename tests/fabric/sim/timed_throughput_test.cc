@@ -1,4 +1,5 @@
-// What the timed fabric carries when it is asked for more: as much as the scarcest resource of the model lets through.
+// What the timed fabric carries when it is asked for more: as much as the scarcest resource of the model lets
+// through.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -101,8 +102,8 @@ TEST(TimedThroughput, OneClientIsBoundByLatency) {
   EXPECT_LT(measured.Share("memory 0 verbs"), 0.02);
 }
 
-// Given many clients that READ a line each. Expect the rate of verbs of the memory node's card, and that the report
-// says that it is what binds; with jitter too.
+// Given many clients that READ a line each. Expect the rate of verbs of the memory node's card, and that the
+// report says that it is what binds; with jitter too.
 TEST(TimedThroughput, SmallReadsAreBoundByTheVerbRate) {
   for (const Nanos jitter : {0ns, 300ns}) {
     const Measured measured = Measure(Plenty(jitter), kMany, ReadForever<64>);
@@ -125,8 +126,8 @@ TEST(TimedThroughput, OneComputeNodeIsBoundByItsOwnCard) {
   EXPECT_GT(measured.Share("compute 0 verbs"), 0.99);
 }
 
-// Given many clients that move 512 bytes. Expect the bandwidth of the wire, out of the memory node for READs and into it
-// for WRITEs.
+// Given many clients that move 512 bytes. Expect the bandwidth of the wire, out of the memory node for READs
+// and into it for WRITEs.
 TEST(TimedThroughput, LargerAccessesAreBoundByTheWire) {
   const double most = 100e9 / 8 / (512 + 64);
   const Measured reads = Measure(Plenty(), kMany, ReadForever<512>);
@@ -139,7 +140,8 @@ TEST(TimedThroughput, LargerAccessesAreBoundByTheWire) {
   EXPECT_LT(writes.Share("memory 0 out"), 0.2);
 }
 
-// Given many clients that CAS, each its own word or all the same. Expect the rate of atomics, and that of one word.
+// Given many clients that CAS, each its own word or all the same. Expect the rate of atomics, and that of one
+// word.
 TEST(TimedThroughput, AtomicsAreBoundByTheirUnitAndByTheirWord) {
   const Measured own = Measure(Plenty(), kMany, CasForever);
   EXPECT_NEAR(own.per_second, 10e6, 0.1e6);
@@ -158,7 +160,8 @@ TEST(TimedThroughput, CallsAreBoundByTheNodesProcessor) {
   EXPECT_GT(measured.Share("memory 0 processor"), 0.99);
 }
 
-// Given atomics that wait for one hot word, and READs at the same time. Expect that the READs do not wait with them.
+// Given atomics that wait for one hot word, and READs at the same time. Expect that the READs do not wait
+// with them.
 TEST(TimedThroughput, ReadsDoNotQueueBehindAHotWord) {
   uint64_t atomics = 0;
   const Measured measured = Measure(Plenty(), 200, [&](Client& client, uint64_t number, uint64_t& trips) {
@@ -202,7 +205,8 @@ TEST(TimedThroughput, MemoryNodesHaveACardEach) {
   EXPECT_NEAR(measured.per_second, 80e6, 0.8e6);
 }
 
-// Given machines that compute and lend memory through one card. Expect that it sends and executes at half the rate.
+// Given machines that compute and lend memory through one card. Expect that it sends and executes at half the
+// rate.
 TEST(TimedThroughput, AColocatedMachineSharesItsCard) {
   TimedOptions options = Plenty();
   options.compute_nodes = 1;
@@ -225,8 +229,9 @@ Task<Done> LookUpForever(Client& client, uint64_t number, uint64_t& lookups) {
   }
 }
 
-// Given the cluster of the SHARD paper, as docs/memory-model.md describes it: three machines that compute and lend memory,
-// 36 threads each, lookups of a bucket and then a block. Expect the figures that are quoted there.
+// Given the cluster of the SHARD paper, as docs/memory-model.md describes it: three machines that compute and
+// lend memory, 36 threads each, lookups of a bucket and then a block. Expect the figures that are quoted
+// there.
 TEST(TimedThroughput, LookupsOnThreeMachinesReachWhatTheDocumentationQuotes) {
   TimedOptions options{.region_bytes = {1, 1, 1}, .compute_nodes = 3, .colocated = true};
   const Measured with_defaults = Measure(options, 108, LookUpForever);

@@ -1,9 +1,9 @@
-// INVARIANT sim/2: while a READ of at most 1 KiB inside a page is being sampled, no other client sees one trip
-// complete and has another take effect.
+// INVARIANT sim/2: while a READ of at most 1 KiB inside a page is being sampled, no other client sees one
+// trip complete and has another take effect.
 //
-// The pattern of all of these: a writer makes A and then B equal to i, each in a trip of its own, and goes on to
-// i + 1. A reader reads both in one READ. With at most one trip of the writer inside the READ, it finds
-// B <= A <= B + 1.
+// The pattern of all of these: a writer makes A and then B equal to i, each in a trip of its own, and goes on
+// to i + 1. A reader reads both in one READ. With at most one trip of the writer inside the READ, it finds B
+// <= A <= B + 1.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -92,8 +92,8 @@ Task<Done> JostleByCalls(Client& client) {
   co_return Done{};
 }
 
-// Given a writer that changes A in each of the possible ways, and others that wait for the same word and for the
-// same node. Expect that no READ has two of the writer's trips inside.
+// Given a writer that changes A in each of the possible ways, and others that wait for the same word and for
+// the same node. Expect that no READ has two of the writer's trips inside.
 TEST(SimWindow, AtMostOneTripOfAnotherClientFallsIntoARead) {
   for (uint64_t seed = 1; seed <= Seeds(1500); ++seed) {
     const How how = kAllWays[seed % kAllWays.size()];

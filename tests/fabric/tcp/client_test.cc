@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A node that does what a test wants: it answers each Hello with the next of its Welcomes, in a thread of its own, and
-// leaves the connection to the test.
+// A node that does what a test wants: it answers each Hello with the next of its Welcomes, in a thread of its
+// own, and leaves the connection to the test.
 class FakeNode {
  public:
   // `message` follows every Welcome.
@@ -166,7 +166,8 @@ TEST(TcpClient, WelcomesThatMakeNoSenseAreRefused) {
 }
 
 TEST(TcpClient, AddressesThatCannotBeAreRefused) {
-  // Given addresses that are none, one where nobody listens, and one on another machine. Expect errors that say so.
+  // Given addresses that are none, one where no server listens, and one on another machine. Expect errors
+  // that say so.
   const auto open = [](const std::string& address) {
     Options options;
     options.addresses = {address};
@@ -269,7 +270,8 @@ TEST(TcpClient, RepliesThatMakeNoSenseBreakTheClient) {
 }
 
 TEST(TcpClient, WhatANodeSaysIsEscaped) {
-  // Given nodes that refuse, answer with an error, and say goodbye, with text that would clear a terminal or fake a line.
+  // Given nodes that refuse, answer with an error, and say goodbye, with text that would clear a terminal or
+  // fake a line.
   const std::string evil = "good\x1b[2J\nfarside: all is well";
   const std::string escaped = "good\\x1b[2J\\x0afarside: all is well";
   wire::Welcome refusal = Refusal(ErrorCode::kPermissionDenied);
@@ -301,7 +303,7 @@ TEST(TcpClient, WhatANodeSaysIsEscaped) {
   }
 }
 
-TEST(TcpClient, AnswersNobodyAskedForBreakTheClient) {
+TEST(TcpClient, RepliesToNoRequestBreakTheClient) {
   // Given a node that answers twice.
   FakeNode node({Good(), Good()});
   const Opened opened = OpenAndConnect(node);
@@ -328,7 +330,7 @@ Task<Done> FenceAt(Client& client, NodeId node, ClientId victim) {
   co_return Done{};
 }
 
-TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
+TEST(TcpClient, ClientFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
   // Given a client of two nodes, which was fenced on the second.
   TestNode first(4096, OneThread(), {1, 1});
   TestNode second(4096, OneThread(), {2, 2});
@@ -338,8 +340,8 @@ TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
   const auto victim = ConnectTo(*fabric);
   const auto fencer = ConnectTo(*fabric);
   ASSERT_TRUE(fabric::Run(*fencer, FenceAt(*fencer, NodeId{1}, victim->id())).ok());
-  // When it changes both. Expect that it is in doubt, that only the first was changed, and that it is refused then, also
-  // by the first.
+  // When it changes both. Expect that it is in doubt, that only the first was changed, and that it is refused
+  // then, also by the first.
   std::optional<ErrorCode> error;
   ASSERT_TRUE(fabric::Run(*victim, AddToBoth(*victim, error)).ok());
   EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
@@ -353,7 +355,7 @@ TEST(TcpClient, WhoIsFencedOnOneOfTwoNodesIsInDoubtAboutATripToBoth) {
 
 // ---- trips
 
-TEST(TcpClient, WhatWasDetachedIsSentThoughNobodyPolls) {
+TEST(TcpClient, WhatWasDetachedIsSentWithoutAPoll) {
   // Given a client that detaches a trip, and is not used any more.
   TestNode node;
   const auto fabric = node.Open();

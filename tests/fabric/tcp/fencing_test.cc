@@ -13,7 +13,7 @@
 namespace farside::fabric::tcp {
 namespace {
 
-// Somebody who came by another transport, and is not still until it is told to be.
+// A client that came by another transport, and is not still until it is told to be.
 class StubbornClient final : public memory::ServedClient {
  public:
   void CutOff() override { cut_off_ = true; }
@@ -81,7 +81,7 @@ TEST(TcpFencing, AFenceThatTakesItsTimeHoldsUpItsConnectionOnly) {
   node.node().Depart(kStubborn);
 }
 
-TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
+TEST(TcpFencing, ClientFencedInTheMiddleOfATripIsInDoubt) {
   // Given a client whose trip has changed something and waits for a fence.
   TestNode node;
   const auto stubborn = std::make_shared<StubbornClient>();
@@ -97,7 +97,8 @@ TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   // When it is fenced itself. Expect that this does not wait for its own fence.
   ASSERT_TRUE(fabric::Run(bystander.client(), Fence(bystander.client(), client->id())).ok());
   stubborn->BeStill();
-  // Expect that the rest of its trip does not happen, that it is in doubt, and that it then knows that it was fenced.
+  // Expect that the rest of its trip does not happen, that it is in doubt, and that it then knows that it was
+  // fenced.
   while (!task.done()) ASSERT_TRUE(client->Poll());
   EXPECT_EQ(error, ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(later, ErrorCode::kFenced);
@@ -107,7 +108,7 @@ TEST(TcpFencing, WhoIsFencedInTheMiddleOfATripIsInDoubt) {
   EXPECT_EQ(node.log().Count("was fenced"), 1u);
 }
 
-TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
+TEST(TcpFencing, ClientThatFencesItselfIsAnsweredFirst) {
   // Given a client that fences itself.
   TestNode node;
   const auto fabric = node.Open();
@@ -120,7 +121,7 @@ TEST(TcpFencing, WhoFencesItselfIsAnsweredFirst) {
   EXPECT_EQ(node.Word(0), 0u);
 }
 
-TEST(TcpFencing, WhoDiesWhileItsFenceWaitsIsForgotten) {
+TEST(TcpFencing, ClientThatDiesWhileItsFenceWaitsIsForgotten) {
   // Given a peer whose frame waits for a fence, and that resets its connection.
   TestNode node;
   const auto stubborn = std::make_shared<StubbornClient>();

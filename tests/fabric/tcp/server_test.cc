@@ -1,4 +1,4 @@
-// A server and those who come to it: who is refused, who is hostile, who is slow, and who goes on undisturbed.
+// A server and its clients: refused, hostile and slow ones, and others that go on undisturbed.
 #include "fabric/tcp/server.h"
 
 #include <fcntl.h>
@@ -30,11 +30,11 @@ constexpr uint64_t kRegion = 4096;
 
 // ---- coming in
 
-TEST(TcpServer, SomebodyElsesProtocolIsClosedWithOneLine) {
+TEST(TcpServer, AnotherProtocolIsClosedWithOneLine) {
   // Given a node and a client of it.
   TestNode node;
   Bystander bystander(node);
-  // When somebody sends what is no Hello: text, noise, and the start of a TLS handshake.
+  // When a client sends what is no Hello: text, noise, and the start of a TLS handshake.
   const std::array<std::string, 3> strange = {
       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", std::string(100, '\xa5'),
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)};
@@ -102,12 +102,12 @@ TEST(TcpServer, AHelloMayComeInPieces) {
   EXPECT_EQ(wire::Load<wire::Welcome>(welcome.data()).region_bytes, kRegion);
 }
 
-TEST(TcpServer, WhoSaysNothingIsNotWaitedForLong) {
+TEST(TcpServer, SilentClientIsNotWaitedForLong) {
   // Given a node that is not patient.
   ServerOptions options = OneThread();
   options.greeting_timeout = std::chrono::milliseconds(1);
   TestNode node(kRegion, options);
-  // When somebody connects and says nothing. Expect that it is closed.
+  // When a client connects and says nothing. Expect that it is closed.
   RawPeer peer(node.port());
   EXPECT_TRUE(peer.NodeHungUp());
   EXPECT_EQ(node.log().Count("did not say Hello in time"), 1u);
@@ -145,7 +145,8 @@ TEST(TcpServer, ConnectionsOfAHostOneAfterTheOther_AreNotALineEach) {
 TEST(TcpHostVisits, AHostThatIsBackSoonHasNotLeft) {
   using namespace std::chrono_literals;
   HostVisits visits;
-  // Given a host that comes with one connection after the other. Expect one visit, also of two at the same time.
+  // Given a host that comes with one connection after the other. Expect one visit, also of two at the same
+  // time.
   EXPECT_TRUE(visits.Come("a", 100s));
   EXPECT_FALSE(visits.Leave("a", 101s));
   EXPECT_FALSE(visits.Come("a", 102s));
@@ -160,11 +161,12 @@ TEST(TcpHostVisits, AHostThatIsBackSoonHasNotLeft) {
 }
 
 TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
-  // Given a node that has seen some clients, and how many descriptors and bytes there are while it has none. (Under a
-  // sanitizer a connection costs eight times as much, so there are fewer; it finds leaks by itself.)
+  // Given a node that has seen some clients, and how many descriptors and bytes there are while it has none.
+  // (Under a sanitizer a connection costs eight times as much, so there are fewer; it finds leaks by itself.)
   constexpr uint64_t kFirst = 500 / kFewer;
   constexpr uint64_t kClients = 10'000 / kFewer;
-  // That a client was there is remembered for a while, so that its id is not used again. All else must be gone.
+  // That a client was there is remembered for a while, so that its id is not used again. All else must be
+  // gone.
   constexpr uint64_t kRememberedBytes = 128;
   TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kError);
   const auto fabric = node.Open();
@@ -242,7 +244,8 @@ Task<Done> ReadMany(Client& client, std::span<std::byte> into) {
 }
 
 TEST(TcpServer, AllConnectionsTogetherHaveABoundOnMemory) {
-  // Given a node with 8 MiB for large requests and answers, and a peer that has sent the larger part of one of 6 MiB.
+  // Given a node with 8 MiB for large requests and answers, and a peer that has sent the larger part of one
+  // of 6 MiB.
   constexpr size_t kMiB = size_t{1} << 20;
   ServerOptions options = OneThread();
   options.max_buffered = 8 * kMiB;
@@ -268,7 +271,8 @@ TEST(TcpServer, AllConnectionsTogetherHaveABoundOnMemory) {
   const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
   EXPECT_NE(message.find("the node has 8 MiB for large requests and answers"), std::string::npos) << message;
   EXPECT_EQ(node.log().Count("client 2 at"), 1u);
-  // When a client asks for an answer that is too large by now. Expect that it is told, and that small ones are served.
+  // When a client asks for an answer that is too large by now. Expect that it is told, and that small ones
+  // are served.
   const Result<Done> read = fabric::Run(bystander.client(), ReadMany(bystander.client(), payload));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code(), ErrorCode::kContended);
@@ -310,7 +314,7 @@ TEST(TcpServer, MutatedStreamsDoNoHarm) {
 
 // ---- slow readers
 
-TEST(TcpServer, WhoDoesNotReadItsAnswersIsNotServedAndOthersAre) {
+TEST(TcpServer, ClientThatDoesNotReadItsAnswersIsNotServedAndOthersAre) {
   // Given a region of a mebibyte, and a peer that asks for all of it again and again, and reads nothing.
   constexpr uint64_t kLarge = uint64_t{1} << 20;
   constexpr size_t kMany = 2000;
@@ -386,14 +390,14 @@ TEST(TcpServer, StoppingUnderLoadAnswersWhatWasExecuted) {
     node.server().Stop();
     threads.clear();
   }
-  // Expect that each addition was answered, that nobody is in doubt, and that nobody is left.
+  // Expect that each addition was answered, that no client is in doubt, and that no client is left.
   EXPECT_EQ(added[0] + added[1] + added[2], node.Word(0));
   for (const auto& codes : errors) EXPECT_EQ(codes, std::vector<ErrorCode>(2, ErrorCode::kUnavailable));
   EXPECT_EQ(node.node().clients(), 0u);
   EXPECT_EQ(node.server().connections(), 0u);
 }
 
-TEST(TcpServer, ListeningInPlainTextToEverybodyHasToBeMeant) {
+TEST(TcpServer, ListeningInPlainTextToAllMachinesHasToBeMeant) {
   // Given a server for all addresses of this machine, without TLS.
   TestNode node;
   ServerOptions options = OneThread();
@@ -435,7 +439,7 @@ Task<Done> TryEverything(Client& client, std::vector<std::optional<ErrorCode>>& 
   co_return Done{};
 }
 
-TEST(TcpServer, WhoMayOnlyReadIsRefusedEverythingElse) {
+TEST(TcpServer, ReadOnlyClientIsRefusedEverythingElse) {
   // Given a node whose clients may only read, but for one word.
   ServerOptions options = OneThread();
   options.plain_access = wire::Access::kReadOnly;
@@ -446,8 +450,8 @@ TEST(TcpServer, WhoMayOnlyReadIsRefusedEverythingElse) {
   const auto fabric = node.Open();
   EXPECT_TRUE(fabric->read_only());
   const auto client = ConnectTo(*fabric);
-  // When it tries everything. Expect that only READs and the guarded word work, that the rest is refused as a whole, and
-  // that the connection stays.
+  // When it tries everything. Expect that only READs and the guarded word work, that the rest is refused as a
+  // whole, and that the connection stays.
   std::vector<std::optional<ErrorCode>> codes;
   ASSERT_TRUE(fabric::Run(*client, TryEverything(*client, codes)).ok());
   const std::optional<ErrorCode> no = ErrorCode::kPermissionDenied;

@@ -1,4 +1,4 @@
-// TLS on both sides: who comes in, who is refused and why, and who may only read.
+// TLS on both sides: which clients come in, which are refused and why, and which may only read.
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,19 +31,19 @@ void ExpectRefused(const TestNode& node, std::optional<ClientTls> tls, const std
   EXPECT_NE(fabric.error().message().find(part), std::string::npos) << fabric.error().message();
 }
 
-TEST(TcpTls, WhoHasACertificateIsServed) {
+TEST(TcpTls, ClientWithACertificateIsServed) {
   // Given a node and a client whose certificates are of one authority.
   Certificates authority;
   TestNode node(4096, Secure(authority.Server()));
   const auto fabric = TestNode::Open(ClientOf(node, authority.Client({.name = "worker 7"})));
   const auto client = ConnectTo(*fabric);
-  // Expect that it works, and that the node logs whom it serves.
+  // Expect that it works, and that the node logs which client it serves.
   EXPECT_TRUE(fabric::Run(*client, AddTo(*client, At(0), 1)).ok());
   EXPECT_EQ(node.Word(0), 1u);
   EXPECT_EQ(node.log().Count("as 'worker 7'"), 1u);
 }
 
-TEST(TcpTls, WhoHasNoCertificateIsRefused) {
+TEST(TcpTls, ClientWithoutACertificateIsRefused) {
   // Given a client that has none. Expect that it is refused, with a line in the log.
   Certificates authority;
   TestNode node(4096, Secure(authority.Server()));

@@ -1,4 +1,4 @@
-// Whether a socket's other end runs on the processor of who asks.
+// Whether a socket's other end runs on the processor of the asking thread.
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>

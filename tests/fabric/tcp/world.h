@@ -133,7 +133,7 @@ inline Task<uint64_t> ReadFrom(Client& client, FarAddr at) {
   const uint64_t word = co_await op.InOrder(Read<uint64_t>(at));
   co_return word;
 }
-// Somebody else who uses the node, and must not notice anything.
+// Another client that uses the node, and must not notice anything.
 class Bystander {
  public:
   explicit Bystander(TestNode& node, uint64_t offset = 4088)

@@ -1,9 +1,10 @@
-// Clients that create, open, use and drop tables in one catalog, with faults; checked as a map from names to options.
+// Clients that create, open, use and drop tables in one catalog, with faults; checked as a map from names to
+// options.
 //
-// Creating is an insert, opening a get, dropping a delete: so the history of a run is checked for linearizability.
-// A table is a cell of far memory with a word that only this table has. Whoever has it open uses it within
-// operations, by the rule of catalog/5, and must find that word; whoever drops it destroys the word after the
-// grace period.
+// Creating is an insert, opening a get, dropping a delete: so the history of a run is checked for
+// linearizability. A table is a cell of far memory with a word that only this table has. A client that has it
+// open uses it within operations, by the rule of catalog/5, and must find that word; a client that drops it
+// destroys the word after the grace period.
 #pragma once
 
 #include <map>

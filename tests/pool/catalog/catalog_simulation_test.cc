@@ -40,7 +40,7 @@ TEST(PoolCatalog, ConcurrentCreatesOfOneName_ExactlyOneCreates) {
 
 TEST(PoolCatalog, ManyClients_HistoriesAreLinearizable) {
   // Given three clients that create, open, use and drop two tables, in worlds that break nothing.
-  // Expect a linearizable history, no use of what was freed, nobody cut off, and no slot lost.
+  // Expect a linearizable history, no use of what was freed, no client cut off, and no slot lost.
   uint64_t uses = 0;
   for (uint64_t seed = 1; seed <= 300 / kFewer; ++seed) {
     const RunOutcome outcome =
@@ -84,8 +84,8 @@ TEST(PoolCatalog, RandomScriptsWithAFaultAtEveryVerb) {
   EXPECT_GT(faults, 200u / kFewer);
 }
 
-TEST(PoolCatalog, UserWhoIgnoresTheChanges_IsCaught) {
-  // Given users who do not ask whether their table is still there.
+TEST(PoolCatalog, UserThatIgnoresTheChanges_IsCaught) {
+  // Given users that do not ask whether their table is still there.
   // Expect that one of them meets a table that was freed: the tests above can fail.
   uint64_t caught = 0;
   for (uint64_t seed = 1; seed <= 300 / kFewer && caught == 0; ++seed) {
@@ -183,7 +183,7 @@ Task<Done> DropAndTellWho(Membership& member, uint64_t& who) {
 
 TEST(PoolCatalog, SweepFinishesAndAnnouncesTheDropOfADeadClient) {
   // Given a client that dies as soon as its drop is decided, before it could announce it.
-  // When somebody asks what to walk.
+  // When a client asks what to walk.
   // Expect the table to be gone, its slot to be free, and the drop to be announced before that.
   PoolRun run(PoolCalm());
   CatalogScenario scenario{run};

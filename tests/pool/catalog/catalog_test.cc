@@ -152,7 +152,8 @@ TEST_F(CatalogTest, DropAndCreateAgain_IsAnotherTable) {
 }
 
 TEST_F(CatalogTest, DropHappensInThisOrder) {
-  // Expect: announced before anybody waits, waited before anything is freed, and the name is free all the while.
+  // Expect: announced before any client waits, waited before anything is freed, and the name is free all the
+  // while.
   std::vector<std::string> log;
   ASSERT_TRUE(Create(Spec("users")).ok());
   const uint64_t changes = Word(kCatalogChangesOffset);
@@ -357,8 +358,8 @@ TEST_F(CatalogTest, EveryFlippedBitOfALiveEntry_IsFoundOrHarmless) {
   }
 }
 
-TEST_F(CatalogTest, ForgedEntriesWithARightChecksum_NeverCrashAnybody) {
-  // Given entries of random bytes, sealed as if somebody had meant them.
+TEST_F(CatalogTest, ForgedEntriesWithARightChecksum_NeverCrashAClient) {
+  // Given entries of random bytes, sealed as if a client had meant them.
   // Expect that whatever is accepted is a table that could have been created.
   Random random(11);
   const std::vector<uint64_t> regions = {kGeometry.region_bytes, kGeometry.region_bytes};

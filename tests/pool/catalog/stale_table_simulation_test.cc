@@ -1,4 +1,4 @@
-// Tables that somebody has dropped and died, under the feet of those who have them open.
+// Tables that a client has dropped and died, under the feet of clients that have them open.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -78,8 +78,8 @@ struct User {
 };
 
 TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
-  // Given a table whose dropper has died before it could say so, and a client that has it open and has heard of the
-  // death.
+  // Given a table whose dropper has died before it could say so, and a client that has it open and has heard
+  // of the death.
   // When that client writes to the table while it sweeps, and does not know of the drop yet.
   // Expect that every byte is free when it has left.
   fabric::sim::SimOptions sim = PoolCalm();

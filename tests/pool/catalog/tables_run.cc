@@ -93,7 +93,8 @@ Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run) {
   FsckOptions options;
   FsckReport report = co_await Fsck(op, kTablesNode, run.geometry(), reached, options);
   for (const Finding& finding : report.findings) {
-    // The simulated region has no superblock. A note is, say, the lock of one who died, which is taken over when needed.
+    // The simulated region has no superblock. A note is, say, the lock of a client that died, which is taken
+    // over when needed.
     const bool superblock = finding.what.rfind("the superblock", 0) == 0;
     if (finding.severity != Severity::kNote && !superblock) run.Problem(finding.what);
   }

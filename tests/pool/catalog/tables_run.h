@@ -1,5 +1,5 @@
-// Whole tables in a whole pool: clients create tables of blocks and drop them, die at any moment, adopt what others have
-// left, and in the end fsck finds every byte.
+// Whole tables in a whole pool: clients create tables of blocks and drop them, die at any moment, adopt what
+// others have left, and in the end fsck finds every byte.
 //
 // A table is a root block that names some other blocks. Its walk is what an engine's would be.
 #pragma once
@@ -74,7 +74,7 @@ class TablesClient {
     co_return Done{};
   }
 
-  // A sweep that has to wait for somebody's drop is no error.
+  // A sweep that has to wait for a client's drop is no error.
   Task<Done> Maintain(fabric::Op& op) {
     const Result<Done> maintained = co_await client_->Maintain(op).Outcome();
     if (!maintained.ok() && maintained.error().code() != ErrorCode::kContended) co_return maintained.error();

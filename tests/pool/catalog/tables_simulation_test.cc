@@ -1,4 +1,4 @@
-// Catalog, clients, allocator and fsck together: whoever dies, nothing is lost.
+// Catalog, clients, allocator and fsck together: whichever client dies, nothing is lost.
 #include "tests/pool/catalog/tables_run.h"
 
 #include <gtest/gtest.h>

@@ -206,7 +206,7 @@ TEST_F(FsckTest, FreshPool_IsFree) {
   EXPECT_EQ(report.bytes.metadata, geometry_.first_chunk());
 }
 
-TEST_F(FsckTest, PoolThatEverybodyHasLeft_IsReachableOrFreeToTheLastByte) {
+TEST_F(FsckTest, PoolThatAllClientsHaveLeft_IsReachableOrFreeToTheLastByte) {
   Join();
   Fill();
   Leave();
@@ -233,7 +233,7 @@ TEST_F(FsckTest, WhatALivingClientOwns_IsHeld) {
 }
 
 TEST_F(FsckTest, WhatADeadClientOwned_IsAbandoned) {
-  // Given a client that died, and is fenced or not, in a pool that nobody uses.
+  // Given a client that died, and is fenced or not, in a pool that no client uses.
   Join();
   Fill();
   const uint64_t slot = geometry_.client_slot(0);
@@ -253,7 +253,7 @@ TEST_F(FsckTest, WhatADeadClientOwned_IsAbandoned) {
 TEST_F(FsckTest, ClientThatDiedBeforeItClearedABitmap_HasDamagedNothing) {
   // Given a chunk that was used for something else before, as its first bytes show.
   // When a client claims it and dies before it has cleared the bitmap.
-  // Expect that this is something to adopt, and no damage: whoever adopts it may believe the bits.
+  // Expect that this is something to adopt, and no damage: a client that adopts it may believe the bits.
   Join();
   for (uint64_t chunk = 0; chunk < geometry_.chunks(); ++chunk) SetWord(geometry_.chunk(chunk), ~uint64_t{0});
   {
@@ -272,7 +272,7 @@ TEST_F(FsckTest, ClientThatDiedBeforeItClearedABitmap_HasDamagedNothing) {
   EXPECT_TRUE(Finds(report, Severity::kNote, "which has died"));
 }
 
-TEST_F(FsckTest, TheOneWhoChecks_MayBeRegistered) {
+TEST_F(FsckTest, TheCheckingClient_MayBeRegistered) {
   Join();
   FsckOptions options;
   options.self = pool_client_->member(kNode).self();
@@ -300,7 +300,8 @@ TEST_F(FsckTest, BlockThatNoTableReaches_IsLeaked) {
             RoundUp(lost.bytes, kLine) + RoundUp(lost_extent.bytes, geometry_.chunk_bytes));
 }
 
-// Given a table of which only a part could be walked. When the pool is checked. Expect nobody to call the rest leaked.
+// Given a table of which only a part could be walked. When the pool is checked. Expect that the rest is not
+// called leaked.
 TEST_F(FsckTest, TableThatWasNotWalkedToItsEnd_NothingIsSaidToBeLeaked) {
   Join();
   Fill();
@@ -344,7 +345,7 @@ TEST_F(FsckTest, ReachableAndFree) {
   EXPECT_TRUE(Finds(report, Severity::kDamage, "is reachable, and free"));
 }
 
-TEST_F(FsckTest, BlockIsReachedTwice_IsDamageUnlessSomebodyMayHaveMovedIt) {
+TEST_F(FsckTest, BlockIsReachedTwice_IsDamageUnlessAClientMayHaveMovedIt) {
   Join();
   Fill();
   Leave();
@@ -405,7 +406,7 @@ TEST_F(FsckTest, BrokenExtents) {
   const FsckReport report = Check(Everything());
   EXPECT_TRUE(Finds(report, Severity::kDamage, "is part of an extent at chunk"));
   EXPECT_TRUE(Finds(report, Severity::kDamage, "in a free chunk"));
-  // One that died while it was being made is nobody's damage.
+  // One that died while it was being made is no damage.
   SetWord(geometry_.client_slot(5), ClientWord(ClientState::kFenced, 4, fabric::ClientId{77}).word());
   SetWord(geometry_.chunk_word(head), ChunkWord(head_word).WithOwner(Owner(5, 4)).word());
   SetWord(geometry_.chunk_word(head + 1), 0);

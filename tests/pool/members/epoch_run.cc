@@ -23,7 +23,7 @@ struct EpochScenario {
   PoolRun& run;
   Publish publish;
   uint64_t next_id = 1;
-  uint64_t cells = 1;  // cell 0 holds id 0 and belongs to nobody
+  uint64_t cells = 1;  // cell 0 holds id 0 and belongs to no client
   uint64_t reuses = 0;
 };
 

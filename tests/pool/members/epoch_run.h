@@ -1,8 +1,9 @@
-// A structure that is nothing but reclamation: a root word that names a cell, and cells that are used again and again.
+// A structure that is nothing but reclamation: a root word that names a cell, and cells that are used again
+// and again.
 //
-// A writer takes a free cell of its own, writes an id into it, and turns the root to it; the old cell is retired and
-// used again when its stamp is safe. A reader follows the root within an operation, syncs in the middle of it, and
-// must find the id that the root has told it.
+// A writer takes a free cell of its own, writes an id into it, and turns the root to it; the old cell is
+// retired and used again when its stamp is safe. A reader follows the root within an operation, syncs in the
+// middle of it, and must find the id that the root has told it.
 #pragma once
 
 #include <string>

@@ -69,7 +69,8 @@ void ExpectNothingIsLost(PoolRun& run, ManualClient& last) {
 
 constexpr size_t kDead = 3;
 
-// Everybody has died, with blocks in the table, and blocks that they had unlinked from the chunks of others.
+// Every client has died, with blocks in the table, and blocks that they had unlinked from the chunks of
+// others.
 void LetAllDie(PoolRun& run, std::deque<ManualClient>& dead) {
   Enter(run, dead, kDead);
   for (size_t i = 0; i < kDead; ++i) {
@@ -82,7 +83,8 @@ void LetAllDie(PoolRun& run, std::deque<ManualClient>& dead) {
 
 TEST(PoolJoin, AllSlotsTakenByTheLiving_IsAnErrorThatSaysWhatToDo) {
   // Given two slots, and two clients that live.
-  // Expect a third one to be told so as soon as it has seen both of them beat, and to be let in when one has left.
+  // Expect a third one to be told so as soon as it has seen both of them beat, and to be let in when one has
+  // left.
   PoolRun run(PoolCalm(), SmallGeometry(2));
   std::deque<ManualClient> alive;
   Enter(run, alive, 2);
@@ -98,8 +100,9 @@ TEST(PoolJoin, AllSlotsTakenByTheLiving_IsAnErrorThatSaysWhatToDo) {
 }
 
 TEST(PoolJoin, AllSlotsTakenByTheDead_ANewcomerIsLetInAndAdoptsEverything) {
-  // Given as many clients that died as there are slots, with blocks in the table, blocks that they had unlinked, and chunks.
-  // When somebody comes.
+  // Given as many clients that died as there are slots, with blocks in the table, blocks that they had
+  // unlinked, and chunks.
+  // When a client comes.
   // Expect it to be let in, and nothing to be lost.
   PoolRun run(PoolCalm(), SmallGeometry(kDead));
   std::deque<ManualClient> dead;
@@ -126,9 +129,10 @@ TEST(PoolJoin, OneOfTheClientsIsDeadAndOwnsNothing_ItsSlotIsUsed) {
   EXPECT_TRUE(joined.ok()) << joined.error().ToString();
 }
 
-TEST(PoolJoin, TheDeadOneHasMemoryAndNobodyCanAdoptIt_TheErrorSaysWhatToDo) {
+TEST(PoolJoin, TheDeadOneHasMemoryAndNoClientCanAdoptIt_TheErrorSaysWhatToDo) {
   // Given the same, with a dead client that has left memory.
-  // Expect an error that says who can help; and when it does help, a newcomer is let in and nothing is lost.
+  // Expect an error that says which client can help; and when it does help, a newcomer is let in and nothing
+  // is lost.
   PoolRun run(PoolCalm(), SmallGeometry(2));
   std::deque<ManualClient> alive;
   Enter(run, alive, 1);
@@ -200,7 +204,7 @@ TEST(PoolJoin, OneOfTwoNodesIsFull_TheOtherIsLeft) {
   EXPECT_EQ(ClientWord(word).generation(), 1u) << "it was there";
 }
 
-TEST(PoolJoin, SomebodyLeavesWhoHasNotHeardOfTheDead_NothingIsLost) {
+TEST(PoolJoin, LeaverHasNotHeardOfTheDead_NothingIsLost) {
   // Given a client that dies with a block that it had to give back, in the chunk of another.
   // When that one leaves, as a newcomer waits for a slot and before it has heard of the death.
   // Expect the block to be found.
@@ -236,7 +240,7 @@ std::vector<std::byte> MemoryOfTheDead() {
 RunOutcome RunFullRegistry(const fabric::sim::SimOptions& options, const std::vector<std::byte>& memory) {
   PoolRun run(options, SmallGeometry(kDead));
   for (size_t i = 0; i < kDead; ++i) {
-    const auto gone = std::move(*run.world().Connect());  // as whom the dead are known to the fabric
+    const auto gone = std::move(*run.world().Connect());  // the client as which the fabric knows the dead
     run.world().Crash(gone->id());
   }
   std::copy(memory.begin(), memory.end(), run.world().memory(ManualClient::kNode).begin());

@@ -89,7 +89,8 @@ struct Member {
   std::unique_ptr<PoolClient> pool;
 };
 
-// Somebody is fenced on the second node when `after` events of the leaving have passed. Returns how many there were.
+// A client is fenced on the second node when `after` events of the leaving have passed. Returns how many
+// there were.
 uint64_t LeaveWhileSomebodyIsFenced(uint64_t after) {
   TwoNodes nodes;
   Member stays(nodes);
@@ -101,7 +102,7 @@ uint64_t LeaveWhileSomebodyIsFenced(uint64_t after) {
     given_back = departed.Publish(kSecond);
     EXPECT_TRUE(departed.Try([&](Op& op) { return departed.pool->Leave(op); }).ok());
   }
-  leaves.Unlink(given_back);  // now all of that chunk, which nobody owns, is free
+  leaves.Unlink(given_back);  // now all of that chunk, which no client owns, is free
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(leaves.Maintain().ok());
     EXPECT_TRUE(stays.Maintain().ok());
@@ -133,9 +134,10 @@ uint64_t LeaveWhileSomebodyIsFenced(uint64_t after) {
   return events;
 }
 
-TEST(PoolLeave, SomebodyDiesMeanwhileAtAnyMoment_TheLeaverSweepsAndLeavesAllNodes) {
-  // Given a client that leaves two nodes, with a chunk of its own, and one that has no owner and is free, on the second.
-  // When somebody is fenced on the second node, at every moment of the leaving in turn.
+TEST(PoolLeave, AnotherDiesMeanwhileAtAnyMoment_TheLeaverSweepsAndLeavesAllNodes) {
+  // Given a client that leaves two nodes, with a chunk of its own, and one that has no owner and is free, on
+  // the second.
+  // When a client is fenced on the second node, at every moment of the leaving in turn.
   // Expect that it leaves both nodes, and that nothing is lost.
   uint64_t last = 1;
   for (uint64_t after = 0; after < last && !HasFailure(); ++after) last = LeaveWhileSomebodyIsFenced(after);

@@ -46,7 +46,7 @@ RunOutcome RunLocks(fabric::sim::SimOptions options, int clients, int turns_of_e
   run.Drive();
   RunOutcome outcome = run.EndOfScripts();
   if (run.problem().empty()) {
-    // The auditor takes a turn too, so that a lock that nobody can take is seen.
+    // The auditor takes a turn too, so that a lock that no client can take is seen.
     int last = 1;
     run.Start([&](Membership& member) { return TakeTurns(member, run, turns, last); });
     run.Drive();

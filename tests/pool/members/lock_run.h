@@ -1,8 +1,9 @@
 // Clients that take turns under one lock in far memory, and die with it.
 //
-// The lock guards two words that are always equal, except in the middle of somebody's turn. A turn adds one to
-// both, with a trip for each step. So whoever finds them different, though nobody is said to have died with the lock,
-// or finds fewer turns than were completed, has met somebody who was inside at the same time.
+// The lock guards two words that are always equal, except in the middle of a client's turn. A turn adds one
+// to both, with a trip for each step. So a client that finds them different, though no client is said to have
+// died with the lock, or finds fewer turns than were completed, has met a client that was inside at the same
+// time.
 #pragma once
 
 #include "tests/pool/pool_run.h"

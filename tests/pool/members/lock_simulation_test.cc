@@ -8,9 +8,9 @@
 namespace farside::pool {
 namespace {
 
-TEST(PoolLock, ExcludesWithoutFaults_NobodyIsCutOff) {
+TEST(PoolLock, ExcludesWithoutFaults_NoClientIsCutOff) {
   // Given three clients that take turns, in worlds that use every freedom but break nothing.
-  // Expect that turns never overlap, none is lost, and nobody is taken for dead.
+  // Expect that turns never overlap, none is lost, and no client is taken for dead.
   for (uint64_t seed = 1; seed <= 400 / kFewer; ++seed) {
     const RunOutcome outcome = RunLocks(PoolChaos(seed, /*faults=*/false));
     ASSERT_EQ(outcome.problem, "") << "seed " << seed;
@@ -91,7 +91,8 @@ Task<Done> ExpectFreeLock(Membership& member, PoolRun& run, const bool& held) {
 
 TEST(PoolLock, HolderThatBeats_KeepsItsLockForManyLeases) {
   // Given a client that holds a lock for ten leases, and beats.
-  // Expect that whoever waits gets it free, and not before it was released; and that waiting kills nobody.
+  // Expect that a client that waits gets it free, and not before it was released; and that waiting kills no
+  // client.
   PoolRun run(PoolCalm());
   bool held = false;
   run.Start([&](Membership& member) { return HoldWhileBeating(member, held); });

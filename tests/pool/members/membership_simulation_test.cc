@@ -1,4 +1,4 @@
-// Membership: who is registered, who is silent, who is cut off, and when memory may be used again.
+// Membership: registered, silent and fenced clients, and when memory may be used again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ constexpr uint64_t kSomewhere = 128 * 1024;
 TEST(PoolMembership, JoinLeaveJoin_NeverTheSameOwnerAgain) {
   // Given a pool with two slots.
   // When clients come and go many times.
-  // Expect that no owner is ever seen twice, and that one who left counts as gone.
+  // Expect that no owner is ever seen twice, and that a client that left counts as gone.
   PoolRun run(PoolCalm(), SmallGeometry(2));
   ManualMember observer(run);
   ASSERT_TRUE(observer.Join().ok());
@@ -207,7 +207,7 @@ Task<Done> WriteAfterAnother(Membership& member, uint64_t& about_to_write) {
 
 TEST(PoolMembership, VerbsPostedBeforeTheFence_LandBeforeItOrNever) {
   // Given a client that dies or sleeps with a WRITE in flight.
-  // When somebody has found it to be gone.
+  // When a client has found it to be gone.
   // Expect that the word does not change any more.
   for (uint64_t seed = 1; seed <= 300 / kFewer; ++seed) {
     fabric::sim::SimOptions options = PoolChaos(seed, /*faults=*/false);
@@ -259,9 +259,9 @@ Task<Done> LookAgain(Membership& member, PoolRun& run, uint64_t& looking) {
   co_return Done{};
 }
 
-TEST(PoolMembership, ObserverThatSleepsInTheMiddleOfALook_FencesNobodyForIt) {
-  // Given a client that beats, and another that looks at it in quick succession, and sleeps for several leases between the
-  // READ of the last look and its answer.
+TEST(PoolMembership, ObserverThatSleepsInTheMiddleOfALook_FencesNoClientForIt) {
+  // Given a client that beats, and another that looks at it in quick succession, and sleeps for several
+  // leases between the READ of the last look and its answer.
   // Expect that it does not take its own sleep for the other's silence.
   PoolRun run(PoolCalm());
   run.Start([&](Membership& member) { return BeatFor(member, 10 * kTestLease); });
@@ -304,7 +304,7 @@ TEST(PoolMembership, SlotOfAShortVisitor_ItsNextClientHasItsOwnLease) {
 
 TEST(PoolMembership, JoiningClientDiesAtEveryVerb_ItsSlotIsUsedAgain) {
   // Given one client that joins and leaves a pool of two slots, with every fault at each of its verbs.
-  // When another one looks around for a while, and buries whom it has fenced.
+  // When another one looks around for a while, and releases the slots of clients that it has fenced.
   // Expect both slots to be usable.
   const auto run_once = [](const fabric::sim::SimOptions& options) {
     PoolRun run(options, SmallGeometry(3));
@@ -357,7 +357,7 @@ Task<Done> WaitUntilGone(Membership& member, Owner other, std::string& log) {
       co_return Done{};
     }
     if (*standing == Standing::kGone) {
-      // Whoever is told that the other is gone is alive itself, and stays so.
+      // A client that is told that the other is gone is alive itself, and stays so.
       const Result<Done> alive = co_await member.Sync(op, 0, 0, false).Outcome();
       log += alive.ok() ? "survives " : "both-dead ";
       co_return Done{};
@@ -369,8 +369,9 @@ Task<Done> WaitUntilGone(Membership& member, Owner other, std::string& log) {
 }
 
 TEST(PoolMembership, TwoThatFallSilentAndSuspectEachOther_NeverBothActOnIt) {
-  // Given two clients that have seen each other, fall silent for two leases, and then ask whether the other is gone.
-  // Asking is a sign of life, so that usually both live; where they suspect each other, expect at most one to act on it.
+  // Given two clients that have seen each other, fall silent for two leases, and then ask whether the other
+  // is gone. Asking is a sign of life, so that usually both live; where they suspect each other, expect at
+  // most one to act on it.
   std::set<std::string> seen;
   for (uint64_t seed = 1; seed <= 400 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/false));
@@ -396,8 +397,8 @@ TEST(PoolMembership, TwoThatFallSilentAndSuspectEachOther_NeverBothActOnIt) {
 // ---- epochs
 
 TEST(PoolEpochs, ReaderInsideAnOperation_NeverSeesAReusedCell) {
-  // Given writers that replace a cell and use the old one again when its epoch is safe, and readers that sync in the
-  // middle of an operation.
+  // Given writers that replace a cell and use the old one again when its epoch is safe, and readers that sync
+  // in the middle of an operation.
   // Expect that what a reader was pointed to stays what it was until its operation ends.
   uint64_t reuses = 0;
   for (uint64_t seed = 1; seed <= 150 / kFewer; ++seed) {

@@ -1,4 +1,4 @@
-// Membership of a node that knows who is connected: who has died, and who has only left.
+// Membership of a node that knows its connections: which clients have died, and which have only left.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ const Geometry kGeometry{
     .region_bytes = 256 * 1024, .client_slots = 8, .table_slots = 16, .chunk_bytes = 16 * 1024};
 constexpr uint32_t kSlot = 5;
 
-// A node with somebody in a slot who is not connected, and a member who looks around.
+// A node with a client in a slot that is not connected, and a member that looks around.
 class ServedMembership : public testing::Test {
  protected:
   void Join(const fabric::tcp::ServerOptions& options) {
@@ -56,14 +56,14 @@ class ServedMembership : public testing::Test {
   std::unique_ptr<Membership> member_;
 };
 
-TEST_F(ServedMembership, WhoIsNotConnectedAndStillInItsSlot_HasDied) {
+TEST_F(ServedMembership, NotConnectedAndStillInItsSlot_HasDied) {
   Join(fabric::tcp::OneThread());
   EXPECT_EQ(LookAround().fenced.size(), 1u);
   EXPECT_EQ(deaths(), 1u);
 }
 
-TEST_F(ServedMembership, WhoLeavesWhileSomebodyLooks_IsNotCountedAsADeath) {
-  // Given somebody who leaves in good order, and hangs up, right after another has read the registry.
+TEST_F(ServedMembership, LeavesWhileAnotherLooks_IsNotCountedAsADeath) {
+  // Given a client that leaves in good order, and hangs up, right after another has read the registry.
   fabric::tcp::ServerOptions options = fabric::tcp::OneThread();
   std::atomic<bool> looks{false};
   std::atomic<bool> has_left{false};
@@ -77,7 +77,8 @@ TEST_F(ServedMembership, WhoLeavesWhileSomebodyLooks_IsNotCountedAsADeath) {
     return false;
   };
   Join(options);
-  // When the other asks the node who is gone. Expect that nobody has died, so that nobody has to sweep.
+  // When the other asks the node which clients are gone. Expect that no client has died, so that no client
+  // has to sweep.
   looks = true;
   EXPECT_TRUE(LookAround().fenced.empty());
   EXPECT_TRUE(has_left);

@@ -1,5 +1,6 @@
-// A word that rides with every sync, and clients that must know it (pool/4): one of them changes the word and waits for
-// grace; when it is told that the grace is over, no operation in flight may be one that knows the old word.
+// A word that rides with every sync, and clients that must know it (pool/4): one of them changes the word and
+// waits for grace; when it is told that the grace is over, no operation in flight may be one that knows the
+// old word.
 #pragma once
 
 #include "pool/client.h"

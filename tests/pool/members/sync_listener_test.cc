@@ -73,7 +73,8 @@ class SyncListenerTest : public testing::Test {
 };
 
 TEST_F(SyncListenerTest, MoreListenersThanATripTakes_EachAddsAndReadsItsOwnLine) {
-  // Given listeners for three trips. When syncs take them along. Expect that each has added, and read what it added.
+  // Given listeners for three trips. When syncs take them along. Expect that each has added, and read what it
+  // added.
   for (uint64_t sync = 1; sync <= 3; ++sync) {
     SyncOnce();
     for (const auto& listener : all_) {
@@ -84,8 +85,8 @@ TEST_F(SyncListenerTest, MoreListenersThanATripTakes_EachAddsAndReadsItsOwnLine)
 }
 
 TEST_F(SyncListenerTest, ListenersLeaveWhileASyncIsUnderWay_NoneIsPassedOver) {
-  // Given listeners for three trips. When all of them are taken from the list as the first one arrives. Expect that all
-  // arrive all the same, and that nobody keeps them afterwards.
+  // Given listeners for three trips. When all of them are taken from the list as the first one arrives.
+  // Expect that all arrive all the same, and that no client keeps them afterwards.
   all_[0]->closing = &listeners_;
   SyncOnce();
   EXPECT_TRUE(listeners_.empty());
@@ -96,7 +97,8 @@ TEST_F(SyncListenerTest, ListenersLeaveWhileASyncIsUnderWay_NoneIsPassedOver) {
 }
 
 TEST_F(SyncListenerTest, TwoSyncsAtOnce_CallAllListenersTwice) {
-  // Given two operations of one client. When they sync at the same time. Expect that every listener goes with both.
+  // Given two operations of one client. When they sync at the same time. Expect that every listener goes with
+  // both.
   fabric::Op op(session_.client(), fabric::OpKind::kMaintenance);
   std::vector<Task<Done>> tasks;
   tasks.push_back(Sync(op));
@@ -110,7 +112,8 @@ TEST_F(SyncListenerTest, TwoSyncsAtOnce_CallAllListenersTwice) {
 }
 
 TEST_F(SyncListenerTest, SyncsInASteadyState_AllocateNothing) {
-  // Given a client that has synced before. When it syncs, looks around and settles. Expect nothing from the heap.
+  // Given a client that has synced before. When it syncs, looks around and settles. Expect nothing from the
+  // heap.
   const auto round = [this] {
     SyncOnce();
     session_.Sync();

@@ -7,8 +7,8 @@ namespace farside::pool {
 
 namespace {
 
-// Somebody who is going to die has unlinked a block of a chunk that somebody else, who is going to leave, owns; a
-// second block of that chunk stays.
+// A client that is going to die has unlinked a block of a chunk that another client, which is going to leave,
+// owns; a second block of that chunk stays.
 class LeakScenario : public Scenario {
  public:
   LeakScenario() : cast{Enter(), Enter(), Enter(), Owner()} {

@@ -52,7 +52,7 @@ class Scenario {
     member.Now([&](fabric::Op& op) { return member.membership().ReleaseSlot(op, dead); });
     return true;
   }
-  // Time passes for those who beat, until the others are fenced.
+  // Time passes for clients that beat, until the others are fenced.
   void WaitForFence(std::vector<Member*> alive) {
     for (int i = 0; i < 24; ++i) {
       for (Member* member : alive) Maintain(*member);
@@ -81,7 +81,7 @@ class Scenario {
   Result<Done> TryLeaveAll(Member& member) {
     return member.Try([&](fabric::Op& op) { return member.LeaveAll(op); });
   }
-  // Without waiting for anybody; false if it may not.
+  // Without waiting for any client; false if it may not.
   bool LeaveAlone(Member& member) {
     if (!TryLeaveAll(member).ok()) return false;
     member.Now([&](fabric::Op& op) { return member.membership().Leave(op); });
@@ -109,7 +109,7 @@ class Scenario {
     ops.clear();
     for (Member* member : leaving) member->Vanish();
   }
-  // To be called when everybody has left.
+  // To be called when every client has left.
   std::string Problem() {
     for (uint64_t chunk = 0; chunk < world.geometry.chunks(); ++chunk) {
       const uint64_t word = world.Peek(world.geometry.chunk_word(chunk));
@@ -139,7 +139,7 @@ std::string NewcomerTakesAChunkWithALeak();
 // The leaver is about to leave when the adopter looks for the first time.
 std::string ChunkLosesItsOwnerAfterTheFirstLook();
 
-// An operation of the sweeper holds a block that somebody unlinks during the walk, and dies.
+// An operation of the sweeper holds a block that a client unlinks during the walk, and dies.
 std::string SweeperReadsWhatADeadOneUnlinked();
 
 }  // namespace farside::pool

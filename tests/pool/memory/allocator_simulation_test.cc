@@ -45,7 +45,7 @@ void SweepFaults(uint64_t seed, const WorldShape& shape, SweepReport& report) {
 
 TEST(PoolAllocator, MembersReplaceDeleteAndRead_NothingIsLostOrReused) {
   // Given members that share an array of slots, in worlds of all kinds, some of them with too little memory.
-  // When everybody has left.
+  // When every client has left.
   // Expect every reader to have found what was published, and every chunk to be free.
   WorldReport total;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
@@ -103,10 +103,10 @@ TEST(PoolAllocatorCrash, EveryVerbOfShortLives_SurvivorsFindAllThatWasLeaked) {
   EXPECT_GT(report.crash_points, 3000u);
 }
 
-TEST(PoolAllocatorCrash, EveryVerbOfTheRepair_WhoeverAdoptsMayDieToo) {
+TEST(PoolAllocatorCrash, EveryVerbOfTheRepair_TheAdopterMayDieToo) {
   // Given a member that dies early, and two that adopt what it left.
   // When one of these has a fault at each of its verbs in turn.
-  // Expect the other one, or whoever comes later, to finish the repair.
+  // Expect the other one, or a client that comes later, to finish the repair.
   SweepReport report;
   for (uint64_t seed = 1; seed <= 8 && report.problem.empty(); ++seed) {
     WorldShape shape;

@@ -200,7 +200,7 @@ TEST_F(AllocatorTest, Full_WhatWaitsForGraceIsAskedFor) {
   EXPECT_GT(asked, 0);
 }
 
-TEST_F(AllocatorTest, Full_SomebodyElsesFreesMakeRoom) {
+TEST_F(AllocatorTest, Full_FreesOfAnotherClientMakeRoom) {
   Open(4, 4096);
   const auto owner = Enter();
   const auto other = Enter();
@@ -227,7 +227,7 @@ TEST_F(AllocatorTest, Extents_64MiBInChunksOf1MiB) {
   EXPECT_FALSE(session->TryToAllocate(bytes).ok());
   EXPECT_GE(first.offset > second.offset ? first.offset - second.offset : second.offset - first.offset,
             bytes);
-  // One is given back by its owner, and one by somebody else.
+  // One is given back by its owner, and one by another client.
   session->Retire(first, bytes);
   other->Retire(second, bytes);
   for (int i = 0; i < 4; ++i) {
@@ -274,7 +274,7 @@ TEST_F(AllocatorTest, LeftChunksAreTakenUpByOthers) {
   EXPECT_EQ(ChunksInUse(), 0u);
 }
 
-TEST_F(AllocatorTest, AChunkWithoutOwnerIsFreedByTheNextOneWhoLeaves) {
+TEST_F(AllocatorTest, AChunkWithoutOwnerIsFreedByTheNextLeaver) {
   Open(16, 4096);
   const auto other = Enter();
   const auto leaver = Enter();
@@ -362,8 +362,8 @@ TEST_F(AllocatorTest, ADamagedChunkTableIsNotTouched) {
 }
 
 TEST_F(AllocatorTest, WordsOfOwnChunksAreOverwritten_ItGoesOnWithOthersAndSaysSo) {
-  // Given a client with chunks, whose words are set to free, to nobody's, or to noise.
-  // Expect it to hand out blocks that nobody has, and to say so when it leaves.
+  // Given a client with chunks, whose words are set to free, to no owner, or to noise.
+  // Expect it to hand out blocks that no client has, and to say so when it leaves.
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Open(24, 4096);
     const auto session = Enter();
@@ -411,7 +411,7 @@ TEST_F(AllocatorTest, ABlockThatIsFreedTwiceByOthersIsReported) {
     owner->Sync();
   }
   EXPECT_EQ(other->allocator.stats().nonsense, 1u);
-  // Somebody whose bit is there already is told.
+  // A client whose bit is there already is told.
   const FarAddr another = owner->Allocate(64);
   SetWord(geometry_.chunk(owner->allocator.carving().Locate(another, 64)->chunk), ~uint64_t{0});
   other->Retire(another, 64);

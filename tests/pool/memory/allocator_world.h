@@ -6,7 +6,7 @@
 //   - A block that is handed out overlaps no block that a slot names, and none that another member has not
 //     published yet.
 //   - A reader that followed a slot finds the block that was published there, whole, however long it waits.
-//   - When everybody is gone, every chunk is free again.
+//   - When every client is gone, every chunk is free again.
 #pragma once
 
 #include <fmt/format.h>
@@ -147,7 +147,7 @@ class World {
     }
     unpublished[block.offset] = {end, member, owner};
   }
-  // Somebody who sleeps may not know yet that it was fenced.
+  // A client that sleeps may not know yet that it was fenced.
   bool IsLive(Owner owner) {
     const ClientWord word(Peek(geometry.client_slot(owner.slot())));
     return word.state() == ClientState::kLive && word.generation() == owner.generation();
@@ -462,7 +462,7 @@ class Member {
     co_return Done{};
   }
 
-  // Waits until everybody else is gone, empties the slots, and leaves.
+  // Waits until every other client is gone, empties the slots, and leaves.
   Task<Done> Audit() {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     co_await membership_->Join(op);
@@ -546,7 +546,7 @@ inline void Drive(World& world, std::vector<std::unique_ptr<Member>>& members, b
   }
 }
 
-// Everybody lives and leaves or dies; then an auditor cleans up, and nothing may be left.
+// Every client lives and leaves or dies; then an auditor cleans up, and nothing may be left.
 inline WorldReport RunWorld(const WorldShape& shape, fabric::sim::SimOptions options) {
   const uint64_t seed = options.seed;
   World world(shape, std::move(options));

@@ -1,8 +1,8 @@
-// Blocks of mixed sizes from several clients of one pool, who free each other's: for the bench of the allocator, and
-// for a smaller test of the same.
+// Blocks of mixed sizes from several clients of one pool, which free each other's: for the bench of the
+// allocator, and for a smaller test of the same.
 //
-// The clients take turns at a shared set of live blocks. A turn is an operation: it replaces a block of the set,
-// whoever owned that, by one of its own.
+// The clients take turns at a shared set of live blocks. A turn is an operation: it replaces a block of the
+// set, whichever client owned it, by one of its own.
 #pragma once
 
 #include <algorithm>

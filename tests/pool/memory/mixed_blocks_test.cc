@@ -1,5 +1,5 @@
-// What long use by several clients does to memory, and what it costs in trips. bench/micro has the same with ten million
-// blocks.
+// What long use by several clients does to memory, and what it costs in trips. bench/micro has the same with
+// ten million blocks.
 #include "tests/pool/memory/mixed_blocks.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@ namespace {
 
 TEST(MixedBlocks, ManySizesFromEightSessions_MemoryReturnsToWhereItWas) {
   // Given eight clients of one pool.
-  // When they allocate 100,000 blocks of 16 bytes to 64 KiB, and some of several chunks, mostly free those of each
-  // other, and in the end free all and leave.
+  // When they allocate 100,000 blocks of 16 bytes to 64 KiB, and some of several chunks, mostly free those of
+  // each other, and in the end free all and leave.
   // Expect every byte of the pool to be what it was before.
   MixedBlocksOptions options;
   options.live_blocks = 5000;
@@ -54,8 +54,8 @@ TEST(MixedBlocks, FewBlocksPerChunk_MemoryDoesNotGrow) {
 
 TEST(MixedBlocks, SteadyState_AThousandSmallBlocksCostAtMostOneTrip) {
   // Given eight clients that replace each other's blocks of 64 bytes, and have warmed up.
-  // Expect that operations wait for at most one trip per 1000 blocks that they allocate, and that each client gets along
-  // with a few chunks.
+  // Expect that operations wait for at most one trip per 1000 blocks that they allocate, and that each client
+  // gets along with a few chunks.
   MixedBlocksOptions options;
   options.live_blocks = 50'000;
   options.smallest = options.largest = 64;

@@ -165,7 +165,7 @@ TEST_F(CarvingTest, ExtentsBeginAtAChunkAndEndInTheRegion) {
   EXPECT_FALSE(locate(geometry_.chunk(0), ~uint64_t{0}).has_value());
 }
 
-TEST_F(CarvingTest, WordsThatNobodyCanHaveWrittenAreNotSound) {
+TEST_F(CarvingTest, WordsThatNoClientCanHaveWrittenAreNotSound) {
   const Owner somebody(3, 7);
   EXPECT_TRUE(carving_.IsSound(0, ChunkWord()));
   EXPECT_TRUE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, 0, somebody)));

@@ -29,7 +29,7 @@ TEST(NodeIdentities, OfOnePoolInItsOrder_Fit) {
   std::vector<FoundNode> fresh = Claimed();
   for (FoundNode& node : fresh) node.identity = NodeIdentity();
   EXPECT_EQ(ErrorOf(fresh), "");
-  // Whoever made the pool died before it was done: the first node is always the last to get its word.
+  // The client that made the pool died before it was done: the first node is always the last to get its word.
   fresh[2].identity = Claimed()[2].identity;
   EXPECT_EQ(ErrorOf(fresh), "");
 }
@@ -88,7 +88,7 @@ TEST(NodeIdentities, ANodeThatIsDown_DoesNotHinderThoseThatFit) {
     nodes[down] = {nodes[down].name, false, {}, NodeIdentity()};
     EXPECT_EQ(ErrorOf(nodes), "") << down;
   }
-  // But a pool is made by somebody who reaches all of it.
+  // But a pool is made by a client that reaches all of it.
   std::vector<FoundNode> fresh = Claimed();
   for (FoundNode& node : fresh) node.identity = NodeIdentity();
   fresh[2].reached = false;

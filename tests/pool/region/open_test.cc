@@ -372,7 +372,7 @@ TEST_F(OpenPoolFile, ThatIsOpenAlready_IsRefused) {
 }
 
 TEST_F(OpenPoolFile, WhoseMakerDies_IsThereOrNot) {
-  // Given a process that makes pools until it is killed, at a moment that nobody chooses.
+  // Given a process that makes pools until it is killed, at a moment that the test does not choose.
   // When the name is looked at afterwards.
   // Expect no pool, or a complete one.
   for (int i = 0; i < 20; ++i) {
@@ -394,7 +394,7 @@ TEST_F(OpenPoolFile, WhoseMakerDies_IsThereOrNot) {
   }
 }
 
-// ---- those who were registered -----------------------------------------------------------------------------
+// ---- clients that were registered ----------------------------------------------------------------------
 
 class OpenPoolMembers : public OpenPoolFile {
  protected:
@@ -411,7 +411,7 @@ class OpenPoolMembers : public OpenPoolFile {
   };
 };
 
-TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNobodyElse) {
+TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNoOtherClient) {
   // Given two clients, of which one left its pool in good order and one did not.
   // When the file is opened again, and a new client joins, which has the number of the lost one.
   // Expect the lost one to be fenced, and the new one not to be mistaken for it.
@@ -452,8 +452,8 @@ TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNobodyElse) {
   }
 }
 
-TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForThoseWhoCanCutThemOffEverywhere) {
-  // Given a file with somebody who did not leave, which is a pool by itself, or one of two nodes.
+TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForClientsThatCanCutThemOffEverywhere) {
+  // Given a file with a client that did not leave, which is a pool by itself, or one of two nodes.
   for (const size_t nodes : {1, 2}) {
     std::filesystem::remove(path_);
     RegionId id{};
@@ -473,7 +473,8 @@ TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForThoseWhoCanCutThemOffEverywhere
     // When a node serves it again.
     const Result<PoolRegion> served = OpenOrMakeFile(*url, {.served = true});
     ASSERT_TRUE(served.ok()) << served.error().ToString();
-    // Expect that it is said to be fenced if this is all there is, and left alone if it may live on at another node.
+    // Expect that it is said to be fenced if this is all there is, and left alone if it may live on at
+    // another node.
     const std::byte* const bytes = served->region.bytes().data();
     const ClientWord word(LoadU64(bytes + served->geometry.client_slot(0)));
     EXPECT_EQ(word.state(), nodes == 1 ? ClientState::kFenced : ClientState::kLive);

@@ -152,7 +152,7 @@ TEST(Superblock, OfALargerRegion_IsTruncated) {
 }
 
 TEST(Superblock, WithAbsurdNumbers_IsRefused) {
-  // The checksum is right: somebody wrote these numbers on purpose.
+  // The checksum is right: a client wrote these numbers on purpose.
   const auto expect_corrupt = [](auto spoil) {
     const Error error = ErrorWhen(spoil);
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.ToString();
@@ -194,8 +194,8 @@ TEST(Superblock, OfRandomBytes_NeverCrashes) {
 
 // ---- power cuts ------------------------------------------------------------------------------------------
 
-// A region whose stores reach durable memory word by word, in any order, and surely only when persisted. Hands
-// what a power cut could leave at each moment to `judge`.
+// A region whose stores reach durable memory word by word, in any order, and surely only when persisted.
+// Hands what a power cut could leave at each moment to `judge`.
 class PowerCuts {
  public:
   using Judge = std::function<void(Image& durable, int step)>;
@@ -263,7 +263,8 @@ class PowerCuts {
   Random random_{0xc07};
 };
 
-// Formats `before` and expects every power cut to leave no pool, or all of the new one, or `before` as it was.
+// Formats `before` and expects every power cut to leave no pool, or all of the new one, or `before` as it
+// was.
 void ExpectAtomicFormat(const Image& before, bool was_a_pool) {
   const Geometry geometry = SomeGeometry();
   uint64_t cuts = 0;
@@ -330,7 +331,7 @@ TEST(Format, OverItself_SurvivesAPowerCutAtAnyMoment) {
 }
 
 TEST(Format, LeavesTheChunksAlone) {
-  // Nobody may rely on what a chunk holds, so zeroing terabytes would be for nothing.
+  // No client may rely on what a chunk holds, so zeroing terabytes would be for nothing.
   Image image;
   image.words.fill(~uint64_t{0});
   const Geometry geometry = SomeGeometry();

@@ -60,7 +60,8 @@ int64_t Agenda::FirstTickOnWheel() const {
   const size_t start_word = start / 64;
   const uint64_t here = map_[start_word] >> start % 64;
   if (here != 0) return tick_of(start + static_cast<size_t>(std::countr_zero(here)));
-  // Words after this one, then from the beginning; the last is this one again, for what lies before the start.
+  // Words after this one, then from the beginning; the last is this one again, for what lies before the
+  // start.
   for (size_t i = 0, word = start_word + 1; i <= map_of_map_.size(); ++i) {
     if (word == kMapWords) word = 0;
     const uint64_t words = map_of_map_[word / 64] >> word % 64;

@@ -1,14 +1,14 @@
 // What happens next in the timed fabric: events by virtual time.
 //
-//   wheel   one list per nanosecond, for the next 8 us, where nearly all events of a network fall: adding and taking
-//           are a few instructions
+//   wheel   one list per nanosecond, for the next 8 us, where nearly all events of a network fall:
+//           adding and taking are a few instructions
 //   later   a heap of what is further away, such as timers; moved to the wheel when its time comes near
 //
-// Events of one nanosecond happen in the order in which they were put on the wheel. So the order depends on nothing
-// but the calls, and a run can be repeated.
+// Events of one nanosecond happen in the order in which they were put on the wheel. So the order depends on
+// nothing but the calls, and a run can be repeated.
 //
-// INVARIANT timed/1: everything on the wheel is due before `tick_` + kSlots, everything in `later_` is not. So the wheel
-// holds the earliest event, unless it is empty.
+// INVARIANT timed/1: everything on the wheel is due before `tick_` + kSlots, everything in `later_` is not.
+// So the wheel holds the earliest event, unless it is empty.
 #pragma once
 
 #include <array>

@@ -46,13 +46,14 @@ class Nic {
     const auto many = static_cast<Picos>(count);
     return verbs.Serve(at, (many - 1) * each, many * each);
   }
-  // The sender's side of the wire is where a message takes its time; the receiver's only limits how many come at once.
+  // The sender's side of the wire is where a message takes its time; the receiver's only limits how many come
+  // at once.
   Picos Send(Picos at, Picos on_wire) { return out.Serve(at, on_wire, on_wire); }
   Picos Receive(Picos at, Picos on_wire) { return in.Serve(at, 0, on_wire); }
 };
 
-// What a memory node's card has for atomics: so many a second, and fewer on one word, because they exclude each other
-// for as long as one of them reads and writes across the bus.
+// What a memory node's card has for atomics: so many a second, and fewer on one word, because they exclude
+// each other for as long as one of them reads and writes across the bus.
 class AtomicUnit {
  public:
   Picos Execute(Picos at, uint64_t offset, const NicTimes& times) {

@@ -1,5 +1,5 @@
-// What the timed fabric believes about the cluster: how long a message takes, and how much of everything a card can
-// do. All figures are for one card; see docs/memory-model.md for where the defaults come from.
+// What the timed fabric believes about the cluster: how long a message takes, and how much of everything a
+// card can do. All figures are for one card; see docs/memory-model.md for where the defaults come from.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace farside::fabric::sim {
 // The defaults are a cluster of the class of 100 Gb/s ConnectX-5 and -6 cards on one switch.
 struct NicModel {
   // ---- latency
-  // Everything between the end of posting and the completion that does not depend on load or size: both cards, the
-  // buses behind them, the switch, there and back.
+  // Everything between the end of posting and the completion that does not depend on load or size: both
+  // cards, the buses behind them, the switch, there and back.
   Nanos round_trip{2000};
-  // A message takes up to this much longer, each way, drawn evenly from the seed. It keeps clients that do the same
-  // from marching in step for ever. 0 draws nothing.
+  // A message takes up to this much longer, each way, drawn evenly from the seed. It keeps clients that do
+  // the same from marching in step for ever. 0 draws nothing.
   Nanos jitter{50};
 
   // ---- the card

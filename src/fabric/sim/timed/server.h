@@ -13,9 +13,9 @@ inline constexpr Picos kPicosPerNano = 1000;
 
 class Server {
  public:
-  // Somebody comes at `at`, keeps the server busy for `service`, and is through when this returns. `latency` of it is
-  // felt also if the server is idle; the rest only limits how much follows: a card works on many verbs at a time, so
-  // one verb takes no longer because a thousand could not be done at once.
+  // A request comes at `at`, keeps the server busy for `service`, and is done when this returns. `latency` of
+  // it is felt also if the server is idle; the rest only limits how much follows: a card works on many verbs
+  // at a time, so one verb takes no longer because a thousand could not be done at once.
   Picos Serve(Picos at, Picos latency, Picos service) {
     free_ = std::max(at + latency, free_ + service);
     busy_ += service;
@@ -35,7 +35,7 @@ class Server {
  private:
   static constexpr Picos kLongAgo = std::numeric_limits<Picos>::min() / 2;
 
-  Picos free_ = kLongAgo;  // when the last of those who came is through
+  Picos free_ = kLongAgo;  // when the last request so far is done
   Picos busy_ = 0;
   uint64_t served_ = 0;
 };

@@ -1,5 +1,5 @@
-// The event loop of the timed fabric, the way of a trip through it, and its clients. How verbs take effect is in
-// timed_effects.cc.
+// The event loop of the timed fabric, the way of a trip through it, and its clients. How verbs take effect is
+// in timed_effects.cc.
 #include "fabric/sim/timed/timed.h"
 
 #include <fmt/format.h>
@@ -262,7 +262,7 @@ void TimedFabric::TakeAnswer(Leg& leg) {
   }
   if (--timed_trip.legs_under_way > 0) return;
   if (timed_trip.trip == nullptr && !timed_trip.refused_by.has_value()) return Retire(timed_trip);
-  // Reaped also if nobody waits but the client has to hear that it was refused.
+  // Reaped also if no coroutine waits but the client has to hear that it was refused.
   Picos reaped = received;
   if (timed_trip.client != nullptr) {
     const Picos work = ToPicos(options_.model.completion) * static_cast<Picos>(timed_trip.legs.size());

@@ -1,6 +1,7 @@
-// The simulated fabric in performance mode: a whole cluster in one thread, in virtual time, with cards that take their
-// time (nic_model.h). Tables run on it unchanged; how fast they are depends on the model and the seed, and never on the
-// machine. SimFabric is its sibling for correctness, which uses every freedom of the contract and measures nothing.
+// The simulated fabric in performance mode: a whole cluster in one thread, in virtual time, with cards that
+// take their time (nic_model.h). Tables run on it unchanged; how fast they are depends on the model and the
+// seed, and never on the machine. SimFabric is its sibling for correctness, which uses every freedom of the
+// contract and measures nothing.
 //
 //   auto world = *TimedFabric::Open({.region_bytes = {1 << 30}, .compute_nodes = 2});
 //   auto client = *world->Connect();
@@ -15,11 +16,11 @@
 //   client's processor <- compute card, wire <- memory card: wire                 <-
 //
 // What is kept (docs/memory-model.md says why):
-//   timed/2  The verbs of a round take effect at one instant, in posting order; a fenced verb begins a round of its own,
-//            after all answers of the one before. That is more than MustPrecede asks for.
+//   timed/2  The verbs of a round take effect at one instant, in posting order; a fenced verb begins a round
+//            of its own, after all answers of the one before. That is more than MustPrecede asks for.
 //   timed/3  A verb takes effect after its trip was posted, and before its completion is seen.
-//   timed/4  After a FENCE has taken effect on a node, no verb of the victim takes effect there: it is looked at in the
-//            instant in which a verb would.
+//   timed/4  After a FENCE has taken effect on a node, no verb of the victim takes effect there: it is looked
+//            at in the instant in which a verb would.
 //   timed/5  Everything happens in an order that the seed, the model and the calls decide.
 #pragma once
 
@@ -85,7 +86,7 @@ class TimedClient final : public Client {
   Server processor_;             // of its thread
   std::optional<Error> broken_;  // why every later trip fails
   TimedTrip* trips_ = nullptr;
-  uint64_t unawaited_ = 0;  // timed trips nobody waits for
+  uint64_t unawaited_ = 0;  // timed trips that no coroutine awaits
 };
 
 class TimedFabric final : public Fabric {
@@ -109,11 +110,13 @@ class TimedFabric final : public Fabric {
   uint64_t events() const { return events_; }
   uint64_t trips_posted() const { return trips_posted_; }
 
-  // What was busy since the last reset; every card, its verbs, its wire both ways, and the atomics of memory nodes.
+  // What was busy since the last reset; every card, its verbs, its wire both ways, and the atomics of memory
+  // nodes.
   std::vector<ResourceUse> Uses() const;
   void ResetUses();
 
-  // A node's bytes, for making a pool before anybody connects, and for tests. Pages come when they are first touched.
+  // A node's bytes, for making a pool before the first client connects, and for tests. Pages come when they
+  // are first touched.
   std::span<std::byte> memory(NodeId node) { return nodes_[Index(node)].region.bytes(); }
 
  private:

@@ -45,7 +45,7 @@ void TimedFabric::Execute(TimedTrip& timed_trip, TimedVerb& timed_verb) {
   timed_trip.touched |= Mutates(verb.kind);
   switch (verb.kind) {
     case VerbKind::kRead:
-      // Straight to the buffer of the trip, which is there as long as somebody waits.
+      // Straight to the buffer of the trip, which is there as long as its coroutine waits.
       if (timed_trip.trip != nullptr && verb.size > 0) {
         std::memcpy(verb.into, memory.data() + verb.at.offset, verb.size);
       }
@@ -67,7 +67,7 @@ void TimedFabric::Execute(TimedTrip& timed_trip, TimedVerb& timed_verb) {
     case VerbKind::kCall: ExecuteCall(node, timed_trip, timed_verb); break;
     case VerbKind::kFence: {
       const size_t victim = verb.desired;
-      if (victim > last_client_) break;  // nobody has that id, and who gets it is somebody else
+      if (victim > last_client_) break;  // no client has that id yet, and a later one is another client
       if (node.cut_off.size() <= victim) node.cut_off.resize(victim + 1);
       node.cut_off[victim] = true;
       break;

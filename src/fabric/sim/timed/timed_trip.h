@@ -1,7 +1,8 @@
 // A trip on its way through the timed fabric: its verbs, grouped by node, and what became of them.
 //
-// What is written is copied when the trip is posted, since a coroutine may be gone before its verbs arrive. What is
-// read goes straight to the trip's buffers at the moment the READ takes effect, if somebody still waits then.
+// What is written is copied when the trip is posted, since a coroutine may be gone before its verbs arrive.
+// What is read goes straight to the trip's buffers at the moment the READ takes effect, if its coroutine
+// still waits then.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ namespace farside::fabric::sim {
 class TimedClient;
 class TimedTrip;
 
-// The verbs of a timed trip that go to one node. They travel in rounds: a fence, or more READs and atomics than a
-// connection may have open, makes the rest wait at the client's card until the answers are there.
+// The verbs of a timed trip that go to one node. They travel in rounds: a fence, or more READs and atomics
+// than a connection may have open, makes the rest wait at the client's card until the answers are there.
 struct Leg : TimedEvent {
   TimedTrip* timed_trip = nullptr;
   NodeId node{};
@@ -59,7 +60,7 @@ class TimedTrip : public TimedEvent {
   ClientId owner{};
   uint32_t compute_node = 0;      // of the owner
   TimedClient* client = nullptr;  // null: the client object is gone
-  Trip* trip = nullptr;           // null: nobody waits
+  Trip* trip = nullptr;           // null: no coroutine waits
   size_t legs_under_way = 0;
   // Others of the same client.
   TimedTrip* previous_of_client = nullptr;
