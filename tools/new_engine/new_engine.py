@@ -39,12 +39,12 @@ NEXT_STEPS = """
 What to do next (docs/add-an-engine.md says more, and how long each step takes):
   1. ./dev test -R {Name}                                   its own tests; the first build takes longest
      ./dev test -R 'conformance/.*{name}'                   the tests of every engine
-     ./dev soak --engine {name} --seeds 100 --crash         a fault at every verb
+     ./dev soak {name} --seeds 100                          a fault at every verb
   2. docs/engines/{name}.md: write down the invariants {name}/1, {name}/2, ... of your protocol
   3. src/index/{name}/layout.h: your words and structs; tests/engines/{name}/layout_test.cc: their golden bytes
   4. src/index/{name}/search.cc, change.cc, lock.cc: TrySearch and TryChange, one trip after the other
   5. src/index/{name}/walk.cc, scan.cc: everything that is reachable; no Scan and Last if keys have no order
-  6. src/index/{name}/engine.h: traits, stress_options, OptionsFor
+  6. src/index/{name}/{name}.h, engine.cc: traits, stress_options, OptionsFor
   7. src/index/{name}/mutants.h: a planted bug for every step that is there for a reason
   8. tests/engines/{name}/trips_test.cc: what every operation costs, beside the paper
 """

@@ -8,7 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "index/chime/chime.h"
+#include "index/chime/key.h"
+#include "index/chime/layout.h"
+#include "index/chime/leaf.h"
 #include "tests/support/table_world.h"
 
 namespace farside::index::chime {
