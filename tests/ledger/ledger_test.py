@@ -73,10 +73,17 @@ class Moved(Scratch):
         self.assertIn(f"{RATE}: 4915659 -> 4151234 (-15.6%)", out)
         self.assertIn("./dev ledger --update --reason", out)
 
+    def test_an_engine_that_the_ledger_does_not_know_enters_it_by_an_update_only(self):
+        name = "hash cache=1 | c | operation | operations/s"
+        self.assertEqual(self.check_with({name: 1000000})[0], 0)
+        self.assertEqual(self.run_ledger("update", "--reason", "a new engine comes")[0], 0)
+        self.assertEqual(self.check_with({name: 1000000})[0], 0)
+        self.assertEqual(self.check_with({name: 2000000})[0], 1)
+
     def test_a_new_figure_and_one_that_is_gone_are_caught(self):
-        code, out = self.check_with({"hash | c | operation | operations/s": 1000000})
+        code, out = self.check_with({"shard | c | operation | operations/s": 1000000})
         self.assertEqual(code, 1)
-        self.assertIn("hash | c | operation | operations/s: new", out)
+        self.assertIn("shard | c | operation | operations/s: new", out)
         self.measures({name: value for name, value in FIGURES.items() if name != TRIPS})
         code, out = self.run_ledger("check")
         self.assertEqual(code, 1)
