@@ -302,7 +302,7 @@ class Actor {
   static Task<Done> AccountForEveryByte(Stage& stage, Op& op, const pool::Reached& reached) {
     for (size_t node = 0; node < stage.geometries.size(); ++node) {
       pool::FsckOptions options;
-      options.nobody_runs = true;
+      options.no_client_runs = true;
       options.read_blocks = false;  // the auditor has verified them
       const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
                                                           stage.geometries[node], reached, options);

@@ -269,7 +269,7 @@ class TableMember {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     for (size_t node = 0; node < world_.geometries.size(); ++node) {
       pool::FsckOptions options;
-      options.nobody_runs = true;
+      options.no_client_runs = true;
       const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
                                                           world_.geometries[node], reached, options);
       const uint64_t lost =
