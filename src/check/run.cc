@@ -103,7 +103,7 @@ struct Stage {
 
 enum class Role : uint8_t {
   kWorker,   // runs its script
-  kAuditor,  // reads and writes every key, verifies the table, and stays until the dead are buried
+  kAuditor,  // reads and writes every key, verifies the table, and stays until no dead client has a slot
   kDropper,  // drops the table
 };
 
@@ -294,7 +294,7 @@ class Actor {
       if (alone) co_return Done{};
       co_await op.Pause(kLease / 8);
     }
-    stage.NoteProblem("the dead were never buried");
+    stage.NoteProblem("the slots of dead clients were never released");
     co_return Done{};
   }
 

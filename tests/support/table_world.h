@@ -284,8 +284,8 @@ class TableMember {
   }
   uint64_t reachable() const { return reachable_; }  // blocks, as of the last Fsck
 
-  // The last one of all: verifies the table, waits until the dead are buried, leaves, and accounts for every
-  // byte.
+  // The last client of all: verifies the table, waits until no dead client has a slot, leaves, and accounts
+  // for every byte.
   void Audit() {
     Now(Verify());
     for (int round = 0; round < 200; ++round) {
