@@ -34,7 +34,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   for (int i = 0; i < 4; ++i) {
     if (!adopter.Maintain().ok()) return "the adopter cannot sync";
   }
-  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead one is not buried";
+  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead client still has its slot";
   if (!adopter.Unlink(1).ok() || !adopter.Leave().ok()) return "the adopter cannot leave";
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
@@ -84,7 +84,7 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
     }
     if (!run.world().Step()) return "no client was fenced";
   }
-  leaver.Wait(kTestLease / 4);  // a newcomer in a hurry buries the dead one now
+  leaver.Wait(kTestLease / 4);  // a newcomer in a hurry releases the dead client's slot now
   if (!leaver.LeaveWithoutSync().ok()) return "the leaver knows nothing, so it may leave";
   while (!join.done() && run.world().Step()) continue;
   if (!join.TakeResult().ok()) return "there is room for the newcomer";

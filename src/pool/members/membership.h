@@ -132,14 +132,14 @@ class Membership {
   void Learn(const Control& read);
   Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
                                std::span<const std::shared_ptr<SyncListener>> waiting);
-  bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
+  bool IsSelf(uint32_t slot) const { return !self_.is_none() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen`
   // was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
   // Of the slots from `first` on: the clients that the node knows to be gone, and that have not left in good
   // order. Asks about a client at first sight, and then if it is silent. Empty if there was none to ask
   // about, or the fabric cannot tell.
-  Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
+  Task<std::vector<bool>> GoneClients(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
   bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
   // False: some node is out of reach, where verbs of the client might still take effect.
   Task<bool> TryFence(fabric::Op& op, uint32_t slot, ClientWord word);

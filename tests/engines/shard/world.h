@@ -201,7 +201,7 @@ class Stage {
       const Result<Done> end = task.TakeResult();
       if (!end.ok()) world.Complain(end.error().ToString());
     }
-    if (!alone) world.Complain("the dead were never buried");
+    if (!alone) world.Complain("the slots of dead clients were never released");
     leaving.clear();
     pool::Reached reached;
     last.Now(last.Verify());

@@ -193,7 +193,7 @@ TEST(PoolMembership, SleeperWakes_LearnsThatItWasFenced_AndItsLateVerbsDoNothing
     ManualMember again(run);
     ASSERT_TRUE(again.Join().ok());
     EXPECT_NE(again.member().self(), owner);
-    EXPECT_EQ(again.member().self().slot(), owner.slot()) << "the slot of the buried is used again";
+    EXPECT_EQ(again.member().self().slot(), owner.slot()) << "the slot of the dead client is used again";
   }
 }
 
@@ -329,7 +329,7 @@ TEST(PoolMembership, JoiningClientDiesAtEveryVerb_ItsSlotIsUsedAgain) {
 
 TEST(PoolMembership, ComingAndGoingWithFaults_LosesNoSlot) {
   // Given six clients that join, beat and leave, and die, sleep and lose completions at any moment.
-  // When an auditor has buried the dead.
+  // When an auditor has released the slots of dead clients.
   // Expect every slot to be free.
   for (uint64_t seed = 1; seed <= 200 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/true), SmallGeometry(40));

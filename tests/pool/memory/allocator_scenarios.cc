@@ -34,7 +34,7 @@ std::string LeaverHasHeardOfADeath() {
   scenario.WaitForFence({&adopter, &leaver});
   scenario.Adopt(adopter, dead_slot);
   scenario.SweepAll(adopter, {&leaver});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
 
   const Result<Done> left = scenario.TryLeaveAll(leaver);
   if (left.ok() || left.error().code() != ErrorCode::kContended) return "the leaver leaves a leak behind";
@@ -55,7 +55,7 @@ std::string NewcomerTakesAChunkWithALeak() {
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
   scenario.Adopt(adopter, dead_slot);
   scenario.SweepAll(adopter, {&newcomer});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
   scenario.Delete(adopter, 1);
   scenario.Delete(adopter, 2);
   scenario.Leave({&adopter, &newcomer});
@@ -81,7 +81,7 @@ std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   if (adopter.allocator().MayReleaseSlot(dead_slot)) return "the adopter has not looked again";
   if (scenario.Adopt(adopter, dead_slot) != 1) return "the second look finds nothing";
   scenario.SweepAll(adopter, {});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
   scenario.Delete(adopter, 1);
   scenario.Leave({&adopter});
   return scenario.Problem();
