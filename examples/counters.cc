@@ -22,7 +22,7 @@ namespace {
 constexpr int kThreads = 4;
 constexpr uint64_t kRounds = 1000;
 
-// Reads, changes, and writes back if nobody else has changed it meanwhile.
+// Reads, changes, and writes back if no other session has changed it meanwhile.
 Status Append(Session& session, const Table& table, const std::string& key, const std::string& word) {
   std::string before;
   while (true) {

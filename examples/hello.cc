@@ -54,7 +54,7 @@ Status Hello() {
   std::cout << "Peru is " << (peru->has_value() ? "there" : "gone") << ". What is left:\n";
   if (Status printed = PrintAll(*session, *capitals); !printed.ok()) return printed;
 
-  // Both would happen at the end of the scope too, but then nobody would hear of errors.
+  // Both would happen at the end of the scope too, but then errors would be ignored.
   if (Status closed = session->Close(); !closed.ok()) return closed;
   return pool->Close();
 }

@@ -103,7 +103,7 @@ struct Stage {
 
 enum class Role : uint8_t {
   kWorker,   // runs its script
-  kAuditor,  // reads and writes every key, verifies the table, and stays until the dead are buried
+  kAuditor,  // reads and writes every key, verifies the table, and stays until no dead client has a slot
   kDropper,  // drops the table
 };
 
@@ -294,7 +294,7 @@ class Actor {
       if (alone) co_return Done{};
       co_await op.Pause(kLease / 8);
     }
-    stage.NoteProblem("the dead were never buried");
+    stage.NoteProblem("the slots of dead clients were never released");
     co_return Done{};
   }
 
@@ -302,7 +302,7 @@ class Actor {
   static Task<Done> AccountForEveryByte(Stage& stage, Op& op, const pool::Reached& reached) {
     for (size_t node = 0; node < stage.geometries.size(); ++node) {
       pool::FsckOptions options;
-      options.nobody_runs = true;
+      options.no_client_runs = true;
       options.read_blocks = false;  // the auditor has verified them
       const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
                                                           stage.geometries[node], reached, options);

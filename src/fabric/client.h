@@ -74,8 +74,8 @@ class Client {
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
   virtual bool orders_reads() const = 0;
-  // Whether nodes answer kWhoIsGone (service.h): they know at once, and for certain, which clients are dead.
-  virtual bool CanTellWhoIsGone() const { return false; }
+  // Whether nodes answer kGoneClients (service.h): they know for certain, and at once, which clients died.
+  virtual bool CanTellGoneClients() const { return false; }
 
   // How many operations at once hide the latency of one. More would only wait in queues.
   virtual size_t worthwhile_concurrency() const { return 32; }

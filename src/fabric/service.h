@@ -28,11 +28,11 @@ class NodeMemory {
 using CallHandler =
     std::function<Result<std::string>(NodeMemory& memory, ClientId caller, std::string_view request)>;
 
-// Answered by nodes that know their clients by their connections (Client::CanTellWhoIsGone): which of these
+// Answered by nodes that know their clients by their connections (Client::CanTellGoneClients): which of these
 // clients are not connected any more? The request is a list of client ids, 4 bytes each; the reply has a byte
 // for each, 1 if it is gone. Nothing of one that is gone takes effect at this node any more, and it does not
 // come back.
-inline constexpr CallId kWhoIsGone{0xffff, 1};
+inline constexpr CallId kGoneClients{0xffff, 1};
 
 // Filled before the node serves its first client; not changed afterwards.
 class CallTable {

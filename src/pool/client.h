@@ -1,7 +1,10 @@
 // A client of a pool: a member of each of its nodes, with its operations in flight.
 //
 //   auto client = co_await PoolClient::Join(op, fabric_client, geometries, options);
-//   { PoolClient::Pin pin = client->Begin();  ... one operation: far pointers stay valid until the pin is gone ... }
+//   {
+//     PoolClient::Pin pin = client->Begin();
+//     ... one operation: far pointers stay valid until the pin is gone ...
+//   }
 //   if (client->MaintenanceDue()) co_await client->Maintain(op);
 //   co_await client->Leave(op);
 //
@@ -9,10 +12,9 @@
 // the epochs that were known when it began; the oldest generation with an operation in flight decides
 // what a sync may publish (pool/1).
 //
-// A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those, and does for
-// them what it always does; operations on the others fail with kUnavailable. What needs all nodes waits until
-// a client reaches them: fencing a client, and so the repair of what dead clients have left, and dropping
-// tables.
+// A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those; operations on
+// the others fail with kUnavailable. Three things need all nodes, and wait until a client reaches them:
+// fencing a client, the repair of what dead clients have left, and dropping tables.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +36,7 @@ namespace farside::pool {
 
 struct ClientOptions {
   LeaseOptions lease;
-  uint64_t operations_per_sync = 1000;  // at most; the lease asks for one a few times in its duration
+  uint64_t operations_per_sync = 1000;  // at most; the lease asks for further syncs
 };
 
 class PoolClient {
@@ -80,7 +82,7 @@ class PoolClient {
   Pin Begin(uint64_t operations = 1);
   uint64_t operations_in_flight() const { return in_flight_; }
 
-  // An operation that waits for something, and holds no pin meanwhile: it comes back to this client.
+  // An operation that waits without a pin, and will use this client again.
   class UnpinnedWait {
    public:
     explicit UnpinnedWait(PoolClient& client) : client_(client) { ++client_.unpinned_waits_; }
@@ -102,18 +104,19 @@ class PoolClient {
   bool MaintenanceDueByCount() const {
     return sync_requested_ || since_round_ >= options_.operations_per_sync;
   }
-  // Sync, then whatever is due: giving back what is past its grace, callbacks, adoption of the dead.
+  // Syncs, then does what is due: giving back what is past its grace, callbacks, adoption of dead clients'
+  // memory.
   Task<Done> Maintain(fabric::Op& op);
-  // Maintain, but for what the dead have left, which can take leases: some trips, and no pauses.
+  // Maintain without the repair after deaths, which can take leases: some trips, and no pauses.
   Task<Done> KeepUp(fabric::Op& op);
-  // Whether something that this client has unlinked waits for others to move on.
+  // Whether something that this client has unlinked waits for the epochs of other clients.
   bool NeedsGrace() const;
   // Whether a callback of AfterGrace is waiting.
   bool WaitsForGrace() const {
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [this](const auto& node) { return TakesPart(*node) && !node->waiting.empty(); });
   }
-  // Whether the dead may have left something in memory that this client owns; Maintain looks for it.
+  // Whether dead clients may have leaked blocks of chunks that this client owns; Maintain looks for them.
   bool RepairDue() const;
 
   // Calls `callback` in some later Maintain, when every client that was live at this call has moved past it:
@@ -134,25 +137,25 @@ class PoolClient {
   void RequestSync() { sync_requested_ = true; }
   // The largest epoch that this client has published on the node, or is about to.
   uint64_t published_epoch(fabric::NodeId node) const { return nodes_[Index(node)]->published; }
-  // As of the last look around, this one included.
+  // As of the last look at the registry, this client included.
   uint32_t live_clients(fabric::NodeId node) const { return nodes_[Index(node)]->live; }
 
-  // The epochs of all nodes, as known, added up: it changes when one of them does.
+  // The sum of the known epochs of all nodes: it changes when one of them does.
   uint64_t KnownEpochs() const {
     uint64_t sum = 0;
     for (const auto& node : nodes_) sum += node->membership.known_epoch();
     return sum;
   }
 
-  // Changes of all catalogs, as known. If it has not moved since an operation began, the table that it works
-  // on is still there for a new pin (catalog/5).
+  // The known changes of all catalogs. If the number has not moved since an operation began, the table that
+  // it works on is still there for a new pin (catalog/5).
   uint64_t known_catalog_changes() const {
     uint64_t sum = 0;
     for (const auto& node : nodes_) sum += node->membership.control().catalog_changes;
     return sum;
   }
 
-  // Without it, what dead clients have left waits for a client that can tell what is reachable.
+  // A client without a walk cannot tell what is reachable, and leaves the repair after deaths to others.
   void set_walk(Walk walk) { walk_ = std::move(walk); }
 
   Membership& member(fabric::NodeId node) { return nodes_[Index(node)]->membership; }
@@ -177,8 +180,8 @@ class PoolClient {
     bool joined = false;
     std::deque<Waiting> waiting;  // for grace, in the order of the calls
     uint64_t called = 0;          // how many have waited before them
-    std::vector<Owner> fenced;    // as of the last look around
-    uint32_t live = 1;            // as of the last look around
+    std::vector<Owner> fenced;    // as of the last look at the registry
+    uint32_t live = 1;            // as of the last look at the registry
     uint64_t published = 0;
     SyncListeners listeners;
     uint64_t listeners_added = 0;
@@ -188,22 +191,22 @@ class PoolClient {
 
   Task<Done> Beat(fabric::Op& op, size_t nodes);
   void End(Generation& generation);
-  // Whether this client is a member of the node, and can still say so.
+  // Whether this client is a member of the node, and still reaches it.
   bool TakesPart(const Node& node) const { return node.joined && client_.Reaches(node.membership.node()); }
   bool TakesPartEverywhere() const;
   void NewGeneration();
-  // Whether it is time for more than a sync.
+  // Whether more than a sync is due.
   bool RoundDue() const;
   void DropOldestGeneration();
   Task<Done> DrainDetached(fabric::Op& op);
-  // Sync, look around, give back what is past its grace. One at a time.
+  // Syncs, reads the registry, gives back what is past its grace. One at a time.
   Task<Done> MoveOn(fabric::Op& op);
   Task<Done> SyncNode(fabric::Op& op, Node& node, uint64_t epoch, bool raise);
   Task<Done> MoveOnAt(fabric::Op& op, Node& node);
-  // Takes over what the dead have left, and sweeps; nothing to do, nearly always.
+  // Takes over what dead clients have left, and sweeps; nearly always there is nothing to do.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);
-  // Of each node, as known.
+  // The known number of each node.
   std::vector<uint64_t> CatalogChanges() const;
   // On all nodes. kContended if a client has died, and there is something to sweep first.
   Task<Done> GiveUpMemory(fabric::Op& op);

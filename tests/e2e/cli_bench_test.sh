@@ -76,7 +76,7 @@ expect_json "o['trips_per_op']['end_to_end']['search'] == 1" "o['of_raw'] is Non
 # ---- the text
 run bench --engine reference --fabric sim --workload a "${small[@]}"
 expect_status 0
-expect_no_err # no progress line where nobody looks
+expect_no_err # no progress line without a terminal
 for word in 'sim (times are virtual)' 'ops/s' 'run of raw' 'read' 'update' 'trips per operation' 'maintenance' \
   'far memory' 'of raw' 'round_trip 2,000 ns' 'busiest' 'errors        0'; do
   expect_out "$word"

@@ -205,7 +205,7 @@ run get file:a.pool users user1
 expect_exactly 'value 1\n'
 chmod 600 a.pool
 exec 9<a.pool
-flock -s 9 # as somebody has it who looks, too
+flock -s 9 # as another process holds it that reads the file too
 run get file:a.pool users user2
 expect_exactly 'value 2\n'
 run put file:a.pool users user2 other

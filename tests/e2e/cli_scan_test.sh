@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Given a table that keeps its keys in order. When parts of it are scanned.
-# Expect exactly those records, in the order of their keys, however many pages that takes; and a clean end when nobody reads.
+# Expect exactly those records, in the order of their keys, however many pages that takes; and a clean end when
+# the reader of the output goes away.
 source "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 
@@ -69,7 +70,7 @@ run scan file:a.pool many --from k01000 --to k02000
 run scan file:a.pool many --limit 777 --json
 expect_json 'o["count"] == 777 and o["records"][-1]["key"] == "k00777" and not o["complete"]'
 
-# ---- nobody reads on
+# ---- the reader of the output goes away
 ran='farside scan many | head -1'
 "$FARSIDE" scan file:a.pool many 2>"$err" | head -1 >"$out"
 status=${PIPESTATUS[0]}

@@ -48,7 +48,7 @@ expect_status 2
 expect_no_out
 expect_err "Usage: farside"
 
-# ---- what nobody understands
+# ---- unknown commands and options
 run nosuch
 expect_error "there is no command 'nosuch'; there is: bench, check, completion, del, demo, doctor, export, fsck, get, help, import, paper, put, scan, serve, status, table"
 run --nosuch

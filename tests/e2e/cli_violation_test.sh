@@ -25,7 +25,7 @@ check --seeds 2 --crash --json
 expect_status 0
 expect_json 'o["violations"] == 0'
 check --mutant nosuch
-expect_error "there is no mutant 'nosuch'; there is: reference/"
+expect_error "there is no mutant 'nosuch'; there is: kit/"
 
 # ---- a client that never takes over a lock
 check --seeds 1 --crash --mutant reference/no-takeover

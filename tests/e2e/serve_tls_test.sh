@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A memory node with TLS: clients with a certificate may write, readers may read, and nobody else gets in.
+# A memory node with TLS: clients with a certificate may write, readers may read, and no other client gets in.
 . "$(dirname "$0")/cli_common.sh"
 command -v openssl >/dev/null || exit 77
 cd "$scratch" || exit 1
@@ -60,7 +60,7 @@ expect_refusal "may only read"
 run get "$(as writer)" users k7
 expect_out v7
 
-# Nobody else gets in: another authority, no certificate, plain text.
+# No other client gets in: another authority, no certificate, plain text.
 run get "$(as spy)" users k7
 expect_status 3
 run get "$tcp" users k7

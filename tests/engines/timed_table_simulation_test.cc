@@ -66,6 +66,9 @@ Task<Done> Live(Client& client, uint64_t number) {
       co_await store::Registration::Join(op, client, FindReference, options);
   {
     index::OpenTable table = co_await session->tables().CreateOrOpen(op, "shared", "reference", kBuckets);
+    // An operation that waits syncs, and ends if it learns of a change of the catalog: this one is known.
+    session->pool().RequestSync();
+    co_await session->pool().Maintain(op);
     co_await Work(session->tables(), table, session->pool(), client, op, number);
   }
   co_await session->Leave(op);

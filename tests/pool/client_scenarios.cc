@@ -10,13 +10,13 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   ManualClient leaver(run);
   ManualClient adopter(run);
   for (ManualClient* client : {&dead, &leaver, &adopter}) {
-    if (!client->Join().ok()) return "somebody cannot join";
+    if (!client->Join().ok()) return "a client cannot join";
   }
   const uint32_t dead_slot = dead.self().slot();
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();  // with what it had to give back
   for (int i = 0; i < 7; ++i) {
-    if (!adopter.Maintain().ok() || !leaver.Maintain().ok()) return "somebody cannot sync";
+    if (!adopter.Maintain().ok() || !leaver.Maintain().ok()) return "a client cannot sync";
     adopter.Wait(kTestLease / 8);
   }
   adopter.Wait(kTestLease / 4);  // the leaver syncs no more, and so does not hear of the death
@@ -25,7 +25,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
     Task<Done> repair = adopter.pool().Maintain(op);
     repair.Start();
     while (!adopter.walking()) {
-      if (repair.done() || !run.world().Step()) return "nobody was fenced";
+      if (repair.done() || !run.world().Step()) return "no client was fenced";
     }
     if (!leaver.LeaveWithoutSync().ok()) return "the leaver knows nothing, so it may leave";
     while (!repair.done() && run.world().Step()) continue;
@@ -34,7 +34,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep() {
   for (int i = 0; i < 4; ++i) {
     if (!adopter.Maintain().ok()) return "the adopter cannot sync";
   }
-  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead one is not buried";
+  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead client still has its slot";
   if (!adopter.Unlink(1).ok() || !adopter.Leave().ok()) return "the adopter cannot leave";
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
@@ -43,7 +43,7 @@ std::string OnlyOneIsDeadAndHasLeftMemory() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
   ManualClient alive(run);
   ManualClient dead(run);
-  if (!alive.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
+  if (!alive.Join().ok() || !dead.Join().ok()) return "a client cannot join";
   alive.pool().set_walk({});
   if (!dead.Publish(0).ok() || !dead.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   dead.Die();
@@ -52,12 +52,12 @@ std::string OnlyOneIsDeadAndHasLeftMemory() {
   Task<Done> join = newcomer.Join(op);
   join.Start();
   while (!join.done()) {
-    if (!alive.Maintain().ok()) return "somebody cannot sync";
+    if (!alive.Maintain().ok()) return "a client cannot sync";
     alive.Wait(kTestLease / 16);
   }
   if (!join.TakeResult().ok()) return "";  // as it should be
   if (!alive.LeaveWithoutSync().ok() || !newcomer.Unlink(1).ok() || !newcomer.Leave().ok()) {
-    return "somebody cannot leave";
+    return "a client cannot leave";
   }
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
@@ -66,7 +66,7 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   PoolRun run(PoolCalm(), SmallGeometry(2));
   ManualClient leaver(run);
   ManualClient dead(run);
-  if (!leaver.Join().ok() || !dead.Join().ok()) return "somebody cannot join";
+  if (!leaver.Join().ok() || !dead.Join().ok()) return "a client cannot join";
   if (!leaver.Publish(0).ok() || !leaver.Publish(1).ok() || !dead.Unlink(0).ok()) return "nothing is there";
   const uint32_t dead_slot = dead.self().slot();
   dead.Die();
@@ -82,9 +82,9 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
       if (!leaver.Maintain().ok()) return "the leaver cannot sync";
       next += kTestLease / 8;
     }
-    if (!run.world().Step()) return "nobody was fenced";
+    if (!run.world().Step()) return "no client was fenced";
   }
-  leaver.Wait(kTestLease / 4);  // a newcomer in a hurry buries the dead one now
+  leaver.Wait(kTestLease / 4);  // a newcomer in a hurry releases the dead client's slot now
   if (!leaver.LeaveWithoutSync().ok()) return "the leaver knows nothing, so it may leave";
   while (!join.done() && run.world().Step()) continue;
   if (!join.TakeResult().ok()) return "there is room for the newcomer";

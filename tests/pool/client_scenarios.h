@@ -9,7 +9,7 @@
 namespace farside::pool {
 
 // A chunk with a leak loses its owner after the adopter has looked at the chunk table, and before it has
-// swept. A client that buries the dead one without a second look never finds the leak.
+// swept. A client that releases the slot without a second look never finds the leak.
 std::string ChunkLosesItsOwnerDuringTheSweep();
 
 // The only client that is dead has left memory, and the one that lives cannot tell what is reachable. A
@@ -17,7 +17,7 @@ std::string ChunkLosesItsOwnerDuringTheSweep();
 std::string OnlyOneIsDeadAndHasLeftMemory();
 
 // A client leaves that has not heard of a death, with a leak of the dead one in its chunk. A newcomer that
-// has buried the dead one before loses it.
+// has released the slot before loses it.
 std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes();
 
 }  // namespace farside::pool

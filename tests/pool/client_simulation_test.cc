@@ -94,7 +94,7 @@ TEST(PoolClient, SyncsOfSeveralOperationsAreAnsweredInAnyOrder_NothingIsForgotte
 TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
   // Given a client that dies with a block that it had to give back, in the chunk of a client that leaves.
   // When that one leaves while a third one sweeps.
-  // Expect that the third one looks again before it buries the dead one, and finds the block.
+  // Expect that the third one looks again before it releases the slot, and finds the block.
   EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
 }
 

@@ -90,12 +90,12 @@ TEST(PoolMutant, LostAdoption_IsCaught) {
   EXPECT_NE(Search(20, TablesWithFaults), "");
 }
 
-TEST(PoolMutant, NewcomerBuriesBeforeAllKnow_IsCaught) {
+TEST(PoolMutant, NewcomerReleasesASlotBeforeAllKnow_IsCaught) {
   const ScopedMutant mutant(kReleaseSlotUnannounced);
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
 }
 
-TEST(PoolMutant, NewcomerBuriesTheLastOfTheDead_IsCaught) {
+TEST(PoolMutant, NewcomerReleasesTheLastDeadSlot_IsCaught) {
   const ScopedMutant mutant(kReleaseLastDeadSlot);
   EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "a block is lost");
 }

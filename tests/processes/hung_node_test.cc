@@ -61,7 +61,7 @@ Task<Clients> FindClients(fabric::Client& client) {
     clients[ids.back()] = slot.pulse.heartbeat;
   }
   const std::string request(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(uint32_t));
-  const std::string gone = co_await op.Call(node, fabric::kWhoIsGone, request);
+  const std::string gone = co_await op.Call(node, fabric::kGoneClients, request);
   for (size_t i = 0; i < ids.size(); ++i) {
     if (gone[i] != 0) clients.erase(ids[i]);
   }

@@ -76,7 +76,7 @@ std::string ManyInFlight(uint64_t seed, const OptionMap& table, Options options)
            std::all_of(tasks[i].begin(), tasks[i].end(), [](const Task<Done>& task) { return task.done(); });
   };
   world.Drive([&] { return over(0) && over(1); });
-  if (!over(0) || !over(1)) return "somebody waits for ever";
+  if (!over(0) || !over(1)) return "a client waits for ever";
   const check::Verdict verdict = check::CheckLinearizable(history);
   if (!verdict.ok()) return check::ToString(verdict) + "\n" + check::Chart(history.operations());
   world.Disarm();

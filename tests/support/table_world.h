@@ -269,7 +269,7 @@ class TableMember {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     for (size_t node = 0; node < world_.geometries.size(); ++node) {
       pool::FsckOptions options;
-      options.nobody_runs = true;
+      options.no_client_runs = true;
       const pool::FsckReport report = co_await pool::Fsck(op, static_cast<fabric::NodeId>(node),
                                                           world_.geometries[node], reached, options);
       const uint64_t lost =
@@ -284,8 +284,8 @@ class TableMember {
   }
   uint64_t reachable() const { return reachable_; }  // blocks, as of the last Fsck
 
-  // The last one of all: verifies the table, waits until the dead are buried, leaves, and accounts for every
-  // byte.
+  // The last client of all: verifies the table, waits until no dead client has a slot, leaves, and accounts
+  // for every byte.
   void Audit() {
     Now(Verify());
     for (int round = 0; round < 200; ++round) {

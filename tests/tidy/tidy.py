@@ -22,7 +22,7 @@ SKIPPED_FOLDERS = {".git", ".cache", "build"}
 
 # Spelled so that this file does not match itself.
 FORBIDDEN = [
-    (re.compile(r"(?<![\w.$}])/(?:home|wor[k])/\w"), "an absolute path of somebody's machine"),
+    (re.compile(r"(?<![\w.$}])/(?:home|wor[k])/\w"), "an absolute path of one machine"),
     (re.compile(r"\b(?:TOD[O]|FIXM[E])\b(?!\s*(?:\([^)]*\))?\s*:?\s*\w+(?:\W+\w+){2})"),
      "a marker for later without an explanation"),
 ]

@@ -13,7 +13,7 @@
 
 namespace farside::tools {
 
-bool NobodyReads(int descriptor) {
+bool ReaderIsGone(int descriptor) {
   pollfd pipe{.fd = descriptor, .events = 0, .revents = 0};
   return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0;
 }
@@ -29,7 +29,7 @@ ExitCode FinishOutput(ExitCode code) {
   const bool flushed = std::fflush(stdout) == 0;
   const int error = errno;
   if (flushed && !OutputIsBroken()) return code;
-  if (NobodyReads(STDOUT_FILENO)) return kCouldNotRun;
+  if (ReaderIsGone(STDOUT_FILENO)) return kCouldNotRun;
   return CouldNotRun("farside",
                      flushed ? "the results could not be written"
                              : fmt::format("the results could not be written: {}", std::strerror(error)));

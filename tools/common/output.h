@@ -21,7 +21,7 @@ bool OutputIsBroken();
 ExitCode FinishOutput(ExitCode code);
 
 // Whether it is a pipe or a socket whose other end was closed.
-bool NobodyReads(int descriptor);
+bool ReaderIsGone(int descriptor);
 
 // One line on stderr, and the exit code that goes with it. `command` is "farside" or "farside check".
 ExitCode WrongUsage(std::string_view command, std::string_view why);

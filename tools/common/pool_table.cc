@@ -71,8 +71,8 @@ Result<OpenedOrMade> OpenOrMake(Pool& pool, const std::string& name,
 // Needs no registration: the catalog is only read.
 Task<pool::TableInfo> FindTable(fabric::Op& op, fabric::NodeId node, pool::Geometry geometry,
                                 std::string name) {
-  pool::Membership nobody(op.client(), node, geometry, {});
-  pool::Catalog catalog(nobody);
+  pool::Membership unregistered(op.client(), node, geometry, {});
+  pool::Catalog catalog(unregistered);
   pool::TableInfo info = co_await catalog.Open(op, std::move(name));
   co_return std::move(info);
 }

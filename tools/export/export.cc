@@ -68,7 +68,7 @@ ExitCode Damaged(const Error& error, OutputFile& file, const Exported& exported)
 
 ExitCode EndEarly(const Stop& stop, OutputFile& file, const Exported& exported) {
   if (stop.of_table && stop.error.code() == ErrorCode::kCorrupt) return Damaged(stop.error, file, exported);
-  if (!stop.of_table && file.nobody_reads()) return kCouldNotRun;
+  if (!stop.of_table && file.reader_is_gone()) return kCouldNotRun;
   return CouldNotRun(kCalled, stop.error.message() + (file.is_regular() ? "; nothing was exported" : ""));
 }
 

@@ -77,7 +77,7 @@ Result<OutputFile> OutputFile::Open(const std::string& path) {
 
 Error OutputFile::Failure() const { return Failed(path_, errno); }
 
-bool OutputFile::nobody_reads() const { return NobodyReads(file_); }
+bool OutputFile::reader_is_gone() const { return ReaderIsGone(file_); }
 
 Status OutputFile::Flush() {
   std::string_view left = buffer_;

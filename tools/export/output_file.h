@@ -29,7 +29,7 @@ class OutputFile {
   Result<std::string> FinishPartial();
 
   // Whether the last error is that the reader is gone.
-  bool nobody_reads() const;
+  bool reader_is_gone() const;
   // Whether it is complete or not there; otherwise what was written has been written.
   bool is_regular() const { return is_regular_; }
 

@@ -141,7 +141,7 @@ Result<std::vector<FsckReport>> CheckNodes(const OpenedPool& pool, const Walked&
   uint64_t before = 0;
   for (size_t i = 0; i < pool.geometries.size(); ++i) {
     pool::FsckOptions options;
-    options.nobody_runs = true;
+    options.no_client_runs = true;
     options.all_walked = walked.complete;
     options.progress = [&](uint64_t checked) { line.Show(before + checked); };
     Op op(**client, fabric::OpKind::kMaintenance);

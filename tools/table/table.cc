@@ -61,8 +61,8 @@ Result<std::unique_ptr<OpenedPool>> Look(const TableCommand& command) {
 
 // Needs no registration: the catalog is only read.
 Task<std::vector<TableInfo>> ListTables(Op& op, NodeId node, pool::Geometry geometry) {
-  pool::Membership nobody(op.client(), node, geometry, {});
-  pool::Catalog catalog(nobody);
+  pool::Membership unregistered(op.client(), node, geometry, {});
+  pool::Catalog catalog(unregistered);
   std::vector<TableInfo> tables = co_await catalog.List(op);
   co_return std::move(tables);
 }

@@ -13,7 +13,7 @@ namespace {
 // How often the node looks whether a victim is still. Most are at once; one whose process was stopped is not
 // for long.
 constexpr auto kLook = std::chrono::microseconds(500);
-constexpr size_t kMostAsked = 1 << 16;  // by one kWhoIsGone
+constexpr size_t kMostAsked = 1 << 16;  // by one kGoneClients
 
 }  // namespace
 
@@ -30,9 +30,9 @@ ServedNode::~ServedNode() {
   if (fencer_.joinable()) fencer_.join();
 }
 
-Result<std::string> ServedNode::WhoIsGone(std::string_view request) const {
+Result<std::string> ServedNode::GoneClients(std::string_view request) const {
   if (request.size() % sizeof(uint32_t) != 0 || request.size() > kMostAsked * sizeof(uint32_t))
-    return Error(ErrorCode::kInvalidArgument, "kWhoIsGone: the request is not a list of client ids");
+    return Error(ErrorCode::kInvalidArgument, "kGoneClients: the request is not a list of client ids");
   std::string gone(request.size() / sizeof(uint32_t), '\0');
   const std::scoped_lock lock(mutex_);
   for (size_t i = 0; i < gone.size(); ++i) {
@@ -44,7 +44,7 @@ Result<std::string> ServedNode::WhoIsGone(std::string_view request) const {
 }
 
 Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
-  if (call == kWhoIsGone) return WhoIsGone(request);
+  if (call == kGoneClients) return GoneClients(request);
   const std::scoped_lock lock(cpu_);
   return calls_.Handle(call, memory_, caller, request);
 }

@@ -79,8 +79,8 @@ class ServedNode {
   // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. A client
   // that is not here is cut off already. The caller must not be inside a gate (gate/2).
   void Fence(ClientId victim, std::function<void()> done);
-  // The answer to kWhoIsGone.
-  Result<std::string> WhoIsGone(std::string_view request) const;
+  // The answer to kGoneClients.
+  Result<std::string> GoneClients(std::string_view request) const;
   // Fences that began: a client that was fenced shows up here.
   uint64_t fences() const;
 

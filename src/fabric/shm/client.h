@@ -70,7 +70,7 @@ class ShmClient final : public memory::DirectClient {
   using DirectClient::Start;
   void Detach(Order order, std::span<const Verb> verbs) override;
   bool Poll() override;
-  bool CanTellWhoIsGone() const override { return true; }
+  bool CanTellGoneClients() const override { return true; }
 
  private:
   std::optional<Error> Call(Verb& verb) override;

@@ -68,7 +68,7 @@ bool TcpClient::Start(Trip& trip) {
 void TcpClient::Detach(Order, std::span<const Verb> verbs) {
   if (broken_.has_value() || Plan(verbs)) return;  // like every error of verbs that no coroutine awaits
   Post(verbs, nullptr);
-  if (!polling_ && !SomebodyWillPoll()) FlushAll();
+  if (!polling_ && !WillBePolled()) FlushAll();
 }
 
 void TcpClient::Abandon(Trip& trip) noexcept {
@@ -78,7 +78,7 @@ void TcpClient::Abandon(Trip& trip) noexcept {
   unanswered.trip = nullptr;
   --awaited_;
   ++unawaited_;
-  if (!polling_ && !SomebodyWillPoll()) FlushAll();
+  if (!polling_ && !WillBePolled()) FlushAll();
 }
 
 // Checks the verbs, and adds up what goes to each node.

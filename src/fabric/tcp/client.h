@@ -57,7 +57,7 @@ class TcpClient final : public Client {
   bool orders_reads() const override {
     return true;
   }  // a node executes frames, and verbs in them, one by one
-  bool CanTellWhoIsGone() const override { return true; }
+  bool CanTellGoneClients() const override { return true; }
   // A system call and a frame of the network are shared by all that goes at once.
   size_t worthwhile_concurrency() const override { return 128; }
   bool Reaches(NodeId node) const override {
@@ -91,7 +91,7 @@ class TcpClient final : public Client {
   void Post(std::span<const Verb> verbs, Trip* trip);
   void EncodePart(std::span<const Verb> verbs, uint16_t node, uint32_t unanswered);
   uint32_t NewUnansweredTrip();
-  bool SomebodyWillPoll() const { return awaited_ != 0 || !timers_.empty(); }
+  bool WillBePolled() const { return awaited_ != 0 || !timers_.empty(); }
 
   void FlushAll();
   // These two say whether something happened: bytes came, or a connection ended.

@@ -44,7 +44,7 @@ class Head {
   }
   constexpr uint32_t version() const { return static_cast<uint32_t>(Version::Get(word_)); }
   constexpr size_t image() const { return Image::Get(word_); }
-  constexpr bool locked() const { return !owner().nobody(); }
+  constexpr bool locked() const { return !owner().is_none(); }
 
   constexpr Head WithOwner(pool::Owner owner) const { return Head(OwnerBits::Set(word_, owner.bits())); }
   constexpr uint64_t takeovers() const { return Takeovers::Get(word_); }

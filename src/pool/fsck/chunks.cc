@@ -65,7 +65,7 @@ void NodeCheck::ComplainOfMarks(std::span<const Mark* const> marks, std::string_
 }
 
 void NodeCheck::NoteReachedAgain(const Mark& first, const Mark& again) {
-  if (first.table == again.table && !options_.nobody_runs) {
+  if (first.table == again.table && !options_.no_client_runs) {
     // A client may have moved it while the table was walked.
     Note(again.at, fmt::format("{} reaches {:#x} in two ways", reached_.TableOf(again), again.at.offset),
          "check the table");
@@ -147,7 +147,7 @@ bool NodeCheck::IsPartOfExtent(uint32_t chunk) const {
 void NodeCheck::CheckOwner(uint32_t chunk, ChunkWord word) {
   const FarAddr at = carving_.WordAt(chunk);
   switch (FateOf(word.owner())) {
-    case Fate::kNobody:
+    case Fate::kNoOwner:
     case Fate::kAlive: break;
     case Fate::kDead:
       Note(at, fmt::format("chunk {} belongs to {}, which has died", chunk, NameOf(word.owner())), kAdopted);
@@ -173,12 +173,12 @@ uint64_t* NodeCheck::Unreachable(Fate owner) {
     case Fate::kDead: return &report_.bytes.abandoned;
     case Fate::kGone:
     case Fate::kNonsense: return nullptr;
-    case Fate::kNobody: break;
+    case Fate::kNoOwner: break;
   }
   // In a chunk without owner, all that is free is marked. The rest waits at a client to be given back, or did
   // until that client died.
-  if (somebody_lives_) return &report_.bytes.held;
-  return somebody_died_ ? &report_.bytes.abandoned : nullptr;
+  if (other_clients_live_) return &report_.bytes.held;
+  return clients_died_ ? &report_.bytes.abandoned : nullptr;
 }
 
 void NodeCheck::CheckChunkOfBlocks(uint32_t chunk, ChunkWord word, std::span<const uint64_t> bitmap) {

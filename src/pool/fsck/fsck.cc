@@ -130,33 +130,33 @@ void NodeCheck::CheckClient(uint32_t slot, const ClientSlot& client) {
     case ClientState::kLive:
       ++report_.counts.clients_live;
       if (is_self) break;
-      somebody_lives_ |= !options_.nobody_runs;
-      somebody_died_ |= options_.nobody_runs;
+      other_clients_live_ |= !options_.no_client_runs;
+      clients_died_ |= options_.no_client_runs;
       Note(at, fmt::format("{} is registered", NameOf(Owner(slot, client.state.generation()))),
-           options_.nobody_runs ? kAdopted : "nothing, if it runs; otherwise its lease ends");
+           options_.no_client_runs ? kAdopted : "nothing, if it runs; otherwise its lease ends");
       break;
     case ClientState::kFenced:
       ++report_.counts.clients_fenced;
-      somebody_died_ = true;
+      clients_died_ = true;
       Note(at, fmt::format("{} was fenced", NameOf(Owner(slot, client.state.generation()))), kAdopted);
       break;
   }
 }
 
 NodeCheck::Fate NodeCheck::FateOf(Owner owner) const {
-  if (owner.nobody()) return Fate::kNobody;
+  if (owner.is_none()) return Fate::kNoOwner;
   if (owner.slot() >= clients_.size() || owner.generation() == 0) return Fate::kNonsense;
   const ClientWord word = clients_[owner.slot()].state;
   if (word.generation() != owner.generation() || word.state() == ClientState::kFree) return Fate::kGone;
   if (options_.self.has_value() && *options_.self == owner) return Fate::kAlive;
-  return word.state() == ClientState::kFenced || options_.nobody_runs ? Fate::kDead : Fate::kAlive;
+  return word.state() == ClientState::kFenced || options_.no_client_runs ? Fate::kDead : Fate::kAlive;
 }
 
 void NodeCheck::CheckLock() {
   if (lock_.free()) return;
   const FarAddr at = At(kCatalogLockOffset);
   const Fate holder = FateOf(lock_.owner());
-  if (LockWord::Unused::Get(lock_.word()) != 0 || holder == Fate::kNonsense || holder == Fate::kNobody) {
+  if (LockWord::Unused::Get(lock_.word()) != 0 || holder == Fate::kNonsense || holder == Fate::kNoOwner) {
     Damage(at, fmt::format("the lock of the catalog is {:#x}, which names no client", lock_.word()),
            kRestore);
   } else {
@@ -202,7 +202,7 @@ void NodeCheck::CheckHalfMade(const TableEntry& entry, FarAddr at) {
   ++report_.counts.tables_half_made;
   const Owner worker = Owner::FromBits(static_cast<uint32_t>(entry.worker));
   const bool creating = entry.state.state() == TableState::kCreating;
-  if (FateOf(worker) == Fate::kNonsense || FateOf(worker) == Fate::kNobody || entry.worker >> 32 != 0) {
+  if (FateOf(worker) == Fate::kNonsense || FateOf(worker) == Fate::kNoOwner || entry.worker >> 32 != 0) {
     Damage(at,
            fmt::format("a table is being {} by {:#x}, which is no client", creating ? "created" : "dropped",
                        entry.worker),

@@ -72,7 +72,7 @@ struct FsckOptions {
   std::optional<Owner> self;
   // No client runs, as when a file is checked that no process has open: every registered client has died
   // without being fenced.
-  bool nobody_runs = false;
+  bool no_client_runs = false;
   // READs the blocks that were marked as such, and checks their bytes.
   bool read_blocks = true;
   // Every table was walked to its end. If not, it is unknown whether what was not reached is leaked.

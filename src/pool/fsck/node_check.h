@@ -54,7 +54,7 @@ class NodeCheck {
 
   // What is known of a client that is named as an owner.
   enum class Fate : uint8_t {
-    kNobody,  // no owner is named
+    kNoOwner,  // no owner is named
     kAlive,
     kDead,      // fenced, or known to be dead: will be adopted
     kGone,      // its registration is over: no client will look for what it owned
@@ -113,8 +113,8 @@ class NodeCheck {
   uint64_t epoch_ = 0;
   LockWord lock_;
   std::vector<ClientSlot> clients_;
-  bool somebody_lives_ = false;  // besides the checking client
-  bool somebody_died_ = false;
+  bool other_clients_live_ = false;  // besides the checking client
+  bool clients_died_ = false;
   std::vector<ChunkWord> words_;
   std::vector<const Mark*> marks_;   // on this node, by address
   size_t next_mark_ = 0;             // the first one in the chunks that have not been checked yet

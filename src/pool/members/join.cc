@@ -160,7 +160,7 @@ Task<Membership::Holdings> Membership::ReadHoldings(Op& op, Owner dead, bool dis
         ForMaintenance(Read(At(geometry_.chunk_word(first)), std::as_writable_bytes(std::span(words)))));
     for (size_t i = 0; i < words.size(); ++i) {
       if (!words[i].CanBeOwned()) continue;
-      holdings.ownerless |= words[i].owner().nobody();
+      holdings.ownerless |= words[i].owner().is_none();
       if (words[i].owner() != dead) continue;
       holdings.owns = true;
       if (!disown) continue;

@@ -43,7 +43,7 @@ Task<Done> Membership::Leave(Op& op) {
 
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise,
                             std::span<const std::shared_ptr<SyncListener>> listeners) {
-  assert(!self_.nobody() && "a client that is not registered has no pulse to write");
+  assert(!self_.is_none() && "a client that is not registered has no pulse to write");
   const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
   if (!listeners.empty()) {
     co_await SyncWithListeners(op, pulse, raise, listeners);
@@ -123,7 +123,7 @@ Task<RegistryView> Membership::LookAround(Op& op) {
   const Nanos asked = client_.Now();
   co_await op.InOrder(
       ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
-  const std::vector<bool> gone = co_await WhoIsGone(op, 0, slots);
+  const std::vector<bool> gone = co_await GoneClients(op, 0, slots);
   RegistryView view;
   view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
   for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
@@ -168,9 +168,9 @@ bool Membership::IsWorthAsking(uint32_t slot, const ClientSlot& seen) {
   return true;
 }
 
-Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<const ClientSlot> slots) {
+Task<std::vector<bool>> Membership::GoneClients(Op& op, uint32_t first, std::span<const ClientSlot> slots) {
   std::vector<bool> gone;
-  if (!client_.CanTellWhoIsGone() || client_.read_only()) co_return std::move(gone);
+  if (!client_.CanTellGoneClients() || client_.read_only()) co_return std::move(gone);
   std::vector<size_t> asked;
   std::string request;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -180,7 +180,7 @@ Task<std::vector<bool>> Membership::WhoIsGone(Op& op, uint32_t first, std::span<
     request.append(reinterpret_cast<const char*>(&id), sizeof id);
   }
   if (asked.empty()) co_return std::move(gone);
-  auto call = op.InOrder(ForMaintenance(fabric::CallVerb(node_, fabric::kWhoIsGone, request)));
+  auto call = op.InOrder(ForMaintenance(fabric::CallVerb(node_, fabric::kGoneClients, request)));
   const Result<std::string> reply = co_await call.Outcome();
   if (!reply.ok() && reply.error().code() != ErrorCode::kPermissionDenied) co_return reply.error();
   if (!reply.ok() || reply->size() != asked.size()) co_return std::move(gone);
@@ -213,7 +213,7 @@ bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
 }
 
 Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
-  assert(!self_.nobody() && "asking is a sign of life, so the client must be registered");
+  assert(!self_.is_none() && "asking is a sign of life, so the client must be registered");
   if (owner.slot() >= geometry_.client_slots) {
     co_return Error(ErrorCode::kCorrupt, fmt::format("an owner names client slot {} of node {}, which has {}",
                                                      owner.slot(), Index(node_), geometry_.client_slots));
@@ -228,7 +228,7 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
   if (seen.state.generation() != owner.generation()) co_return Standing::kGone;
   if (seen.state.state() == ClientState::kFree || seen.state.state() == ClientState::kFenced)
     co_return Standing::kGone;
-  const std::vector<bool> gone = co_await WhoIsGone(op, owner.slot(), std::span(&seen, 1));
+  const std::vector<bool> gone = co_await GoneClients(op, owner.slot(), std::span(&seen, 1));
   const bool silent = IsSilent(owner.slot(), seen, asked);
   if (!silent && (gone.empty() || !gone[0])) co_return Standing::kAlive;
   const bool fenced = co_await TryFence(op, owner.slot(), seen.state);

@@ -1,5 +1,5 @@
 // A client's membership of one node of a pool: its registration, its pulse, the epochs, and the rules by
-// which the dead are told from the slow.
+// which dead clients are told from slow ones.
 //
 // Invariants
 //   pool/1  A pulse's epoch is published only when every operation in flight, and every detached verb, began
@@ -44,8 +44,8 @@ enum class Standing : uint8_t {
 
 // What one look at the registry says about the other clients.
 struct RegistryView {
-  uint64_t safe_epoch = 0;     // whatever was stamped with less may be reused
-  uint64_t settled_epoch = 0;  // whatever others retired before this has been given back
+  uint64_t safe_epoch = 0;     // what was stamped with less may be reused
+  uint64_t settled_epoch = 0;  // what others retired before this has been given back
   std::vector<Owner> fenced;   // cut off, and waiting to be adopted
   uint32_t others = 0;         // slots that others hold, the fenced included
 };
@@ -64,9 +64,9 @@ class Membership {
   // Called now and then while this client waits, as a sign of life elsewhere.
   using WhileWaiting = std::function<Task<Done>(fabric::Op& op)>;
 
-  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to get rid of the dead,
-  // which takes some leases at most; kOutOfMemory if live clients have all of them, or no client can adopt
-  // what the dead ones have left.
+  // Registers: takes a free slot and becomes live. If all slots are taken, it helps to release the slots of
+  // dead clients, which takes some leases at most; kOutOfMemory if live clients have all of them, or no
+  // client can adopt what the dead ones have left.
   Task<Done> Join(fabric::Op& op, WhileWaiting while_waiting = {});
   // Gives the slot back. Everything owned must have been given back before, and nothing be in flight.
   Task<Done> Leave(fabric::Op& op);
@@ -100,7 +100,7 @@ class Membership {
   const Control& control() const { return control_; }
 
  private:
-  // When a pulse was first seen to beat as it does.
+  // Since when a pulse has had its present heartbeat, as seen by this client.
   struct Watch {
     ClientWord word;
     uint64_t heartbeat = 0;
@@ -132,19 +132,19 @@ class Membership {
   void Learn(const Control& read);
   Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
                                std::span<const std::shared_ptr<SyncListener>> waiting);
-  bool IsSelf(uint32_t slot) const { return !self_.nobody() && slot == self_.slot(); }
+  bool IsSelf(uint32_t slot) const { return !self_.is_none() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen`
   // was posted.
   bool IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked);
   // Of the slots from `first` on: the clients that the node knows to be gone, and that have not left in good
   // order. Asks about a client at first sight, and then if it is silent. Empty if there was none to ask
   // about, or the fabric cannot tell.
-  Task<std::vector<bool>> WhoIsGone(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
+  Task<std::vector<bool>> GoneClients(fabric::Op& op, uint32_t first, std::span<const ClientSlot> slots);
   bool IsWorthAsking(uint32_t slot, const ClientSlot& seen);
-  // False: some node is out of reach, and might still hear of it.
+  // False: some node is out of reach, where verbs of the client might still take effect.
   Task<bool> TryFence(fabric::Op& op, uint32_t slot, ClientWord word);
   bool ReachesAll() const;
-  // Cuts the client off from every node and says so in its slot.
+  // Cuts the client off from every node, then marks its slot as fenced.
   Task<Done> Fence(fabric::Op& op, uint32_t slot, ClientWord word);
 
   fabric::Client& client_;
@@ -156,7 +156,7 @@ class Membership {
   uint64_t heartbeat_ = 0;
   Control control_{};
   std::map<uint32_t, Watch> watches_;
-  // What is kept for its memory, so that a sync now and then costs no heap.
+  // Kept between calls, so that a sync allocates nothing on the heap.
   std::vector<ClientSlot> looked_at_;  // what LookAround has read
   SyncListeners last_listeners_;       // of the last sync; empty
 };

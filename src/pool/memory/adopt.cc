@@ -63,7 +63,7 @@ Task<uint64_t> Allocator::Adopt(Op& op, Owner dead) {
     co_await table_.ReadWords(op, first, words);
     std::vector<ChunkTable::Found> found;
     for (size_t i = 0; i < words.size(); ++i) {
-      if (!words[i].CanBeOwned() || (words[i].owner() != dead && !words[i].owner().nobody())) continue;
+      if (!words[i].CanBeOwned() || (words[i].owner() != dead && !words[i].owner().is_none())) continue;
       found.push_back({static_cast<uint32_t>(first + i), words[i]});
     }
     const uint64_t some = co_await TakeOver(op, std::move(found), /*may_leak=*/true);
@@ -133,7 +133,7 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, uint32_t wanted_class) {
     co_await table_.ReadWords(op, first, words);
     std::vector<ChunkTable::Found> found;
     for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i].state() != ChunkState::kBlocks || !words[i].owner().nobody()) continue;
+      if (words[i].state() != ChunkState::kBlocks || !words[i].owner().is_none()) continue;
       found.push_back({static_cast<uint32_t>(first + i), words[i]});
       if (found.size() < kAtomicsPerTrip - 1) continue;
       co_await ReclaimOwnerless(op, std::move(found), wanted_class);

@@ -152,7 +152,7 @@ class Allocator {
     uint32_t chunks = 0;
     bool suspect = false;  // as Chunk::suspects
   };
-  // How far this client is with the estate of a dead one.
+  // How far this client is with adopting what a dead one held.
   struct Adoption {
     Owner dead;
     bool swept = false;  // since something was taken, or else since it was first looked for

@@ -87,7 +87,7 @@ class Carving {
       case ChunkState::kBlocks: return word.argument() < classes_.count();
       case ChunkState::kExtent: return word.argument() >= 1 && word.argument() <= chunks_ - chunk;
       case ChunkState::kExtentRest:
-        return word.argument() >= 1 && word.argument() <= chunk && word.owner().nobody();
+        return word.argument() >= 1 && word.argument() <= chunk && word.owner().is_none();
     }
     return false;
   }

@@ -86,7 +86,7 @@ class Owner {
   constexpr uint32_t bits() const { return bits_; }
   constexpr uint32_t slot() const { return static_cast<uint32_t>(Slot::Get(bits_)); }
   constexpr uint32_t generation() const { return static_cast<uint32_t>(Generation::Get(bits_)); }
-  constexpr bool nobody() const { return bits_ == 0; }  // generations start at 1
+  constexpr bool is_none() const { return bits_ == 0; }  // generations start at 1
 
   friend constexpr bool operator==(Owner, Owner) = default;
 

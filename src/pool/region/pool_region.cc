@@ -67,7 +67,7 @@ Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenO
 // Not so in a part of a pool of several nodes: its clients have lost this node, but may go on at the others,
 // and link there what they have put here before. To be dead they have to be cut off from all nodes, and only
 // a client can do that. It need not wait for their leases: it asks this node, which has never heard of them,
-// and so knows that they are gone (kWhoIsGone in fabric/service.h). Ids at served nodes are drawn anew from
+// and so knows that they are gone (kGoneClients in fabric/service.h). Ids at served nodes are drawn anew from
 // 2^32, so the old ones still name the clients that had them.
 void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
   uint64_t departed = 0;

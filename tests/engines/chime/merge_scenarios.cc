@@ -52,17 +52,17 @@ struct Alphabet {
   void ReleaseDeadSlots(const std::vector<Member*>& survivors) {
     std::vector<std::optional<Task<uint32_t>>> tasks(survivors.size());
     int rounds = 0;
-    bool buried = false;
+    bool released = false;
     world.Drive([&] {
       bool all_done = true;
       for (size_t i = 0; i < tasks.size(); ++i) {
         if (tasks[i].has_value() && tasks[i]->done()) {
           const Result<uint32_t> others = tasks[i]->TakeResult();
-          buried |= others.ok() && *others < survivors.size();
+          released |= others.ok() && *others < survivors.size();
           tasks[i].reset();
           ++rounds;
         }
-        if (!tasks[i].has_value() && !buried && rounds < 1000) {
+        if (!tasks[i].has_value() && !released && rounds < 1000) {
           tasks[i].emplace(Tend(*survivors[i]));
           tasks[i]->Start();
         }
@@ -70,7 +70,7 @@ struct Alphabet {
       }
       return all_done;
     });
-    if (!buried) world.Complain("the dead were never buried");
+    if (!released) world.Complain("the slots of dead clients were never released");
   }
   // Memory that is free is used: by leaves of keys behind all others, which end with this letter.
   void Reuse(Member& member, char letter = 'x') {
@@ -339,7 +339,7 @@ std::string KeysComeAndGo(bool inline_keys, size_t nodes) {
   return "";
 }
 
-std::string SomebodyWaitsForALock() {
+std::string ClientWaitsForALock() {
   Alphabet scenario(false);
   const auto other = scenario.Enter();
   const auto waiter = scenario.Enter();

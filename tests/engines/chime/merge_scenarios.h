@@ -44,7 +44,7 @@ std::string KeysComeAndGo(bool inline_keys, size_t nodes);
 
 // A client waits for the lock of one that has fallen asleep with it. Meanwhile a third one waits for the
 // others to move on.
-std::string SomebodyWaitsForALock();
+std::string ClientWaitsForALock();
 
 // A client waits for a lock that another one keeps, and a third one drops the table.
 std::string TableIsDroppedUnderAWaiter();

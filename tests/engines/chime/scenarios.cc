@@ -76,7 +76,7 @@ std::string InserterDies(bool inline_keys, size_t moves, size_t nodes) {
 
     // It is not there, and would be in the new leaf. A client that looks for it may insert the pivot of that
     // leaf.
-    if (survivor.Now(survivor.Get("kzzzzzzz")) != "absent") return "a key is there that nobody put";
+    if (survivor.Now(survivor.Get("kzzzzzzz")) != "absent") return "a key is there that no client put";
     // Every second key is changed by one and looked at by the other, from the last one on: those leave first.
     for (size_t i = crowd.keys.size(); i-- > 0;) {
       const std::string& key = crowd.keys[i];
@@ -103,7 +103,7 @@ std::string InserterDies(bool inline_keys, size_t moves, size_t nodes) {
   });
 }
 
-std::string NobodyTellsTheParent() {
+std::string ParentHasNoPivot() {
   World world;
   const OptionMap options = SmallLeaves(true);
   auto owner = std::make_unique<Member>(world, options);

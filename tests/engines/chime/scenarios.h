@@ -26,7 +26,7 @@ std::string InserterDies(bool inline_keys, size_t moves, size_t nodes = 1);
 
 // A client splits a leaf and dies before the parent knows. A client that comes along the sibling tells the
 // parent, so that no client has to after it.
-std::string NobodyTellsTheParent();
+std::string ParentHasNoPivot();
 
 // A client remembers the inner nodes of before; then another splits leaves, and it scans.
 std::string ScanWithOldNodes();

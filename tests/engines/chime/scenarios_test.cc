@@ -44,7 +44,7 @@ TEST(ChimeScenarios, ParentHasNoPivot_TheNextClientInsertsIt) {
   // Given a client that died when it had split a leaf, and not yet told the parent
   // When another looks for a key that has moved
   // Expect that a third one is led there at once
-  EXPECT_EQ(NobodyTellsTheParent(), "");
+  EXPECT_EQ(ParentHasNoPivot(), "");
 }
 
 TEST(ChimeScenarios, KeysWithOnePrefixAndOneTag_AreDifferentKeys) { EXPECT_EQ(TwoKeysWithOneTag(), ""); }
@@ -124,7 +124,7 @@ TEST(ChimeScenarios, ClientWaitsForALock_OthersDoNotWaitForItsPin) {
   // Given a client that waits for the lock of one that has fallen asleep
   // When a third one waits for all to move on
   // Expect that the second one does, before it has the lock
-  EXPECT_EQ(SomebodyWaitsForALock(), "");
+  EXPECT_EQ(ClientWaitsForALock(), "");
 }
 
 TEST(ChimeScenarios, TableIsDroppedUnderAWaiter_ItGivesUp) {

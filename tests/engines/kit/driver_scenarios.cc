@@ -21,6 +21,9 @@ struct Scenario {
   ToyMember member{world, state};
   std::vector<std::optional<Task<PutOutcome>>> puts;
 
+  // The client learns by a sync that the table was made; only a later change of the catalog is news.
+  Scenario() { member.Now(member.Maintain()); }
+
   void StartPut(std::string key, std::string value) {
     puts.emplace_back(member.Put(std::move(key), std::move(value)));
     puts.back()->Start();
@@ -257,21 +260,32 @@ std::string OtherErrorsEndAChangeAtOnce() {
 
 namespace {
 
-// Another client drops the table while operations of the first wait. `over` says when they have ended.
+Task<Done> MaintainAndPause(ToyMember& member) {
+  co_await member.Maintain();
+  co_await member.Pause(std::chrono::microseconds(100));
+  co_return Done{};
+}
+
+// Another client drops the table while operations of the first wait. `over` says when they have ended. The
+// first client syncs all the time: the other one waits for that.
 template <class Over>
 void DropUnder(Scenario& scenario, Over over) {
   ToyMember dropper(scenario.world, scenario.state);
   Task<Done> drop = dropper.Drop();
   drop.Start();
+  std::optional<Task<Done>> maintained;
   scenario.world.Drive([&] {
     scenario.state.dropped = drop.done();
-    return drop.done() && over();
+    if (maintained.has_value() && maintained->done()) maintained.reset();
+    if (!maintained.has_value() && !drop.done()) {
+      maintained.emplace(MaintainAndPause(scenario.member));
+      maintained->Start();
+    }
+    return drop.done() && !maintained.has_value() && over();
   });
-  if (!drop.done()) {
-    scenario.state.Complain("the drop never ended");
-  } else if (!drop.TakeResult().ok()) {
-    scenario.state.Complain("the drop failed");
-  }
+  if (!drop.done()) return scenario.state.Complain("the drop never ended");
+  const Result<Done> dropped = drop.TakeResult();
+  if (!dropped.ok()) scenario.state.Complain("the drop failed: " + dropped.error().ToString());
 }
 
 }  // namespace

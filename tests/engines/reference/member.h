@@ -78,6 +78,9 @@ class Member {
     session_ = co_await store::Registration::Join(op, *client_, find, options);
     const OptionMap one_bucket = {{"buckets", "1"}};
     table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", "reference", one_bucket));
+    // An operation that waits syncs, and ends if it learns of a change of the catalog: this one is known.
+    session_->pool().RequestSync();
+    co_await session_->pool().Maintain(op);
     co_return Done{};
   }
   Task<Done> KeepAlive() {

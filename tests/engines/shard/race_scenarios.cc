@@ -32,9 +32,9 @@ std::string KeyIsInsertedBeforeItsUnitIsSplit(uint64_t seeds) {
     stage.world.Drive([&] { return one.done() && other.done(); });
     const Result<bool> first = one.TakeResult();
     const Result<bool> second = other.TakeResult();
-    if (!first.ok() || !second.ok()) return "somebody gave up";
+    if (!first.ok() || !second.ok()) return "a client gave up";
     if (*first == *second)
-      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
+      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "neither");
     expected.Holds(key, *first ? "of late" : "of knower");
     expected.CheckAll(stage, late);
     expected.CheckList(stage, knower);
@@ -81,7 +81,7 @@ std::string LineIsSplitWhileItIsFilled(uint64_t seeds) {
     split.Start();
     stage.world.Drive([&] { return insert.done() && learn.done() && split.done(); });
     if (!insert.TakeResult().ok() || !learn.TakeResult().ok() || !split.TakeResult().ok())
-      return fmt::format("seed {}: somebody gave up", seed);
+      return fmt::format("seed {}: a client gave up", seed);
     expected.Holds(key, "in level 2");
     expected.CheckAll(stage, late);
     expected.CheckList(stage, splitter);

@@ -324,9 +324,9 @@ std::string TwoInsertAKeyWhileAThirdSplits(uint64_t seeds) {
     const Result<bool> first = one.TakeResult();
     const Result<bool> second = other.TakeResult();
     const Result<PutOutcome> split = put.TakeResult();
-    if (!first.ok() || !second.ok() || !split.ok()) return "somebody gave up";
+    if (!first.ok() || !second.ok() || !split.ok()) return "a client gave up";
     if (*first == *second)
-      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "nobody");
+      return fmt::format("seed {}: {} inserted the key", seed, *first ? "both" : "neither");
     expected.Holds(stays, "new");
     expected.Holds(moves, *first ? "of late" : "of knower");
     expected.CheckAll(stage, late);

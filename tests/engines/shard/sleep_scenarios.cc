@@ -81,7 +81,7 @@ std::string InserterFallsAsleep(Behind behind) {
     insert.reset();
     if (!other.ok()) stage.world.Complain(other.error().ToString());
     if (other.ok() && *other == inserted)
-      stage.world.Complain(fmt::format("{} inserted the key", inserted ? "both" : "nobody"));
+      stage.world.Complain(fmt::format("{} inserted the key", inserted ? "both" : "neither"));
     expected.Holds(moves, inserted ? "of late" : "of knower");
     expected.CheckAll(stage, late);
     expected.CheckList(stage, knower);
@@ -131,7 +131,8 @@ std::string WaiterHoldsNoLock() {
   std::optional<Task<PutOutcome>> third(writer.Put(of_writer, "of writer"));
   third->Start();
   stage.world.Drive([&] { return third->done() || stage.world.fabric.Now() >= wakes_up; });
-  if (!third->done()) stage.world.Complain("the writer waits for somebody who holds a lock and waits itself");
+  if (!third->done())
+    stage.world.Complain("the writer waits for a client that holds a lock and waits itself");
   stage.world.Drive([&] { return first->done() && second->done() && third->done(); });
   for (auto* put : {&first, &second, &third}) {
     const Result<PutOutcome> end = (*put)->TakeResult();

@@ -195,13 +195,13 @@ class Stage {
     if (alone) world.Drive([&] { return std::all_of(leaving.begin(), leaving.end(), left); });
     for (Task<Done>& task : leaving) {
       if (!task.done()) {
-        world.Complain("somebody cannot leave");
+        world.Complain("a client cannot leave");
         continue;
       }
       const Result<Done> end = task.TakeResult();
       if (!end.ok()) world.Complain(end.error().ToString());
     }
-    if (!alone) world.Complain("the dead were never buried");
+    if (!alone) world.Complain("the slots of dead clients were never released");
     leaving.clear();
     pool::Reached reached;
     last.Now(last.Verify());

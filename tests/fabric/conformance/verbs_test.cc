@@ -280,7 +280,7 @@ TEST_P(FabricVerbs, TripsOfSixtyFourVerbs) {
 
 constexpr CallId kEcho(1, 1);
 constexpr CallId kRefuse(1, 2);
-constexpr CallId kNobody(1, 3);
+constexpr CallId kUnanswered(1, 3);
 
 Task<Done> CallEach(Client& client) {
   Op op(client, OpKind::kMaintenance);
@@ -292,7 +292,7 @@ Task<Done> CallEach(Client& client) {
 
   const auto refused = co_await op.Call(NodeId{0}, kRefuse, "").Outcome();
   EXPECT_TRUE(!refused.ok() && refused.error().code() == ErrorCode::kAlreadyExists);
-  const auto unknown = co_await op.Call(NodeId{0}, kNobody, "").Outcome();
+  const auto unknown = co_await op.Call(NodeId{0}, kUnanswered, "").Outcome();
   EXPECT_TRUE(!unknown.ok() && unknown.error().code() == ErrorCode::kUnsupported);
   const auto no_node = co_await op.Call(NodeId{1}, kEcho, "").Outcome();
   EXPECT_TRUE(!no_node.ok() && no_node.error().code() == ErrorCode::kCorrupt);

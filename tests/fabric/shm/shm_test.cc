@@ -154,7 +154,7 @@ TEST_F(ShmTest, PermissionsAreKept) {
     ASSERT_EQ(::stat(path_.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600u);
   }
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ::chmod(folder_.path().c_str(), 0755);
   const Daemon daemon(path_, {.group = kGroup});
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);

@@ -105,7 +105,7 @@ inline std::vector<HostileFrame> HostileFrames(uint64_t region_bytes) {
   add("a Call of more than came", "a Call of more bytes than came",
       raw({head(kind_of(VerbKind::kCall), 0), uint64_t{1} << 40}));
   add("a FENCE with an address", "a FENCE with an address", raw({head(kind_of(VerbKind::kFence), 8), 5}));
-  add("a FENCE of nobody there can be", "a FENCE of an impossible client",
+  add("a FENCE of an id that no client has", "a FENCE of an impossible client",
       raw({head(kind_of(VerbKind::kFence), 0), uint64_t{1} << 32}));
   return frames;
 }

@@ -60,7 +60,7 @@ Task<Done> AuditCatalog(Membership& member, CatalogScenario& scenario, int numbe
   }
   fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
   std::vector<TableInfo> left = co_await session.catalog().List(op);
-  if (!left.empty()) scenario.run.Problem("a table is listed that nobody finds: " + left[0].name);
+  if (!left.empty()) scenario.run.Problem("a table is listed that no client finds: " + left[0].name);
   // Slots of tables whose droppers have died come back when these are known to be dead.
   co_await ReleaseDeadSlots(member);
   const uint32_t slots = member.geometry().table_slots;

@@ -154,7 +154,8 @@ class CatalogSession {
     ++scenario_.uses;
     for (int i = 0; i < 3; ++i) {
       const uint64_t word = co_await op.InOrder(fabric::Read<uint64_t>(opened.table.roots[0]));
-      if (word != WordOf(opened.table)) scenario_.run.Problem("a table was freed under somebody who uses it");
+      if (word != WordOf(opened.table))
+        scenario_.run.Problem("a table was freed under a client that uses it");
       co_await member_.Sync(op, began, began, /*raise=*/true);
     }
     co_return Done{};

@@ -29,7 +29,7 @@ constexpr uint64_t kRoot = 64 * 1024;
 Task<std::vector<FarAddr>> RootsAt(std::vector<FarAddr> roots) { co_return roots; }
 Task<std::vector<FarAddr>> NoMemory() { co_return Error(ErrorCode::kOutOfMemory, "no chunk is free"); }
 Task<Done> Nothing() { co_return Done{}; }
-Task<Done> Fails() { co_return Error(ErrorCode::kContended, "somebody does not move on"); }
+Task<Done> Fails() { co_return Error(ErrorCode::kContended, "a client does not move on"); }
 
 // One client of a pool of two nodes, with the catalog of the first.
 class CatalogTest : public testing::Test {
@@ -165,7 +165,7 @@ TEST_F(CatalogTest, DropHappensInThisOrder) {
   const auto free = [&](Op&, TableInfo table) {
     log.push_back("free " + table.name);
     log.push_back(Entry(0).state.state() == TableState::kDropping ? "dropping" : "?");
-    log.push_back(Entry(0).worker == member_.self().bits() ? "by me" : "by somebody");
+    log.push_back(Entry(0).worker == member_.self().bits() ? "by me" : "by another");
     return Nothing();
   };
   ASSERT_TRUE(Drop("users", wait, free).ok());
@@ -185,7 +185,7 @@ TEST_F(CatalogTest, DropWhoseGraceFails_IsDroppedAllTheSameAndSaysSo) {
   ASSERT_FALSE(dropped.ok());
   EXPECT_THAT(dropped.error().message(),
               HasSubstr("the table \"users\" is dropped, but not all of it is free yet"));
-  EXPECT_FALSE(freed) << "what somebody may still use must not be freed";
+  EXPECT_FALSE(freed) << "what a client may still use must not be freed";
   EXPECT_EQ(Open("users").error().code(), ErrorCode::kNotFound);
   EXPECT_TRUE(Create(Spec("users"))->created);
 }
@@ -344,7 +344,7 @@ TEST_F(CatalogTest, EveryFlippedBitOfALiveEntry_IsFoundOrHarmless) {
     SetEntry(0, damaged);
     const Result<TableInfo> table = Open("users");
     if (bit >= 64 && bit < 128) {
-      EXPECT_TRUE(table.ok()) << "nobody looks at the worker of a live table";
+      EXPECT_TRUE(table.ok()) << "no client looks at the worker of a live table";
     } else if (damaged.state.valid() && damaged.state.state() != TableState::kLive) {
       EXPECT_EQ(table.error().code(), ErrorCode::kNotFound) << "bit " << bit;
     } else {

@@ -133,7 +133,7 @@ TEST(PoolStaleTable, WrittenToWhileItsWriterSweeps_NothingIsLost) {
   EXPECT_EQ(dead_slot_state(), ClientState::kFree);
   ASSERT_TRUE(writer.Leave().ok());
 
-  const FsckOptions options{.nobody_runs = true};
+  const FsckOptions options{.no_client_runs = true};
   const FsckReport report = *fabric::Run(*writer.client, Fsck(op, kNode, geometry, Reached(), options));
   EXPECT_TRUE(report.ok()) << report.findings.back().what;
   EXPECT_EQ(report.bytes.free_chunks, geometry.chunks() * geometry.chunk_bytes);

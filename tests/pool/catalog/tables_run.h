@@ -113,7 +113,7 @@ class TablesClient {
 
 Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry);
 
-// Stays until the dead are buried, and leaves one table behind.
+// Stays until no dead client has a slot, and leaves one table behind.
 Task<Done> PutInOrder(fabric::Client& fabric_client, PoolRun& run);
 
 Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run);

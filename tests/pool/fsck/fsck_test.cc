@@ -241,7 +241,7 @@ TEST_F(FsckTest, WhatADeadClientOwned_IsAbandoned) {
   for (const bool fenced : {true, false}) {
     SetWord(slot, fenced ? live.With(ClientState::kFenced).word() : live.word());
     FsckOptions options;
-    options.nobody_runs = !fenced;
+    options.no_client_runs = !fenced;
     const FsckReport report = Check(Everything(), options);
     EXPECT_TRUE(report.ok()) << ToString(report);
     EXPECT_TRUE(Finds(report, Severity::kNote, "which has died"));
@@ -266,7 +266,7 @@ TEST_F(FsckTest, ClientThatDiedBeforeItClearedABitmap_HasDamagedNothing) {
     world_.Crash(client_->id());
   }
   FsckOptions options;
-  options.nobody_runs = true;
+  options.no_client_runs = true;
   const FsckReport report = Check(Reached(), options);
   EXPECT_TRUE(report.ok()) << ToString(report);
   EXPECT_TRUE(Finds(report, Severity::kNote, "which has died"));
@@ -354,7 +354,7 @@ TEST_F(FsckTest, BlockIsReachedTwice_IsDamageUnlessAClientMayHaveMovedIt) {
   FsckReport report = Check(reached);
   EXPECT_TRUE(report.ok()) << ToString(report);
   EXPECT_TRUE(Finds(report, Severity::kNote, "in two ways"));
-  report = Check(reached, {.nobody_runs = true});
+  report = Check(reached, {.no_client_runs = true});
   EXPECT_EQ(report.damages, 1u) << ToString(report);
   EXPECT_TRUE(Finds(report, Severity::kDamage, "in two ways"));
   reached.BeginTable("others");
@@ -574,7 +574,7 @@ TEST_F(FsckTest, RandomDamage_NeverCrashesIt_AndEveryByteIsStillCounted) {
       touched.push_back(at);
     }
     FsckOptions options;
-    options.nobody_runs = random.Chance(1, 4);
+    options.no_client_runs = random.Chance(1, 4);
     if (random.Chance(1, 4)) options.self = Owner(static_cast<uint32_t>(random.Below(8)), 1);
     if (!Check(reached, options).ok()) ++found;
     for (uint64_t at : touched) memory[at] = good[at];

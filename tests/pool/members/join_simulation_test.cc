@@ -52,7 +52,7 @@ uint32_t SlotsInState(PoolRun& run, ClientState state) {
   return slots;
 }
 
-// Buries the dead, empties the table and leaves. Then nothing may be left.
+// Releases the slots of dead clients, empties the table and leaves. Then nothing may be left.
 void ExpectNothingIsLost(PoolRun& run, ManualClient& last) {
   for (int i = 0; i < 32; ++i) {
     ASSERT_TRUE(last.Maintain().ok());
@@ -260,7 +260,7 @@ RunOutcome RunFullRegistry(const fabric::sim::SimOptions& options, const std::ve
 TEST(PoolJoin, TwoComeToAFullRegistry_WithAFaultAtEveryVerb_NothingIsLost) {
   // Given a registry that is full of dead clients, and two newcomers at once.
   // When each kind of fault happens at each of their verbs in turn.
-  // Expect that a third one can still join, that it can bury all of them, and that no chunk is lost.
+  // Expect that a third one can still join, that it can release all their slots, and that no chunk is lost.
   const std::vector<std::byte> memory = MemoryOfTheDead();
   const auto run = [&](const fabric::sim::SimOptions& options) { return RunFullRegistry(options, memory); };
   uint64_t faults = 0;

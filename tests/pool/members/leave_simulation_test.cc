@@ -91,7 +91,7 @@ struct Member {
 
 // A client is fenced on the second node when `after` events of the leaving have passed. Returns how many
 // there were.
-uint64_t LeaveWhileSomebodyIsFenced(uint64_t after) {
+uint64_t LeaveWhileAnotherIsFenced(uint64_t after) {
   TwoNodes nodes;
   Member stays(nodes);
   Member leaves(nodes);
@@ -140,7 +140,7 @@ TEST(PoolLeave, AnotherDiesMeanwhileAtAnyMoment_TheLeaverSweepsAndLeavesAllNodes
   // When a client is fenced on the second node, at every moment of the leaving in turn.
   // Expect that it leaves both nodes, and that nothing is lost.
   uint64_t last = 1;
-  for (uint64_t after = 0; after < last && !HasFailure(); ++after) last = LeaveWhileSomebodyIsFenced(after);
+  for (uint64_t after = 0; after < last && !HasFailure(); ++after) last = LeaveWhileAnotherIsFenced(after);
   EXPECT_GT(last, 20u);
 }
 

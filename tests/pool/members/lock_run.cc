@@ -17,7 +17,7 @@ Task<Done> TakeTurn(fabric::Op& op, Membership& member, PoolRun& run, Turns& tur
                                              fabric::Read<uint64_t>(member.At(kSecondWord)));
   if (acquired == Acquired::kTakenOver) ++turns.taken_over;
   if (acquired == Acquired::kFree && first != second)
-    run.Problem("somebody's half turn is seen under the lock");
+    run.Problem("half a turn of another client is seen under the lock");
   if (std::max(first, second) < completed) run.Problem("a completed turn is lost");
   const uint64_t next = std::max(first, second) + 1;
   co_await op.InOrder(fabric::WriteObject(member.At(kFirstWord), next));

@@ -108,7 +108,7 @@ Task<Done> AcquireDamaged(Membership& member, PoolRun& run) {
   fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
   const Result<Acquired> acquired = co_await AcquireLock(op, member, kTestLock).Outcome();
   if (acquired.ok() || acquired.error().code() != ErrorCode::kCorrupt)
-    run.Problem("a lock of nobody was taken");
+    run.Problem("a lock without owner was taken");
   co_return Done{};
 }
 

@@ -193,7 +193,7 @@ TEST(PoolMembership, SleeperWakes_LearnsThatItWasFenced_AndItsLateVerbsDoNothing
     ManualMember again(run);
     ASSERT_TRUE(again.Join().ok());
     EXPECT_NE(again.member().self(), owner);
-    EXPECT_EQ(again.member().self().slot(), owner.slot()) << "the slot of the buried is used again";
+    EXPECT_EQ(again.member().self().slot(), owner.slot()) << "the slot of the dead client is used again";
   }
 }
 
@@ -329,7 +329,7 @@ TEST(PoolMembership, JoiningClientDiesAtEveryVerb_ItsSlotIsUsedAgain) {
 
 TEST(PoolMembership, ComingAndGoingWithFaults_LosesNoSlot) {
   // Given six clients that join, beat and leave, and die, sleep and lose completions at any moment.
-  // When an auditor has buried the dead.
+  // When an auditor has released the slots of dead clients.
   // Expect every slot to be free.
   for (uint64_t seed = 1; seed <= 200 / kFewer; ++seed) {
     PoolRun run(PoolChaos(seed, /*faults=*/true), SmallGeometry(40));
@@ -391,7 +391,7 @@ TEST(PoolMembership, TwoThatFallSilentAndSuspectEachOther_NeverBothActOnIt) {
     ASSERT_NE(log, "survives survives ") << "seed " << seed;
     ASSERT_EQ(log.find("both-dead"), std::string::npos) << "seed " << seed;
   }
-  EXPECT_GT(seen.size(), 1u) << "somebody is fenced in some of the runs";
+  EXPECT_GT(seen.size(), 1u) << "a client is fenced in some of the runs";
 }
 
 // ---- epochs

@@ -34,7 +34,7 @@ std::string LeaverHasHeardOfADeath() {
   scenario.WaitForFence({&adopter, &leaver});
   scenario.Adopt(adopter, dead_slot);
   scenario.SweepAll(adopter, {&leaver});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
 
   const Result<Done> left = scenario.TryLeaveAll(leaver);
   if (left.ok() || left.error().code() != ErrorCode::kContended) return "the leaver leaves a leak behind";
@@ -55,7 +55,7 @@ std::string NewcomerTakesAChunkWithALeak() {
   if (!newcomer.allocator().SweepDue()) return "the newcomer does not know that its chunk may hold a leak";
   scenario.Adopt(adopter, dead_slot);
   scenario.SweepAll(adopter, {&newcomer});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
   scenario.Delete(adopter, 1);
   scenario.Delete(adopter, 2);
   scenario.Leave({&adopter, &newcomer});
@@ -74,14 +74,14 @@ std::string ChunkLosesItsOwnerAfterTheFirstLook() {
   }
   adopter.Now([&](fabric::Op& op) { return adopter.Wait(op, scenario.world.shape.lease / 4); });
   scenario.Maintain(adopter);
-  if (adopter.view().fenced.size() != 1) return "nobody was fenced";
+  if (adopter.view().fenced.size() != 1) return "no client was fenced";
   if (scenario.Adopt(adopter, dead_slot) != 0) return "there was nothing to take yet";
   if (!scenario.LeaveAlone(leaver)) return "the leaver knows nothing, so it may leave";
   scenario.SweepAll(adopter, {});
   if (adopter.allocator().MayReleaseSlot(dead_slot)) return "the adopter has not looked again";
   if (scenario.Adopt(adopter, dead_slot) != 1) return "the second look finds nothing";
   scenario.SweepAll(adopter, {});
-  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the dead cannot be buried";
+  if (!scenario.ReleaseSlot(adopter, dead_slot)) return "the slot of the dead client cannot be released";
   scenario.Delete(adopter, 1);
   scenario.Leave({&adopter});
   return scenario.Problem();

@@ -102,7 +102,7 @@ class Scenario {
     }
     for (Task<Done>& task : tasks) {
       const Result<Done> left =
-          task.done() ? task.TakeResult() : Error(ErrorCode::kContended, "somebody cannot leave");
+          task.done() ? task.TakeResult() : Error(ErrorCode::kContended, "a client cannot leave");
       if (!left.ok()) world.Complain(left.error().ToString());
     }
     tasks.clear();

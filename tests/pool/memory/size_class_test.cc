@@ -166,20 +166,20 @@ TEST_F(CarvingTest, ExtentsBeginAtAChunkAndEndInTheRegion) {
 }
 
 TEST_F(CarvingTest, WordsThatNoClientCanHaveWrittenAreNotSound) {
-  const Owner somebody(3, 7);
+  const Owner owner(3, 7);
   EXPECT_TRUE(carving_.IsSound(0, ChunkWord()));
-  EXPECT_TRUE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, 0, somebody)));
+  EXPECT_TRUE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, 0, owner)));
   EXPECT_TRUE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, carving_.classes().count() - 1, Owner())));
-  EXPECT_TRUE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 2, somebody)));
+  EXPECT_TRUE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 2, owner)));
   EXPECT_TRUE(carving_.IsSound(39, ChunkWord(ChunkState::kExtentRest, 1, Owner())));
 
-  EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kFree, 0, somebody)));
-  EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, carving_.classes().count(), somebody)));
+  EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kFree, 0, owner)));
+  EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, carving_.classes().count(), owner)));
   EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, 0, Owner(16, 1))));
-  EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 3, somebody)));
-  EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 0, somebody)));
+  EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 3, owner)));
+  EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 0, owner)));
   EXPECT_FALSE(carving_.IsSound(2, ChunkWord(ChunkState::kExtentRest, 3, Owner())));
-  EXPECT_FALSE(carving_.IsSound(2, ChunkWord(ChunkState::kExtentRest, 1, somebody)));
+  EXPECT_FALSE(carving_.IsSound(2, ChunkWord(ChunkState::kExtentRest, 1, owner)));
   EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkWord::State::Set(0, 9))));
   EXPECT_FALSE(carving_.IsSound(0, ChunkWord(~uint64_t{0})));
 }

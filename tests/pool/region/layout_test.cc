@@ -62,7 +62,7 @@ TEST(PoolLayout, WhereEverythingIs) {
 TEST(PoolLayout, Owner) {
   EXPECT_EQ(Owner(5, 3).bits(), 0x00003005u);
   EXPECT_EQ(Owner(4095, 0xfffff).bits(), 0xffffffffu);
-  EXPECT_TRUE(Owner().nobody());
+  EXPECT_TRUE(Owner().is_none());
   EXPECT_EQ(Owner::FromBits(0x00003005).slot(), 5u);
   EXPECT_EQ(Owner::FromBits(0x00003005).generation(), 3u);
 }
