@@ -51,7 +51,7 @@
 #include "farside/task.h"
 #include "index/chime/bound_texts.h"
 #include "index/chime/changer.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/cursor_reader.h"
 #include "index/chime/entry_mover.h"
 #include "index/chime/hotspots.h"
