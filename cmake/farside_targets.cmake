@@ -60,9 +60,9 @@ endfunction()
 # farside_layer(NAME n FOLDER folder... [RECURSE] [SOURCES files...] [DEPS layers...] [LIBS libraries...]
 #               [DEFINITIONS d...] [INSTALL])
 #
-# Makes the target farside_<n> (alias farside::<n>). SOURCES are files outside of its folders. DEPS are other layers by their short names and
-# are passed on to users of the layer; LIBS are third-party libraries used inside the .cc files only.
-# INSTALL makes it part of the installed library.
+# Makes the target farside_<n> (alias farside::<n>). SOURCES are files outside of its folders. DEPS are other
+# layers by their short names and are passed on to users of the layer; LIBS are third-party libraries used
+# inside the .cc files only. INSTALL makes it part of the installed library.
 function(farside_layer)
   cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;SOURCES;DEPS;LIBS;DEFINITIONS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
@@ -133,9 +133,10 @@ endfunction()
 
 # farside_engines(out)
 #
-# Makes the target farside_index_<n> for every folder src/index/<n> with an engine.cc, and `engine_list`, the file with
-# the list of them for `store` (from src/store/engine_list.cc.in). Sets `out` to the short names of the targets. A folder
-# inside of a folder (src/index/baseline/race) is an engine too: its namespace and its target have both names.
+# Makes the target farside_index_<n> for every folder src/index/<n> with an engine.cc, and `engine_list`, the
+# file with the list of them for `store` (from src/store/engine_list.cc.in). Sets `out` to the short names of
+# the targets. A folder inside of a folder (src/index/baseline/race) is an engine too: its namespace and its
+# target have both names.
 function(farside_engines out)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src/index"
     "${PROJECT_SOURCE_DIR}/src/index/*/engine.cc")
@@ -173,8 +174,8 @@ endfunction()
 
 # farside_tests(NAME crash SOURCES file... [MUTANTS] [LIBS ...])
 #
-# One GoogleTest program farside_<n>_tests, linked with all layers and all engines; with MUTANTS, in the form in which
-# planted bugs can be switched on. Its tests carry the label <n> in ctest.
+# One GoogleTest program farside_<n>_tests, linked with all layers and all engines; with MUTANTS, in the form
+# in which planted bugs can be switched on. Its tests carry the label <n> in ctest.
 function(farside_tests)
   cmake_parse_arguments(arg "MUTANTS" "NAME" "SOURCES;LIBS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)

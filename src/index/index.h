@@ -119,23 +119,25 @@ class Index {
 // Options as the user gives them, `k=v`.
 using OptionMap = std::map<std::string, std::string, std::less<>>;
 
-// What an engine with its options states about its tables. The library, the tools and the tests ask for this, never for
-// the name of an engine.
+// What an engine with its options states about its tables. The library, the tools and the tests ask for this,
+// never for the name of an engine.
 struct Traits {
   // Tables keep their keys in order: Index::Scan and Last work.
   bool ordered = false;
-  // They do, but a scan looks through the whole table, whatever its range and limit are.
+  // Scans work, but each reads the whole table, whatever its range and limit are.
   bool scans_read_all = false;
   // Tables take only keys and only values of exactly so many bytes. None: they take any.
   std::optional<size_t> fixed_size = std::nullopt;
-  // False for an engine that only measures the fabric: a key that was put may be absent or have another value.
+  // False for an engine that only measures the fabric: a key that was put may be absent, or have another
+  // value.
   bool keeps_records = true;
-  // All of a table is in far memory: a client that opens the pool after all others have left finds every record.
+  // All of a table is in far memory: a client that opens the pool after all others have left finds every
+  // record.
   bool persistent = true;
   // Walk posts READs only, whatever state clients that died have left the table in.
   bool read_only_walk = false;
-  // A new key may need index memory of another size than the blocks of deleted records: in a full pool, deleting half of
-  // the records makes room for few new keys.
+  // A new key may need index memory of another size than the blocks of deleted records: in a full pool,
+  // deleting half of the records makes room for few new keys.
   bool grows_by_nodes = false;
 };
 
@@ -160,7 +162,8 @@ class Engine {
   // Sets of options with which tables of a few keys go through everything that large tables do; `farside
   // check` uses them.
   virtual std::vector<OptionMap> stress_options() const { return {OptionMap()}; }
-  // Further sets of options that the conformance suite runs with, by a name that becomes part of the tests' names.
+  // Further sets of options that the conformance suite runs with, each by a name that becomes part of the
+  // names of its tests.
   virtual std::map<std::string, OptionMap> conformance_options() const { return {}; }
   // The options that suit such a table. Empty: the defaults do.
   virtual OptionMap OptionsFor(const ExpectedRecords& /*expected*/) const { return {}; }

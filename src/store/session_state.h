@@ -179,7 +179,8 @@ class SessionState {
   template <class Request>
   Task<typename Request::Answer> Attempts(const TableState& table, Request request, Caller caller,
                                           std::optional<Failure> failed);
-  // After an attempt that failed: whether the operation should be tried again. `failures` counts this one too.
+  // After an attempt that failed: whether the operation should be tried again. `failures` counts this one
+  // too.
   Task<bool> Recover(Registration& registration, Error error, int failures);
   Task<Done> MakeRoom(Registration& registration);
   Task<Done> Sync(Registration& registration);

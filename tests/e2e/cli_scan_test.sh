@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Given a table that keeps its keys in order. When parts of it are scanned.
-# Expect exactly those records, in the order of their keys, however many pages that takes; and a clean end when
-# the reader of the output goes away.
+# Expect exactly those records, in the order of their keys, however many pages that takes; and a clean end
+# when the reader of the output goes away.
 source "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 

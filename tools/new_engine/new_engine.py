@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the skeleton of an engine: a copy of the reference engine, its tests and its pages under another name.
+"""Makes the skeleton of an engine: a copy of the reference engine, its tests and its pages, by another name.
 
 usage: new_engine.py NAME [--top FOLDER]
 
-The reference engine is the skeleton, so that no second one rots: it is small, it is complete (a lock with takeover, blocks
-that are retired, walks, planted bugs), and it is tested every day. The copy builds and passes all tests without an edit, and
+The reference engine is the skeleton, because it is small, complete (a lock with takeover, blocks that are
+retired, walks, planted bugs), and tested every day. The copy builds and passes all tests without an edit, and
 no file outside of its four places is changed: CMake finds what is new.
 """
 
@@ -28,8 +28,9 @@ TAKEN = {"kit", "conformance", "baseline", "base", "fabric", "pool", "index", "s
 
 INTRODUCTION = """# The {name} table
 
-Made by `./dev new-engine {name}` from the [reference table](reference.md). What follows describes the protocol that the copy
-starts with; rewrite it with the code, invariants first. The steps are in [how to add an engine](../add-an-engine.md).
+Made by `./dev new-engine {name}` from the [reference table](reference.md). What follows describes the
+protocol that the copy starts with; rewrite it with the code, invariants first. The steps are in [how to add
+an engine](../add-an-engine.md).
 
 Its bytes are in [layouts/{name}.md](../layouts/{name}.md), its code in `src/index/{name}`.
 

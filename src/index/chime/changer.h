@@ -8,7 +8,7 @@
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/chime/bound_texts.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/entry_mover.h"
 #include "index/chime/hotspots.h"
 #include "index/chime/leaf.h"

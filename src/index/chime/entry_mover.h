@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "farside/task.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
 #include "index/chime/node_locks.h"

@@ -18,7 +18,7 @@
 #include "fabric/op.h"
 #include "fabric/verb.h"
 #include "farside/task.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
 #include "index/chime/node_locks.h"

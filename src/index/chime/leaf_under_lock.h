@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fabric/verb.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
 #include "index/chime/table_context.h"

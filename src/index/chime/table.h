@@ -1,40 +1,7 @@
 // A chime table as one client has it open: a B+ tree in far memory whose inner nodes clients cache, and whose
-// leaves are hopscotch tables. A search READs one neighbourhood of a leaf. See docs/engines/chime.md.
+// leaves are hopscotch tables. A search READs one neighbourhood of a leaf. The invariants are in chime.h.
 //
 // The parts below own their fields, and reach each other through their public functions only.
-//
-// Invariants
-//   chime/1  An entry is whole: it lies in one line and is written at once. What a search finds in a leaf was
-//            the key's value when its line was sampled.
-//   chime/2  Only the holder of its lock changes a node. A client takes the lock over only from an owner that
-//            is gone (pool/2), and brings a leaf to rest before any other client changes it.
-//   chime/3  A key stands in one slot of its neighbourhood, in one leaf. While its leaf is locked it may
-//            stand in two, with the same value: it is written where it goes before it is cleared where it
-//            was.
-//   chime/4  `moves` of a leaf is odd while entries change their place or leave, and is another number
-//            afterwards. So a key that is not found between two READs of one even number was absent at some
-//            moment between them.
-//   chime/5  A new leaf is complete before the old one names it, and clients go from the old to the new one
-//            only when the old one is at rest: it has cleared the entries that left. So a copy that stays
-//            behind is never outdated.
-//   chime/6  Keys move to the right only, and never below a pivot. So from a node that has or had the key,
-//            siblings lead to it, as long as the key is not below the node's fence; from a dead leaf, its
-//            heir does.
-//   chime/7  A pivot of an inner node counts if it is below the node's fence. A pivot that is missing in a
-//            parent is inserted by the client that had to follow a sibling although it had just READ the
-//            parent.
-//   chime/8  What a client remembers can be out of date, but is still memory of this table. Inner nodes are
-//            freed with the table only; a leaf is retired when no node names it and `merges` was raised
-//            since. An operation under a newer epoch than any before READs `merges`, and if it has grown the
-//            client forgets what it remembers.
-//   chime/9  A dead leaf has an heir and no entries, and is never changed again. As long as the leaf before
-//            it, or its parent, names it, the lock of that node is held by the merging client, alive or dead.
-//   chime/10 An operation that has to wait for long gives up its pin, and begins anew from the root; and only
-//            if no catalog has changed since it began (retry_policy.h).
-//   chime/11 With keys=inline, no leaf has keys of both halves, below 2^63 and from there on, and no parent
-//            of leaves has: the first two have a fence between them, and nodes only get smaller, but for
-//            merges under one parent. So the way to a key never leads to a leaf of the other half, and the
-//            fence of any leaf tells which half it has.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +18,7 @@
 #include "farside/task.h"
 #include "index/chime/bound_texts.h"
 #include "index/chime/changer.h"
-#include "index/chime/contexts.h"
+#include "index/chime/context.h"
 #include "index/chime/cursor_reader.h"
 #include "index/chime/entry_mover.h"
 #include "index/chime/hotspots.h"

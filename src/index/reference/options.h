@@ -12,8 +12,8 @@ namespace farside::index::reference {
 
 struct Options {
   uint64_t buckets = 4;  // on each node
-  Nanos backoff =
-      std::chrono::microseconds(2);  // the first pause of a waiting client; doubled by each further one
+  // The first pause of a waiting client; later ones are longer (retry_policy.h).
+  Nanos backoff = std::chrono::microseconds(2);
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

@@ -42,7 +42,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   BlockBuffer block;
   std::optional<Found> found = co_await FindInBucket(at, view.bucket, block);
   if (!found.has_value() && view.bucket.overflow()) {
-    co_await views_.KnowOverflows(at, view);
+    co_await views_.EnsureOverflows(at, view);
     found = co_await FindInOverflows(at, view, block);
   }
   const Result<Decision> decision = DecideAndDraft(context, found);

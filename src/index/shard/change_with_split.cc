@@ -58,7 +58,7 @@ Task<std::optional<Attempt>> Changer::TryChangeWithSplit(ChangeContext& context,
 Task<std::optional<Attempt>> Changer::ChangeWithSplit(ChangeContext& context, View& view, Split& split) {
   const KeyAccess& at = context.at;
   if (view.bucket.overflow() && !Mutant(kLevel2NotReadBySplit)) {
-    const bool known = co_await KnowChoices(context, view, split.version);
+    const bool known = co_await EnsureChoices(context, view, split.version);
     if (!known) co_return std::nullopt;
   }
   BlockBuffer block;
@@ -78,7 +78,7 @@ Task<std::optional<Attempt>> Changer::ChangeWithSplit(ChangeContext& context, Vi
 }
 
 // Levels 2 and 3, for a bucket that has the overflow bit. False: another client is splitting a line of them.
-Task<bool> Changer::KnowChoices(ChangeContext& context, View& view, uint32_t version) {
+Task<bool> Changer::EnsureChoices(ChangeContext& context, View& view, uint32_t version) {
   const KeyAccess& at = context.at;
   if (view.first.version == 0) {
     Choices choices(at, version, view);

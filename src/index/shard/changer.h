@@ -47,18 +47,19 @@ class Changer {
                               const BlockBuffer& block);
 
   // ---- in careful mode (change_locked.cc)
-  // What is in level 1, or belongs there, is changed under a lock that is taken by the
-  // trip that reads it. Nothing: it is not so simple.
+  // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that
+  // reads it takes. Empty: the view is out of date, or the key is in level 2 or 3; the attempt goes on as
+  // outside of careful mode.
   Task<std::optional<Attempt>> TryChangeLocked(ChangeContext& context);
   Task<std::optional<Attempt>> ChangeUnderLock(ChangeContext& context, View& view);
   Task<Attempt> InsertUnderLock(ChangeContext& context, View& view);
 
   // ---- after a resize (change_with_split.cc)
-  // The trip that reads takes the lock of the unit that the key's is split from.
-  // Nothing: the unit was split already; `met` is the key's bucket, if that was read.
+  // The trip that reads also takes the lock of the unit that the key's unit is split from. Empty: it was
+  // split already; `met` is the key's bucket, if that was read.
   Task<std::optional<Attempt>> TryChangeWithSplit(ChangeContext& context, Bucket& met);
   Task<std::optional<Attempt>> ChangeWithSplit(ChangeContext& context, View& view, Split& split);
-  Task<bool> KnowChoices(ChangeContext& context, View& view, uint32_t version);
+  Task<bool> EnsureChoices(ChangeContext& context, View& view, uint32_t version);
 
   pool::PoolClient& pool_;
   UnitLocks& locks_;

@@ -197,8 +197,8 @@ static_assert(sizeof(RootLine) == pool::kLine);
 // What every client READs of a table when it opens it, and when it was resized.
 struct Root {
   RootLine line;
-  std::array<uint64_t, kMostSegments>
-      segments;  // offsets as allocated; written before their version is announced
+  // Offsets as allocated; each is written before its version is announced.
+  std::array<uint64_t, kMostSegments> segments;
 };
 static_assert(sizeof(Root) == 384);
 inline constexpr uint64_t kRecordsOffset = offsetof(RootLine, records);
@@ -289,8 +289,8 @@ constexpr uint64_t UnitOf(const Shape& shape, uint64_t number, uint32_t version)
   return number & (shape.units(version) - 1);
 }
 // The 17 bits of a number that entries of a bucket of this version carry. The next resize decides by one of
-// the first eight of them; the bits that earlier ones decided by are the same for all entries of the bucket, the
-// others tell keys apart.
+// the first eight of them. The bits that earlier resizes decided by are the same for all entries of the
+// bucket, the others tell keys apart.
 constexpr uint64_t TagOf(const Shape& shape, uint64_t number, uint32_t version) {
   const uint32_t start = shape.initial_bits + (version - 1) / kResizesPerWindow * kResizesPerWindow;
   return start >= 64 ? 0 : (number >> start) & Entry::Tag::kMax;

@@ -51,7 +51,8 @@ inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
 // ---- resizing
 
-// No middle state: a client that has seen an announcement writes as before, as in the paper's barrier (shard/6).
+// No middle state: a client that has seen an announcement writes as before, as in the paper's barrier
+// (shard/6).
 inline constexpr MutantName kNoCarefulMode{"shard/barrier-without-middle-state"};
 // Buckets are split without waiting for clients that have not seen the announcement (shard/5).
 inline constexpr MutantName kSplitBeforeGrace{"shard/split-before-grace"};
@@ -65,8 +66,8 @@ inline constexpr MutantName kChildNotRead{"shard/child-not-read"};
 inline constexpr MutantName kUnsplitIsEmpty{"shard/unsplit-is-empty"};
 // The overflow bit does not follow to the new unit (shard/4).
 inline constexpr MutantName kOverflowNotPassedOn{"shard/overflow-bit-not-passed-on"};
-// Level 2 is looked through for keys of the unit from its end to its begin, and without a second look where READs
-// have no order, while others split it (shard/4).
+// Level 2 is looked through for keys of the unit from its end to its beginning, and without a second look
+// where READs have no order, while other clients split it (shard/4).
 inline constexpr MutantName kOverflowProvedCarelessly{"shard/overflow-proved-carelessly"};
 // The tags are not refreshed by every eighth resize.
 inline constexpr MutantName kStaleWindow{"shard/window-not-refreshed"};

@@ -21,7 +21,7 @@ struct Options {
   double alpha = 0.1;
   uint64_t burst = 64;            // records that a client may insert while a resize is under way
   uint64_t cached_locations = 0;  // entries of the location cache; 0: none
-  // The first pause of a client that waits for a lock; doubled with every further one.
+  // The first pause of a client that waits for a lock; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
 
   // Unknown keys and bad numbers are errors.

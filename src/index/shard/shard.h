@@ -5,9 +5,9 @@
 // Invariants
 //   shard/1  A key stands at most once in the table. Kept by: in a bucket of level 1, unused slots are filled
 //            in order, and used ones never become unused while the bucket has its version; so a CAS that
-//            fills the first unused slot proves that no client has inserted anything in this bucket since it was
-//            read. Every other insert (into a hole, into level 2 or 3) is made under the lock of the key's
-//            unit, when the bucket has no unused slot.
+//            fills the first unused slot proves that no client has inserted anything in this bucket since it
+//            was read. Every other insert (into a hole, into level 2 or 3) is made under the lock of the
+//            key's unit, when the bucket has no unused slot.
 //   shard/2  A change of an entry keeps its flag.
 //   shard/3  A bucket counts only if all its lines show one version, which is not 0.
 //   shard/4  A key stands in level 2 or 3 only if its bucket of level 1 has the overflow bit.

@@ -69,7 +69,7 @@ Task<Done> Walker::VerifySlot(Access at, Slot slot) {
   const bool placed = &partitions_.Of(key_at.hash) == &at.part;
   View view;
   co_await views_.ReadView(key_at, view);
-  if (view.bucket.overflow()) co_await views_.KnowOverflows(key_at, view);
+  if (view.bucket.overflow()) co_await views_.EnsureOverflows(key_at, view);
   const std::optional<Found> found = co_await FindKey(key_at, view, block);
   if (placed && found.has_value() && found->slot.at == slot.at) co_return Done{};
   const std::string_view what = !placed             ? "belongs to another node"

@@ -53,7 +53,7 @@ Task<Done> ViewReader::ReadView(const KeyAccess& at, View& view) {
   co_return Done{};
 }
 
-Task<Done> ViewReader::KnowOverflows(const KeyAccess& at, View& view) {
+Task<Done> ViewReader::EnsureOverflows(const KeyAccess& at, View& view) {
   if (view.unclassified) {
     view.unclassified = false;
     co_await ClassifyOverflows(at, view);

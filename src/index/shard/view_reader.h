@@ -18,10 +18,10 @@ class ViewReader {
  public:
   ViewReader(UnitReader& units, UnitLocks& locks) : units_(units), locks_(locks) {}
 
-  // For a change: all levels in one trip. Of the bucket, this is all; an operation that needs the others goes
-  // on with KnowOverflows.
+  // For a change: all levels in one trip. The bucket is complete then.
   Task<Done> ReadView(const KeyAccess& at, View& view);
-  Task<Done> KnowOverflows(const KeyAccess& at, View& view);
+  // After ReadView, for an operation that needs levels 2 and 3: reads what is missing of them.
+  Task<Done> EnsureOverflows(const KeyAccess& at, View& view);
   // Levels 2 and 3 alone: both choices in one trip, as a rule.
   Task<Done> ReadOverflows(const KeyAccess& at, View& view);
   // The nodes behind choices that were read and decide.
