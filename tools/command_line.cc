@@ -510,7 +510,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv, bool with_mutant
   Parser parser(program, with_mutants);
   const CommandLine line = parser.Parse(argc, argv);
   const char* const url = std::getenv("FARSIDE_URL");
-  if (url == nullptr || *url == '\0') return line;
+  const bool is_help = std::holds_alternative<Answer>(line);  // which a wrong URL does not keep from anyone
+  if (url == nullptr || *url == '\0' || is_help) return line;
   std::vector<const char*> words(argv, argv + argc);
   const std::optional<size_t> place = parser.PlaceOfMissingUrl(words);
   if (!place.has_value()) return line;

@@ -83,6 +83,9 @@ FARSIDE_URL=a.pool run status
 expect_error 'FARSIDE_URL: "a.pool" is not a pool URL'
 FARSIDE_URL=a.pool run get file:a.pool users ada
 expect_exactly 'countess\n'
+FARSIDE_URL=a.pool run get --help
+expect_status 0
+expect_out "Usage: farside get [URL] TABLE KEY"
 FARSIDE_URL=nonsense run doctor --json
 expect_status 0
 FARSIDE_URL=tcp://127.0.0.1:1 run bench --engine shard --records 100 --ops 100 --no-raw

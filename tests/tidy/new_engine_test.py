@@ -79,7 +79,8 @@ class NewEngineTest(unittest.TestCase):
         self.assertIn("src/index/sample", again.stderr)
 
     def test_bad_names_are_refused(self):
-        for name in ["", "Sample", "9lives", "two words", "kit", "reference2", "a" * 16, "../up"]:
+        for name in ["", "Sample", "9lives", "two words", "kit", "reference2", "a" * 16, "../up", "my-engine",
+                     "class", "union", "std", "farside"]:
             self.assertEqual(self.new_engine(name).returncode, 2, name)
         self.assertEqual(digests(self.top), self.after)
 

@@ -24,7 +24,15 @@ PAGES = ["docs/engines/{}.md", "docs/layouts/{}.md"]
 # As in --engine, and as a C++ namespace. The catalog has room for 15 characters.
 GOOD_NAME = re.compile(r"[a-z][a-z0-9]{1,14}")
 # Folders of src/index and tests/engines that are no engines, and words that cannot name a namespace here.
-TAKEN = {"kit", "conformance", "baseline", "base", "fabric", "pool", "index", "store", "check", "tools", "workload"}
+TAKEN = {"kit", "conformance", "baseline", "base", "fabric", "pool", "index", "store", "check", "tools",
+         "workload", "farside", "std", "fmt", "testing", "internal", "main", "linux", "unix"}
+# Words of C++ that a name could be.
+KEYWORDS = set("""
+    alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const consteval
+    constexpr constinit continue decltype default delete do double else enum explicit export extern false final
+    float for friend goto if import inline int long module mutable namespace new noexcept not nullptr operator or
+    override private protected public register requires return short signed sizeof static struct switch template
+    this throw true try typedef typeid typename union unsigned using virtual void volatile while xor""".split())
 
 INTRODUCTION = """# The {name} table
 
@@ -91,7 +99,7 @@ def copy_of(path: Path, top: Path, name: str) -> tuple[Path, str]:
 def problem_with(name: str, top: Path) -> str:
     if not GOOD_NAME.fullmatch(name):
         return "a name has 2 to 15 lower-case letters and digits, the first of them a letter"
-    if name in TAKEN or MODEL in name:
+    if name in TAKEN or name in KEYWORDS or MODEL in name:
         return f"'{name}' means something else here; choose another name"
     there = [place.format(name) for place in FOLDERS + PAGES if (top / place.format(name)).exists()]
     return f"{', '.join(there)} is there already" if there else ""
