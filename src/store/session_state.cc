@@ -249,8 +249,8 @@ Status SessionState::Reconnect() {
   if (!joined.ok()) return joined.error();
   (*joined)->OwnClient(std::move(*client));
   (*joined)->set_joined_at(recoveries);
+  // It is not dropped here: a task that its client's Poll has resumed may be the caller.
   if (current_ != nullptr) retired_.push_back(std::move(current_));
-  if (!running_) DropRetired();
   current_ = std::move(*joined);
   current_->client().set_concurrency(concurrency_);
   return OkStatus();
@@ -305,6 +305,7 @@ void SessionState::EndRunning() {
 }
 
 bool SessionState::Poll() {
+  if (!running_ && !retired_.empty()) DropRetired();
   // Operations that take long must not keep the session from syncing.
   if (running_ && !background_sync_.has_value() && !current_->broken() &&
       sync_requested_.load(std::memory_order_relaxed)) {

@@ -184,7 +184,7 @@ class SessionState {
   Task<bool> Recover(Registration& registration, Error error, int failures);
   Task<Done> MakeRoom(Registration& registration);
   Task<Done> Sync(Registration& registration);
-  // Registers anew, and retires the current registration.
+  // Registers anew, and retires the current registration, which DropRetired ends.
   Status Reconnect();
   Result<std::unique_ptr<Registration>> Join(fabric::Client& client);
   // Lets some time pass, and nudges other sessions, which this one may wait for.
@@ -200,6 +200,8 @@ class SessionState {
   Status Leave();
   void AwaitGrace(Nanos deadline);
   void FinishBackgroundSync();
+  // Ends the retired registrations that no operation uses. No client of the session may be in its Poll: it
+  // would be destroyed inside of it.
   void DropRetired();
 
   PoolState& pool_;
@@ -224,7 +226,9 @@ class SessionState {
 
 template <class T>
 Result<T> SessionState::RunHere(Task<T> task) {
-  if (!RunTasks(std::span(&task, 1), [this] { return Poll(); })) return fabric::NothingInFlight();
+  const bool ended = RunTasks(std::span(&task, 1), [this] { return Poll(); });
+  if (!ended) return fabric::NothingInFlight();
+  DropRetired();
   return task.TakeResult();
 }
 
@@ -296,6 +300,7 @@ Result<T> SessionState::Administer(MakeTask make_task, GiveUp give_up) {
     RenewIfRecovered();
     if (current_->broken()) {
       if (Status joined = Reconnect(); !joined.ok()) return joined.error();
+      DropRetired();
     }
     Registration& registration = *current_;
     fabric::Op op(registration.client(), fabric::OpKind::kMaintenance);

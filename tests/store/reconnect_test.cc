@@ -1,0 +1,126 @@
+// A session that is cut off in the middle of a call whose trips end in Poll, as those over a network do.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fabric/fabric.h"
+#include "pool/region/open.h"
+#include "tests/store/quiet_pool.h"
+
+namespace farside::store {
+namespace {
+
+// What all clients of the fabric below share.
+struct Script {
+  int trips_until_cut = -1;  // that are posted before `cut` is called; -1: it is not
+  std::function<void()> cut;
+};
+
+// Executes trips in Poll, and must not be destroyed inside of it.
+class PolledClient final : public fabric::Client {
+ public:
+  PolledClient(std::unique_ptr<fabric::Client> inner, Script& script)
+      : Client(inner->id()), inner_(std::move(inner)), script_(script) {
+    inner_->set_concurrency(2);
+  }
+  ~PolledClient() override { EXPECT_FALSE(polling_) << "a client was destroyed inside of its Poll"; }
+
+  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
+  Nanos Now() const override { return inner_->Now(); }
+  bool Start(fabric::Trip& trip) override {
+    if (script_.trips_until_cut >= 0 && script_.trips_until_cut-- == 0) script_.cut();
+    return inner_->Start(trip);
+  }
+  void Abandon(fabric::Trip& trip) noexcept override { inner_->Abandon(trip); }
+  void Detach(fabric::Order order, std::span<const fabric::Verb> verbs) override {
+    inner_->Detach(order, verbs);
+  }
+  void Start(fabric::Timer& timer) override { inner_->Start(timer); }
+  void Abandon(fabric::Timer& timer) noexcept override { inner_->Abandon(timer); }
+  bool orders_reads() const override { return inner_->orders_reads(); }
+  bool Poll() override {
+    polling_ = true;
+    const bool progress = inner_->Poll();
+    polling_ = false;
+    return progress;
+  }
+
+ private:
+  const std::unique_ptr<fabric::Client> inner_;
+  Script& script_;
+  bool polling_ = false;
+};
+
+class PolledFabric final : public fabric::Fabric {
+ public:
+  PolledFabric(std::unique_ptr<fabric::Fabric> inner, Script& script)
+      : inner_(std::move(inner)), script_(script) {}
+
+  std::string_view name() const override { return "polled"; }
+  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
+  Result<std::unique_ptr<fabric::Client>> Connect() override {
+    Result<std::unique_ptr<fabric::Client>> client = inner_->Connect();
+    if (!client.ok()) return client;
+    return std::unique_ptr<fabric::Client>(std::make_unique<PolledClient>(std::move(*client), script_));
+  }
+
+ private:
+  const std::unique_ptr<fabric::Fabric> inner_;
+  Script& script_;
+};
+
+class ReconnectTest : public testing::Test {
+ protected:
+  ReconnectTest() {
+    PoolStateOptions options;
+    options.open.clock = &clock_;
+    options.keeper = false;
+    std::unique_ptr<pool::OpenedPool> opened = Must(pool::OpenPool("embedded:?size=16MiB", options.open));
+    opened->fabric = std::make_unique<PolledFabric>(std::move(opened->fabric), script_);
+    state_ = Must(PoolState::Serve(std::move(opened), options));
+    pool_.emplace(state_);
+    table_.emplace(Must(pool_->CreateTable("t")));
+    session_.emplace(Must(pool_->NewSession()));
+    script_.cut = [this] { Fence(); };
+    Must(session_->Put(*table_, "k", "v"));
+  }
+
+  fabric::ClientId Id() { return Access::StateOf(*session_).registration().client().id(); }
+  void Fence() {
+    const std::unique_ptr<fabric::Client> fencer = Must(state_->fabric().Connect());
+    fabric::Op op(*fencer, fabric::OpKind::kMaintenance);
+    Must(fabric::Run(*fencer, fabric::FenceEverywhere(op, Id())));
+  }
+
+  Script script_;
+  TickingClock clock_;
+  std::shared_ptr<PoolState> state_;
+  std::optional<Pool> pool_;
+  std::optional<Table> table_;
+  std::optional<farside::Session> session_;
+};
+
+TEST_F(ReconnectTest, ASessionThatIsCutOffAtAnyTrip_JoinsAnew_OutsideOfTheOldClientsPoll) {
+  // Given a session that is to sync before its next operation. When it is cut off before a trip of the sync,
+  // or of the operation. Expect that the operation is done, by a new client, and that the old one was not
+  // destroyed while it was polled.
+  for (const bool syncs : {true, false}) {
+    for (int trips = 0; trips < (syncs ? 2 : 1); ++trips) {
+      const fabric::ClientId before = Id();
+      if (syncs) Access::StateOf(*session_).RequestSync();
+      script_.trips_until_cut = trips;
+      EXPECT_EQ(Must(session_->Get(*table_, "k")), "v");
+      EXPECT_EQ(script_.trips_until_cut, -1) << "the operation took fewer trips";
+      EXPECT_NE(Id(), before);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace farside::store
