@@ -82,8 +82,9 @@ Status Batches(Session& session, const Table& table, std::span<const std::string
 Status Run() {
   Result<Pool> pool = Pool::Open("embedded:?size=16MiB");
   if (!pool.ok()) return pool.error();
-  // With room for the records from the start. An empty table has one bucket: inserts that are in flight together
-  // would all want that one, and try again and again until the table has grown, with 30 trips each instead of 2.
+  // With room for the records from the start. An empty table has one bucket: inserts that are in flight
+  // together would all want that one, and try again and again until the table has grown, with 30 trips each
+  // instead of 2.
   Result<Table> table = pool->CreateTable("batch", {.engine = "shard", .options = {{"buckets", "256"}}});
   if (!table.ok()) return table.error();
   Result<Session> session = pool->NewSession();

@@ -182,7 +182,7 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> fo
 
 Task<Done> Allocator::LeaveAll(Op& op) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
-  if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; settle first");
+  if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; reclaim them first");
   std::vector<Chunk*> own = OwnChunks();
   co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);

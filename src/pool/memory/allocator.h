@@ -60,7 +60,7 @@ struct AllocatorStats {
   uint64_t chunks_released = 0;
   uint64_t blocks_given_back = 0;  // to other clients' chunks
   uint64_t blocks_harvested = 0;   // from own chunks
-  uint64_t blocks_swept = 0;       // leaked by the dead, found by a sweep
+  uint64_t blocks_swept = 0;       // leaked by dead clients, found by a sweep
   uint64_t nonsense = 0;           // addresses and words that no correct client wrote; left alone
 };
 
@@ -68,7 +68,8 @@ class Sweep;
 
 class Allocator {
  public:
-  // Lets others move past what this client has retired, as far as they can: sync, look around, stamp, settle.
+  // Lets other clients move past what this one has retired, as far as they can: syncs, reads their pulses,
+  // stamps and reclaims.
   using AskForGrace = std::function<Task<Done>(fabric::Op& op)>;
 
   // `membership` must have joined before anything else is called.

@@ -4,7 +4,7 @@
 //   co_await walk(sweep);                                      // marks everything reachable, on all tables
 //   co_await membership.Sync(...);
 //   sweep.WalkEnded(membership.known_epoch());
-//   do { sync, raising the epoch; look around; settle } while (!sweep.Ready(view));
+//   do { sync, raising the epoch; read the pulses of all clients; reclaim } while (!sweep.Ready(view));
 //   co_await sweep.Finish(op);
 //
 // Operations may run from the construction on. See sweep.cc for why this frees nothing that is in use.
