@@ -93,10 +93,10 @@ TEST(Logger, LongMessagesAreCut) {
   log.Info("{}", std::string(room + 1, 'x'));
   EXPECT_EQ(line, "info: " + std::string(room - 3, 'x') + "...\n");
 
-  log.Info("{}", std::string(room - 3, 'x') + "\n");
+  log.Info("{}{}", std::string(room - 3, 'x'), '\n');
   EXPECT_EQ(line, "info: " + std::string(room - 3, 'x') + "...\n");
 
-  log.Info("{}", std::string(room - 4, 'x') + "\n");
+  log.Info("{}{}", std::string(room - 4, 'x'), '\n');
   EXPECT_EQ(line, "info: " + std::string(room - 4, 'x') + "\\x0a\n");
 
   log.Info("{}", std::string(1'000'000, '\n'));
