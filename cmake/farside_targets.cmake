@@ -35,7 +35,7 @@ function(farside_flags target)
   endif()
 endfunction()
 
-# Test code is checked and optimized less than the code that it tests: it compiles in half the time.
+# Test code is checked and optimized less than the code that it tests, so that it compiles faster.
 function(farside_test_flags target)
   if(FARSIDE_SANITIZE)
     # g++ 12 sees uninitialized members in <regex> where the sanitizers have put their checks.
