@@ -15,8 +15,6 @@ using fabric::Read;
 
 namespace {
 
-// Looks that meet entries on the move until the search takes the lock of the leaf.
-constexpr int kTornUntilLock = 4;
 constexpr int kMostAttempts = 1000;
 
 }  // namespace
@@ -61,12 +59,12 @@ Task<bool> Searcher::Try(SearchContext& search) {
     // INVARIANT chime/9: the heir does not have the dead leaf's range yet, so no leaf has a key of it.
     if (looked == Looked::kBeyond && !search.dead.null() && NodePtr(header.sibling) == search.dead)
       co_return false;
-    co_await GoOn(search, looked, header, attempt);
+    co_await GoOn(search, looked, header);
   }
   co_return Contended("a leaf of the tree was never at rest");
 }
 
-Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header, int attempt) {
+Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header) {
   const NodePtr leaf = search.position.node;
   if (looked == Looked::kDead) {
     search.torn = 0;
@@ -79,14 +77,7 @@ Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header, i
     search.position = co_await locator_.GoRight(search.op, search.target.key, search.position, header);
     co_return Done{};
   }
-  // A client moves entries, or has died over it: then the client that takes the lock brings the leaf to rest.
-  ++search.torn;
-  if (search.torn % kTornUntilLock != 0) co_return Done{};
-  if (table_.pool.read_only()) {
-    co_await search.op.Pause(table_.options.backoff * attempt);
-  } else {
-    co_await locks_.AwaitUnlocked(search.op, leaf);
-  }
+  co_await locks_.AwaitRest(search.op, leaf, ++search.torn);
   co_return Done{};
 }
 

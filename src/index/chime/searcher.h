@@ -47,7 +47,7 @@ class Searcher {
   // (chime/4).
   Task<Looked> LookAgain(SearchContext& search, Neighbourhood& hood, Header& header);
   // After a look that decided nothing.
-  Task<Done> GoOn(SearchContext& search, Looked looked, Header header, int attempt);
+  Task<Done> GoOn(SearchContext& search, Looked looked, Header header);
   // True, and the value, if the key is in what was READ of the leaf; the hotspots get its place.
   Task<bool> FindValue(SearchContext& search, NodePtr leaf, const Neighbourhood& hood);
 
