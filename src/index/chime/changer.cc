@@ -108,7 +108,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
     const std::optional<Error> damage = DamageOf(change, leaf);
     if (damage.has_value()) co_return *damage;
     if (leaf.header().heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
-    std::optional<bool> below = BoundTexts::IsBelowByPrefix(change.target.key, leaf.header());
+    std::optional<bool> below = bounds_.IsBelowKnownFence(change.target.key, leaf.header());
     if (!below.has_value())
       below = co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header());
     if (!*below) co_return Step::kBeyond;

@@ -45,8 +45,9 @@ Task<bool> Searcher::Try(SearchContext& search) {
       if (found || Mutant(kMissNotConfirmed)) co_return found;
       // INVARIANT chime/5: the search goes on to the sibling only if the leaf is at rest.
       if (NodeInfo(header.info) == NodeInfo::Of(0) && header.moves % 2 == 0) {
-        const bool below = co_await bounds_.IsBelowFence(op, target.key, header);
-        if (!below) {
+        std::optional<bool> below = bounds_.IsBelowKnownFence(target.key, header);
+        if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, target.key, header);
+        if (!*below) {
           op.CountRetry();
           search.position = co_await locator_.GoRight(op, target.key, search.position, header);
           continue;
@@ -143,12 +144,13 @@ Task<Searcher::Looked> Searcher::LookAgain(SearchContext& search, Neighbourhood&
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
-  const bool below = co_await bounds_.IsBelowFence(op, search.target.key, header);
+  std::optional<bool> below = bounds_.IsBelowKnownFence(search.target.key, header);
+  if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, search.target.key, header);
   // The fence before the heir: the heir gets the keys below the fence. What was split off before the leaf
   // died is to the right of it.
-  const bool had_key = below || Mutant(kHeirBeforeFence);
+  const bool had_key = *below || Mutant(kHeirBeforeFence);
   if (had_key && header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
-  co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
+  co_return *below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
 
 Task<bool> Searcher::FindValue(SearchContext& search, NodePtr leaf, const Neighbourhood& hood) {
