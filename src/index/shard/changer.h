@@ -51,7 +51,7 @@ class Changer {
   // entry can be removed where it is, under the lock.
   Task<bool> BringUpToDate(const KeyAccess& at, const Slot& slot, bool removes);
 
-  // ---- in careful mode (change_locked.cc)
+  // ---- in careful mode (changer_locked.cc)
   // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that
   // reads it takes. Empty: the view is out of date, or the key is in level 2 or 3; the attempt goes on as
   // outside of careful mode.
@@ -59,7 +59,7 @@ class Changer {
   Task<std::optional<Attempt>> ChangeUnderLock(ChangeContext& context, View& view);
   Task<Attempt> InsertUnderLock(ChangeContext& context, View& view);
 
-  // ---- after a resize (change_with_split.cc)
+  // ---- after a resize (changer_with_split.cc)
   // The trip that reads also takes the lock of the unit that the key's unit is split from. Empty: it was
   // split already; `met` is the key's bucket, if that was read.
   Task<std::optional<Attempt>> TryChangeWithSplit(ChangeContext& context, Bucket& met);
