@@ -31,7 +31,7 @@ bool HoldsLock(Step step) {
 
 }  // namespace
 
-Task<Attempt> Changer::Try(ChangeContext& change) {
+Task<Attempt> Changer::TryChange(ChangeContext& change) {
   Op& op = change.op;
   if (change.attempt == 0) {
     if (!root_.IsFresh(*change.pin)) co_await root_.Refresh(op, *change.pin);

@@ -19,7 +19,7 @@ constexpr int kMostAttempts = 1000;
 
 }  // namespace
 
-Task<bool> Searcher::Try(SearchContext& search) {
+Task<bool> Searcher::TrySearch(SearchContext& search) {
   Op& op = search.op;
   if (!root_.IsFresh(*search.pin)) co_await root_.Refresh(op, *search.pin);
   Target& target = search.target;

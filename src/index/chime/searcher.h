@@ -32,7 +32,7 @@ class Searcher {
   // One attempt, under the search's pin. True: the key is present, and `search.value` is its value. It takes
   // effect when the line of the entry is sampled; of an absent key, at some moment between two READs of the
   // header (chime/4).
-  Task<bool> Try(SearchContext& search);
+  Task<bool> TrySearch(SearchContext& search);
 
   const SpeculationCounts& counts() const { return counts_; }
 
