@@ -99,8 +99,8 @@ function(farside_layer)
   set_property(GLOBAL APPEND PROPERTY FARSIDE_LAYERS ${target})
 endfunction()
 
-# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [SOURCES ...] [DEPS ...] [MUTABLE_DEPS ...] [LIBS ...]
-#                       [INSTALL])
+# farside_mutable_layer(NAME n FOLDER folder... [RECURSE] [SOURCES ...] [DEPS ...] [MUTABLE_DEPS ...]
+#                       [LIBS ...] [INSTALL])
 #
 # A layer with planted bugs in it. It is compiled twice from the same sources: farside_<n> for everybody,
 # and farside_<n>_mutants, in which the bugs can be switched on, for the tests that prove that the

@@ -338,13 +338,22 @@ class Parser {
     } catch (const CLI::RequiredError& missing) {
       const std::string text = missing.what();  // "URL is required"
       const std::string operand = text.substr(0, text.find(' '));
-      return Bad(operand + " is missing" + (operand == "URL" ? "; give it, or set FARSIDE_URL" : ""));
+      return Bad(operand + " is missing" + UrlHint(operand));
     } catch (const CLI::ValidationError& complaint) {
       return Bad(complaint.what());
     } catch (const CLI::ParseError& error) {
       return Bad(Escape(error.what()));
     }
     return Interpret();
+  }
+
+  // What to do about an operand that is missing, if the URL was left out and FARSIDE_URL is not set.
+  std::string UrlHint(std::string_view operand) const {
+    if (operand == "URL") return "; give it, or set FARSIDE_URL";
+    const CLI::Option* const url = Chosen().get_option_no_throw("URL");
+    if (url == nullptr || url->empty() || pool::HasUrlScheme(url->results().front())) return "";
+    return fmt::format("; '{}' stands where the URL belongs: give the URL, or set FARSIDE_URL",
+                       Escape(url->results().front()));
   }
 
   // Of the words that were parsed: the place where a URL belongs, if the command that they name takes one and

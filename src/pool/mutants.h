@@ -28,19 +28,31 @@ inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"}
 
 // ---- steps of the allocator
 
+// What was retired is stamped with the epoch that the client knew before: operations that began since are
+// not waited for (alloc/3).
 inline constexpr MutantName kStampTooEarly{"pool/retired-block-stamped-too-early"};
+// A client reports that all that it has retired was given back: a sweep takes the rest for leaked.
 inline constexpr MutantName kSettledTooEarly{"pool/settled-too-early"};
+// A harvest gives back all blocks of a bitmap word, not only those whose bits it has cleared.
 inline constexpr MutantName kHarvestTooMuch{"pool/harvest-frees-more-than-it-cleared"};
+// The first chunk of an extent is freed before the others: if the client dies between, they are lost.
 inline constexpr MutantName kExtentHeadFirst{"pool/extent-freed-head-first"};
+// A sweep frees what its walk did not meet without waiting for any other client.
 inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
+// A sweep does not wait for operations in flight, which may still read what it frees.
 inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
+// A client that leaves gives up its chunks although a dead client may have leaked blocks of them (alloc/7).
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
+// Chunks without an owner are taken without a look at the registry for dead clients that leaked blocks.
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
+// The slot of a dead client is released after one look for its chunks: a chunk that it got later is lost.
 inline constexpr MutantName kReleaseSlotTooEarly{"pool/slot-released-without-a-second-look"};
 
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
+// The slot of a dead client is released before every client knows that the client is dead.
 inline constexpr MutantName kReleaseSlotUnannounced{"pool/newcomer-releases-a-slot-before-all-know"};
+// The last slot of a dead client is released although chunks without an owner may hold its leaked blocks.
 inline constexpr MutantName kReleaseLastDeadSlot{"pool/newcomer-releases-the-last-dead-slot"};
 
 }  // namespace farside::pool

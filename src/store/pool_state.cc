@@ -56,8 +56,8 @@ TableState::TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t 
 
 TableState::~TableState() { pool->ReturnSlot(slot); }
 
-PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options)
-    : options_(options), opened_(std::move(opened)) {}
+PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const pool::ClientOptions& client_options)
+    : client_options_(client_options), opened_(std::move(opened)) {}
 
 Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const PoolStateOptions& options) {
   pool::OpenOptions open = options.open;
@@ -69,17 +69,17 @@ Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const P
 
 Result<std::shared_ptr<PoolState>> PoolState::Serve(std::unique_ptr<pool::OpenedPool> opened,
                                                     const PoolStateOptions& options) {
-  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options));
-  if (Status started = state->Start(); !started.ok()) return started.error();
+  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options.client));
+  if (Status started = state->Start(options.keeper); !started.ok()) return started.error();
   return state;
 }
 
-Status PoolState::Start() {
+Status PoolState::Start(bool keeper) {
   Result<std::unique_ptr<SessionState>> own = SessionState::Join(*this);
   if (!own.ok()) return own.error();
   own_ = std::move(*own);
   own_is_open_ = true;
-  if (options_.keeper) keeper_ = std::thread([this] { RunKeeper(); });
+  if (keeper) keeper_ = std::thread([this] { RunKeeper(); });
   return OkStatus();
 }
 
@@ -156,7 +156,7 @@ void PoolState::NudgeAndRest(const SessionState* self, InUse in_use) {
   Nudge(self, in_use, Busy::kReturn);
   const Time::time_point end = Time::now();
   // Not for longer than the keeper rests: the waiting session may depend on it.
-  const Nanos most = options_.client.lease.lease / kRoundsPerLease;
+  const Nanos most = client_options_.lease.lease / kRoundsPerLease;
   const Nanos rest = std::min<Nanos>(kRest * (end - begin), most);
   rest_until_.store(end.time_since_epoch() + rest, std::memory_order_relaxed);
 }
@@ -216,7 +216,7 @@ void PoolState::RunKeeper() {
   std::unique_lock lock(keeper_mutex_);
   const auto pause = [&] {
     const int rounds = moving ? kRoundsWhileMoving : kRoundsPerLease;
-    return std::max<Nanos>(options_.client.lease.lease / rounds, std::chrono::milliseconds(1));
+    return std::max<Nanos>(client_options_.lease.lease / rounds, std::chrono::milliseconds(1));
   };
   while (!keeper_wakes_.wait_for(lock, pause(), [this] { return closing(); })) {
     lock.unlock();

@@ -34,7 +34,7 @@
 namespace farside::store {
 
 struct PoolStateOptions {
-  pool::OpenOptions open;
+  pool::OpenOptions open;  // what it points to is used by Open alone
   pool::ClientOptions client;
   bool keeper = true;  // false: there is no thread, and tests call Keep
 };
@@ -68,7 +68,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 
   // ---- for sessions; for any thread
   fabric::Fabric& fabric() { return *opened_->fabric; }
-  const pool::ClientOptions& client_options() const { return options_.client; }
+  const pool::ClientOptions& client_options() const { return client_options_; }
   bool closing() const { return closing_.load(std::memory_order_relaxed); }
   void Add(SessionState& session);
   void Remove(SessionState& session);
@@ -100,9 +100,9 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Nudge(const SessionState* self, InUse in_use, Busy busy);
   void NudgeAndRest(const SessionState* self, InUse in_use);
 
-  PoolState(std::unique_ptr<pool::OpenedPool> opened, const PoolStateOptions& options);
+  PoolState(std::unique_ptr<pool::OpenedPool> opened, const pool::ClientOptions& client_options);
 
-  Status Start();
+  Status Start(bool keeper);
   void RunKeeper();
   void StartRequestedProbe();
   void ProbeLostNodes();
@@ -113,7 +113,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   Result<T> Administer(MakeTask make_task);
   std::shared_ptr<const TableState> NewTable(pool::TableInfo info, index::OptionMap options);
 
-  const PoolStateOptions options_;
+  const pool::ClientOptions client_options_;
   const std::unique_ptr<pool::OpenedPool> opened_;
 
   std::mutex sessions_mutex_;

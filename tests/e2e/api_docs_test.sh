@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Given docs/api.md. Expect that every piece of C++ in it stands, line by line, in the example that was named last.
+# Given docs/api.md. Expect that every piece of C++ in it stands, line by line, in the example that was named
+# last.
 set -euo pipefail
 
 python3 - "$FARSIDE_SOURCE" <<'END'

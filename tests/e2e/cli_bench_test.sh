@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Given the binary. When engines are measured with small runs on every fabric, or asked for what makes no sense.
-# Expect the JSON that tools rely on, no error in it, and one line and exit code 2 for what is wrong.
+# Given the binary. When engines are measured with small runs on every fabric, or asked for what makes no
+# sense. Expect the JSON that tools rely on, no error in it, and one line and exit code 2 for what is wrong.
 source "$(dirname "$0")/cli_common.sh"
 
 small=(--records 2000 --ops 5000 --warmup 500 --option buckets=1000)

@@ -35,7 +35,8 @@ finish() {
   exit 0
 }
 
-# Runs the binary with these arguments; leaves its exit code in $status and its output in the files $out and $err.
+# Runs the binary with these arguments; leaves its exit code in $status and its output in the files $out and
+# $err.
 run() { run_program "$FARSIDE" "$@"; }
 run_program() {
   ran="${1##*/} ${*:2}"
@@ -84,8 +85,8 @@ END
 # A field of that object, for the shell.
 json_field() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$out" "$1"; }
 
-# The rest of the test needs terminals. Where none can be opened (a chroot without /dev/pts), it ends here: skipped,
-# unless something has failed already.
+# The rest of the test needs terminals. Where none can be opened (a chroot without /dev/pts), it ends here:
+# skipped, unless something has failed already.
 need_terminal() {
   python3 -c 'import os; os.openpty()' 2>"$err" && return
   ((failures == 0)) || finish
@@ -113,8 +114,8 @@ END
   : >"$err"
 }
 
-# What is left on the screen after run_on_terminal: text that was drawn over is gone, and so are colours and spaces at the
-# ends of lines.
+# What is left on the screen after run_on_terminal: text that was drawn over is gone, and so are colours and
+# spaces at the ends of lines.
 screen() {
   python3 - "$out" <<'END'
 import re, sys
@@ -142,8 +143,8 @@ poke() {
   python3 -c 'import sys; f = open(sys.argv[1], "r+b"); f.seek(int(sys.argv[2])); f.write(bytes.fromhex(sys.argv[3]))' "$@"
 }
 
-# spoil FILE makes of a pool: version.pool, of another layout version; super.pool, with a damaged superblock; short.pool, cut
-# off. And what never was one: noise.pool, empty.pool.
+# spoil FILE makes of a pool: version.pool, of another layout version; super.pool, with a damaged superblock;
+# short.pool, cut off. And what never was one: noise.pool, empty.pool.
 spoil() {
   cp "$1" version.pool && poke version.pool 8 63000000
   cp "$1" super.pool && poke super.pool 56 0000000000000000

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Given no terminal and no configuration. When the demo runs.
-# Expect its five parts, no control characters, the same story every time, and hints that are commands that work.
+# Expect its five parts, no control characters, the same story every time, and hints that are commands that
+# work.
 source "$(dirname "$0")/cli_common.sh"
 
 run demo
@@ -30,7 +31,8 @@ for hint in "${hints[@]}"; do
   expect_status 0
 done
 
-# A terminal gets a progress bar, which is gone when results are printed: what stays on the screen is what a file gets.
+# A terminal gets a progress bar, which is gone when results are printed: what stays on the screen is what a
+# file gets.
 need_terminal
 LC_ALL=C NO_COLOR=1 run_on_terminal demo
 expect_status 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Given the experiments of the papers. When they are listed, and run at small sizes.
-# Expect rows of which each says what the paper has, what we have and whether the rule holds; an exit code that agrees.
+# Expect rows of which each says what the paper has, what we have and whether the rule holds; an exit code
+# that agrees.
 source "$(dirname "$0")/cli_common.sh"
 
 # ---- the list
@@ -15,8 +16,8 @@ expect_json "set(o) == {'names'}" \
   "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-speculation', 'chime-sherman'} <= set(o['names'])"
 mapfile -t names < <(json_field '"\n".join(o["names"])')
 
-# ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but never in
-# silence.
+# ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but
+# never in silence.
 for name in "${names[@]}"; do
   run paper "$name" --scale 1 --json
   expect_no_err

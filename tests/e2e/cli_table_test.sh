@@ -193,7 +193,8 @@ run fsck --json file:a.pool
 expect_status 0
 expect_json 'o["ok"] and o["tables"] == [] and o["bytes"]["reachable"] == 0 and o["notes"] == 0'
 
-# ---- keys are counted, wherever they stand: in the leaves, or in blocks beside longer separators than a leaf has room for
+# ---- keys are counted, wherever they stand: in the leaves, or in blocks beside longer separators than a leaf
+# has room for
 run table create 'file:keys.pool?size=4MiB' inline --engine chime --option keys=inline
 expect_status 0
 run table create file:keys.pool bytes --engine chime --option span=1

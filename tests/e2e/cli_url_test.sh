@@ -5,7 +5,11 @@ source "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 
 run get users ada
-expect_error "KEY is missing"
+expect_error "KEY is missing; 'users' stands where the URL belongs: give the URL, or set FARSIDE_URL"
+run put users ada countess
+expect_error "VALUE is missing; 'users' stands where the URL belongs: give the URL, or set FARSIDE_URL"
+run put file:a.pool users ada
+expect_error "VALUE is missing (try"
 run status
 expect_error "URL is missing; give it, or set FARSIDE_URL"
 export FARSIDE_URL=

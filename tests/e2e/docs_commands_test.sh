@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Given README.md and docs/operations.md. When the commands of their console blocks are run, in the order of the page.
-# Expect that each succeeds and prints what the page shows below it. Ports and the name of the shared memory are
-# replaced by free ones.
+# Given README.md and docs/operations.md. When the commands of their console blocks are run, in the order of
+# the page. Expect that each succeeds and prints what the page shows below it. Ports and the name of the
+# shared memory are replaced by free ones.
 source "$(dirname "$0")/cli_common.sh"
 
 top=${FARSIDE_SOURCE:-$(dirname "$0")/../..}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Given a build tree. When it is installed to a scratch prefix, and that prefix is then moved.
-# Expect that a small program and the examples build and run against it by find_package(farside), and by pkg-config.
+# Expect that a small program and the examples build and run against it by find_package(farside), and by
+# pkg-config.
 set -euo pipefail
 
 if [[ -n ${FARSIDE_SANITIZE:-} ]]; then

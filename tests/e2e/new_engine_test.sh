@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Given a copy of the source tree. When ./dev new-engine makes an engine in it, and the copy is built.
-# Expect that the engine passes its own tests, the conformance suite and 100 seeds of the checker without an edit.
+# Expect that the engine passes its own tests, the conformance suite and 100 seeds of the checker without an
+# edit.
 #
 # It compiles a second tree, most of it from ccache, so it runs only if FARSIDE_LONG is set.
 source "$(dirname "$0")/cli_common.sh"

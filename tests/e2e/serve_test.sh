@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# farside serve with real processes: one node that serves TCP and shared memory at once, what it refuses, and what its
-# clients see when it stops, is killed and comes back.
+# farside serve with real processes: one node that serves TCP and shared memory at once, what it refuses, and
+# what its clients see when it stops, is killed and comes back.
 . "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 
-# start_node NAME ARGUMENTS...: starts a node; its first line is in $ready, its process id in $node, its log in NAME.log.
+# start_node NAME ARGUMENTS...: starts a node; its first line is in $ready, its process id in $node, its log
+# in NAME.log.
 started=()
 start_node() {
   local name=$1
@@ -81,7 +82,8 @@ expect_out users
 run status "$tcp"
 expect_status 0
 expect_out users
-# The log of a get has two lines at most (that the host came, that it left), and each line has its time of day.
+# The log of a get has two lines at most (that the host came, that it left), and each line has its time of
+# day.
 lines=$(wc -l <both.log)
 run get "$tcp" users alan
 expect_status 0

@@ -97,7 +97,7 @@ TEST_P(FramesTest, PutOfAPresentKey_TakesNoMoreFramesThanItsLimit) {
 // A lower count lowers the limit with it; a higher one needs a reason.
 INSTANTIATE_TEST_SUITE_P(Engines, FramesTest,
                          testing::Values(Limits{.engine = "shard", .get = 1, .put = 5},
-                                         Limits{.engine = "chime", .get = 5, .put = 10}),
+                                         Limits{.engine = "chime", .get = 4, .put = 6}),
                          [](const auto& limits) { return limits.param.engine; });
 
 }  // namespace

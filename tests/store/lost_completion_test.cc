@@ -4,14 +4,13 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "fabric/fabric.h"
 #include "pool/region/open.h"
 #include "tests/store/quiet_pool.h"
+#include "tests/support/wrapped_fabric.h"
 
 namespace farside::store {
 namespace {
@@ -21,13 +20,12 @@ namespace {
 enum class Lose { kNothing, kBeforeItsEffect, kAfterItsEffect };
 
 // Like the client that it has, until a completion is lost; broken from then on, as every client is.
-class LosingClient final : public fabric::Client {
+class LosingClient final : public WrappedClient {
  public:
-  LosingClient(std::unique_ptr<fabric::Client> inner, Lose& lose)
-      : Client(inner->id()), inner_(std::move(inner)), lose_(lose) {}
+  LosingClient(std::unique_ptr<fabric::Client> reliable, Lose& lose)
+      : WrappedClient(std::move(reliable)), lose_(lose) {}
 
-  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
-  Nanos Now() const override { return inner_->Now(); }
+  using WrappedClient::Start;
   bool Start(fabric::Trip& trip) override {
     if (broken_) {
       trip.Fail(Error(ErrorCode::kUnavailable, "the connection was lost; reconnect and retry"));
@@ -35,48 +33,23 @@ class LosingClient final : public fabric::Client {
     }
     const bool changes = std::any_of(trip.verbs.begin(), trip.verbs.end(),
                                      [](const fabric::Verb& verb) { return fabric::Mutates(verb.kind); });
-    if (!changes || lose_ == Lose::kNothing) return inner_->Start(trip);
+    if (!changes || lose_ == Lose::kNothing) return inner().Start(trip);
     if (std::exchange(lose_, Lose::kNothing) == Lose::kAfterItsEffect) {
       fabric::Trip executed;
       executed.verbs = trip.verbs;
       executed.order = trip.order;
-      EXPECT_TRUE(inner_->Start(executed));
+      EXPECT_TRUE(inner().Start(executed));
     }
     broken_ = true;
     trip.Fail(fabric::LostCompletion(trip.verbs, "the connection was lost"));
     return true;
   }
-  void Abandon(fabric::Trip& trip) noexcept override { inner_->Abandon(trip); }
-  void Detach(fabric::Order order, std::span<const fabric::Verb> verbs) override {
-    inner_->Detach(order, verbs);
-  }
-  void Start(fabric::Timer& timer) override { inner_->Start(timer); }
-  void Abandon(fabric::Timer& timer) noexcept override { inner_->Abandon(timer); }
-  bool orders_reads() const override { return inner_->orders_reads(); }
-  bool Poll() override { return inner_->Poll(); }
 
  private:
-  const std::unique_ptr<fabric::Client> inner_;
   Lose& lose_;
   bool broken_ = false;
 };
-
-class LosingFabric final : public fabric::Fabric {
- public:
-  LosingFabric(std::unique_ptr<fabric::Fabric> inner, Lose& lose) : inner_(std::move(inner)), lose_(lose) {}
-
-  std::string_view name() const override { return "losing"; }
-  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
-  Result<std::unique_ptr<fabric::Client>> Connect() override {
-    Result<std::unique_ptr<fabric::Client>> client = inner_->Connect();
-    if (!client.ok()) return client;
-    return std::unique_ptr<fabric::Client>(std::make_unique<LosingClient>(std::move(*client), lose_));
-  }
-
- private:
-  const std::unique_ptr<fabric::Fabric> inner_;
-  Lose& lose_;
-};
+using LosingFabric = WrappedFabric<LosingClient, Lose>;
 
 class LostCompletionTest : public testing::Test {
  protected:

@@ -4,14 +4,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include "fabric/fabric.h"
 #include "pool/region/open.h"
 #include "tests/store/quiet_pool.h"
+#include "tests/support/wrapped_fabric.h"
 
 namespace farside::store {
 namespace {
@@ -23,57 +21,31 @@ struct Script {
 };
 
 // Executes trips in Poll, and must not be destroyed inside of it.
-class PolledClient final : public fabric::Client {
+class PolledClient final : public WrappedClient {
  public:
-  PolledClient(std::unique_ptr<fabric::Client> inner, Script& script)
-      : Client(inner->id()), inner_(std::move(inner)), script_(script) {
-    inner_->set_concurrency(2);
+  PolledClient(std::unique_ptr<fabric::Client> polled, Script& script)
+      : WrappedClient(std::move(polled)), script_(script) {
+    inner().set_concurrency(2);
   }
   ~PolledClient() override { EXPECT_FALSE(polling_) << "a client was destroyed inside of its Poll"; }
 
-  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
-  Nanos Now() const override { return inner_->Now(); }
+  using WrappedClient::Start;
   bool Start(fabric::Trip& trip) override {
     if (script_.trips_until_cut >= 0 && script_.trips_until_cut-- == 0) script_.cut();
-    return inner_->Start(trip);
+    return inner().Start(trip);
   }
-  void Abandon(fabric::Trip& trip) noexcept override { inner_->Abandon(trip); }
-  void Detach(fabric::Order order, std::span<const fabric::Verb> verbs) override {
-    inner_->Detach(order, verbs);
-  }
-  void Start(fabric::Timer& timer) override { inner_->Start(timer); }
-  void Abandon(fabric::Timer& timer) noexcept override { inner_->Abandon(timer); }
-  bool orders_reads() const override { return inner_->orders_reads(); }
   bool Poll() override {
     polling_ = true;
-    const bool progress = inner_->Poll();
+    const bool progress = inner().Poll();
     polling_ = false;
     return progress;
   }
 
  private:
-  const std::unique_ptr<fabric::Client> inner_;
   Script& script_;
   bool polling_ = false;
 };
-
-class PolledFabric final : public fabric::Fabric {
- public:
-  PolledFabric(std::unique_ptr<fabric::Fabric> inner, Script& script)
-      : inner_(std::move(inner)), script_(script) {}
-
-  std::string_view name() const override { return "polled"; }
-  std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
-  Result<std::unique_ptr<fabric::Client>> Connect() override {
-    Result<std::unique_ptr<fabric::Client>> client = inner_->Connect();
-    if (!client.ok()) return client;
-    return std::unique_ptr<fabric::Client>(std::make_unique<PolledClient>(std::move(*client), script_));
-  }
-
- private:
-  const std::unique_ptr<fabric::Fabric> inner_;
-  Script& script_;
-};
+using PolledFabric = WrappedFabric<PolledClient, Script>;
 
 class ReconnectTest : public testing::Test {
  protected:

@@ -132,8 +132,8 @@ TEST(PaperExperiments, HaveNamesOfTheirOwn) {
 }
 
 TEST(PaperSettings, SizesAreScaledAndNeverTooSmall) {
-  // Given a usual size and that of the claim. When they are scaled. Expect a share of the usual one, with a floor; --full
-  // is not scaled.
+  // Given a usual size and that of the claim. When they are scaled. Expect a share of the usual one, with a
+  // floor; --full is not scaled.
   EXPECT_EQ((Settings{.percent = 100}).Scaled(1000, 9000, 10), 1000u);
   EXPECT_EQ((Settings{.percent = 50}).Scaled(1000, 9000, 10), 500u);
   EXPECT_EQ((Settings{.percent = 1}).Scaled(100, 9000, 10), 10u);

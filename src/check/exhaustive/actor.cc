@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "check/exhaustive/scenario.h"
 
 namespace farside::check {
 
@@ -36,7 +37,7 @@ class Connection final : public fabric::Client {
     if (actor_.timer_ == &timer) actor_.timer_ = nullptr;
   }
   bool Poll() override { return actor_.Poll(); }
-  bool orders_reads() const override { return false; }  // scenarios may have none
+  bool orders_reads() const override { return actor_.orders_reads_; }
 
  private:
   static constexpr Nanos kTripTime{2000};
@@ -56,8 +57,11 @@ constexpr Nanos kTimePerOperation{1'000'000'000};  // more than any takes
 
 }  // namespace
 
-Actor::Actor(uint32_t number, uint64_t region_bytes, exhaustive::Wire& wire)
-    : number_(number), region_bytes_(region_bytes), wire_(wire) {
+Actor::Actor(uint32_t number, const Scenario& scenario, exhaustive::Wire& wire)
+    : number_(number),
+      region_bytes_(scenario.region_bytes),
+      orders_reads_(scenario.freedoms.promise_ordered_reads),
+      wire_(wire) {
   Reconnect();
 }
 

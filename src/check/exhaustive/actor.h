@@ -17,6 +17,8 @@
 
 namespace farside::check {
 
+struct Scenario;
+
 namespace exhaustive {
 
 // Where the trips of an actor go.
@@ -47,7 +49,7 @@ class Connection;
 
 class Actor {
  public:
-  Actor(uint32_t number, uint64_t region_bytes, exhaustive::Wire& wire);
+  Actor(uint32_t number, const Scenario& scenario, exhaustive::Wire& wire);
   Actor(const Actor&) = delete;
   Actor& operator=(const Actor&) = delete;
   ~Actor();
@@ -81,6 +83,7 @@ class Actor {
 
   const uint32_t number_;
   const uint64_t region_bytes_;
+  const bool orders_reads_;
   exhaustive::Wire& wire_;
   std::vector<std::unique_ptr<exhaustive::Connection>> connections_;
   uint32_t operations_ = 0;  // begun so far

@@ -164,7 +164,7 @@ void ObservationTree::Expand(uint32_t leaf) {
   ++runs_;
   Node& expanded = nodes_[leaf];
   ReplayWire wire(*this, path);
-  Actor actor(expanded.actor, scenario_.region_bytes, wire);
+  Actor actor(expanded.actor, scenario_, wire);
   Task<Done> task = scenario_.participants[expanded.actor].program(actor);
   task.Start();
   while (!task.done() && actor.Poll()) {

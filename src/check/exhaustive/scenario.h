@@ -38,6 +38,9 @@ struct Freedoms {
   bool tear_reads = false;    // READs of several lines are sampled line by line, in any order
   bool tear_writes = false;   // WRITEs of several lines arrive line by line, in any order
   bool ordered_reads = true;  // false: two READs of a trip may be sampled in any order
+  // Clients are told that READs keep their order (Client::orders_reads). Otherwise they do not rely on it,
+  // whether it is so or not.
+  bool promise_ordered_reads = false;
   // A WRITE to a word on which an atomic of another client is in flight may be swallowed by it: both at one
   // moment.
   bool lossy_writes = true;

@@ -68,7 +68,7 @@ class World::SetUpWire final : public Wire {
 
 void World::SetUp() {
   SetUpWire wire(*this);
-  Actor actor(static_cast<uint32_t>(layout_.actors()), scenario_.region_bytes, wire);
+  Actor actor(static_cast<uint32_t>(layout_.actors()), scenario_, wire);
   Task<Done> task = scenario_.set_up(actor);
   task.Start();
   while (!task.done() && actor.Poll()) {

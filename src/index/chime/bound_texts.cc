@@ -17,10 +17,17 @@ constexpr uint64_t kPartOfCache = 8;
 }  // namespace
 
 Task<bool> BoundTexts::IsBelowFence(Op& op, Key key, Header header) {
-  const std::optional<bool> by_prefix = IsBelowByPrefix(key, header);
-  if (by_prefix.has_value()) co_return *by_prefix;
+  const std::optional<bool> known = IsBelowKnownFence(key, header);
+  if (known.has_value()) co_return *known;
   const Bound fence = co_await FenceOf(op, header);
   co_return IsBelow(key, fence);
+}
+
+std::optional<bool> BoundTexts::IsBelowKnownText(const Key& key, BoundRef ref) const {
+  if (!ref.in_block()) return key.text < TextOf(key.prefix, ref.length());
+  const auto known = texts_.find(ref.word());
+  if (known == texts_.end()) return std::nullopt;
+  return key.text < known->second;
 }
 
 std::optional<Bound> BoundTexts::Known(uint64_t prefix, BoundRef ref) const {

@@ -24,12 +24,12 @@ class BoundTexts {
   Task<Bound> FenceOf(fabric::Op& op, const Header& header) {
     return Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
   }
-  // Whether the key is below the fence of a node, as far as the first 8 bytes tell. Empty: it takes
-  // IsBelowFence.
-  static std::optional<bool> IsBelowByPrefix(const Key& key, const Header& header) {
+  // Whether the key is below the fence of a node, by what the header and the client know of the fence. Empty:
+  // it takes IsBelowFence, a coroutine that may READ.
+  std::optional<bool> IsBelowKnownFence(const Key& key, const Header& header) const {
     if (BoundRef(header.fence_ref).infinite()) return true;
     if (key.prefix != header.fence_prefix) return key.prefix < header.fence_prefix;
-    return std::nullopt;
+    return IsBelowKnownText(key, BoundRef(header.fence_ref));
   }
   Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header);
 
@@ -37,6 +37,8 @@ class BoundTexts {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  // Of a fence with the key's prefix.
+  std::optional<bool> IsBelowKnownText(const Key& key, BoundRef ref) const;
   std::optional<Bound> Known(uint64_t prefix, BoundRef ref) const;
   void Remember(BoundRef ref, std::string_view text);
 

@@ -31,7 +31,7 @@ bool HoldsLock(Step step) {
 
 }  // namespace
 
-Task<Attempt> Changer::Try(ChangeContext& change) {
+Task<Attempt> Changer::TryChange(ChangeContext& change) {
   Op& op = change.op;
   if (change.attempt == 0) {
     if (!root_.IsFresh(*change.pin)) co_await root_.Refresh(op, *change.pin);
@@ -108,7 +108,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
     const std::optional<Error> damage = DamageOf(change, leaf);
     if (damage.has_value()) co_return *damage;
     if (leaf.header().heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
-    std::optional<bool> below = BoundTexts::IsBelowByPrefix(change.target.key, leaf.header());
+    std::optional<bool> below = bounds_.IsBelowKnownFence(change.target.key, leaf.header());
     if (!below.has_value())
       below = co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header());
     if (!*below) co_return Step::kBeyond;

@@ -38,7 +38,7 @@ class Changer {
         merger_(merger) {}
 
   // One attempt, under the change's pin. If it fails with kContended, the change had no effect.
-  Task<Attempt> Try(ChangeContext& change);
+  Task<Attempt> TryChange(ChangeContext& change);
 
  private:
   // Sets `spot` and `position` if the hotspots have the key.

@@ -27,6 +27,12 @@ std::array<fabric::ReadIntoVerb, 2> InnerNodes::ReadsOf(NodePtr at, InnerImage& 
           Read(table_.At(at) + pool::kLine, image.lines(table_.shape()))};
 }
 
+fabric::WriteVerb InnerNodes::ClearPivotVerb(NodePtr at, size_t slot) const {
+  static constexpr std::array<std::byte, kMostPivotBytes> kNoPivot{};
+  return fabric::Write(table_.At(at) + table_.shape().PivotOffset(slot),
+                       std::span(kNoPivot).first(table_.shape().pivot_bytes()));
+}
+
 Task<std::shared_ptr<const Inner>> InnerNodes::Get(Op& op, NodePtr at) {
   std::shared_ptr<const Inner> known = cache_.Share(at);
   if (known == nullptr) known = co_await Load(op, at);

@@ -42,6 +42,8 @@ class InnerNodes {
   InnerImage NewImage() const;
   std::array<fabric::ReadIntoVerb, 2> ReadsOf(NodePtr at, InnerImage& image) const;
   Task<DecodedInner> Decode(fabric::Op& op, NodePtr at, const InnerImage& image);
+  // Step 3 of a merge (chime/9): the slot of the pivot becomes free.
+  fabric::WriteVerb ClearPivotVerb(NodePtr at, size_t slot) const;
   // Puts a node into the cache, unless the cache was cleared after the image was made.
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const DecodedInner& decoded);
 

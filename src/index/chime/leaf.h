@@ -119,6 +119,14 @@ std::optional<std::vector<size_t>> FindRoom(const Shape& shape, const Leaf& leaf
 // and of an entry that was being moved one copy is cleared. True if entries were changed.
 bool Normalize(const Shape& shape, Leaf& leaf);
 
+// Step 2 of a merge: the heir gets the range of the dead leaf (chime/9).
+inline void Inherit(Header& heir, const Header& dead) {
+  heir.fence_prefix = dead.fence_prefix;
+  heir.fence_ref = dead.fence_ref;
+  heir.sibling = dead.sibling;
+  heir.moves += 2;
+}
+
 // How a leaf that has no room for a key is divided.
 struct Division {
   std::string separator;  // entries at or above it leave

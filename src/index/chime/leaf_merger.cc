@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <vector>
 
 #include "index/chime/mutants.h"
@@ -127,19 +126,14 @@ Task<bool> LeafMerger::TryLockOnTwoNodes(Op& op, Pair& pair) {
 Task<Done> LeafMerger::Write(Op& op, const Pair& pair) {
   const Header& empty = pair.empty.header;
   Header grown = pair.before.header;
-  grown.fence_prefix = empty.fence_prefix;
-  grown.fence_ref = empty.fence_ref;
-  grown.sibling = empty.sibling;
-  grown.moves += 2;
+  Inherit(grown, empty);
   Header dead = empty;
   dead.heir = pair.left.word();
   dead.moves += 2;
-  const std::array<std::byte, kMostPivotBytes> no_pivot{};
   std::vector<fabric::WriteVerb> writes = {
       fabric::Write(table_.At(pair.leaf) + kUnlockedOffset, BytesBehindLock(dead)),
       fabric::Write(table_.At(pair.left) + kUnlockedOffset, BytesBehindLock(grown)),
-      fabric::Write(table_.At(pair.parent) + table_.shape().PivotOffset(pair.slot),
-                    std::span(no_pivot).first(table_.shape().pivot_bytes()))};
+      inner_nodes_.ClearPivotVerb(pair.parent, pair.slot)};
   std::vector<size_t> nodes = {pair.leaf.node(), pair.left.node(), pair.parent.node()};
   if (Mutant(kRetiredWhileNamed)) {
     writes.pop_back();

@@ -10,7 +10,6 @@ using fabric::Order;
 
 namespace {
 
-constexpr int kTornUntilLock = 4;
 constexpr int kMostAttempts = 1000;
 
 bool IsAtRest(const Header& before, const Header& after) {
@@ -77,12 +76,7 @@ Task<Done> LeafReader::Read(Op& op, NodePtr at, Leaf& leaf, LockWait wait) {
     leaf.header = again;
     if (at_rest) co_return Done{};
     op.CountRetry();
-    if (attempt % kTornUntilLock != 0) continue;
-    if (table_.pool.read_only()) {
-      co_await op.Pause(table_.options.backoff * attempt);
-    } else {
-      co_await locks_.AwaitUnlocked(op, at, wait);
-    }
+    co_await locks_.AwaitRest(op, at, attempt, wait);
   }
   co_return Contended("a leaf of the tree was never at rest");
 }

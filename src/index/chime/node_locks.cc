@@ -27,6 +27,8 @@ constexpr int kAttemptsUntilLooking = 8;
 // The part of a lease for which a client may wait with a pin: other clients wait for that pin (chime/10).
 constexpr int kPartOfLease = 16;
 constexpr int kMostAttempts = 100'000;
+// READs of a leaf that meet entries on the move, until the client waits for the lock of the leaf.
+constexpr int kTornUntilLock = 4;
 
 }  // namespace
 
@@ -105,6 +107,16 @@ Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
   }
   if (!locked.ok()) co_return locked.error();
   Unlock(op, at);
+  co_return Done{};
+}
+
+Task<Done> NodeLocks::AwaitRest(Op& op, NodePtr leaf, int times, LockWait wait) {
+  if (times % kTornUntilLock != 0) co_return Done{};
+  if (table_.pool.read_only()) {
+    co_await op.Pause(table_.options.backoff * times);
+  } else {
+    co_await AwaitUnlocked(op, leaf, wait);
+  }
   co_return Done{};
 }
 

@@ -35,6 +35,10 @@ class NodeLocks {
   void Unlock(fabric::Op& op, NodePtr at) const;
   // Takes the lock and releases it: afterwards no dead client holds it.
   Task<Done> AwaitUnlocked(fabric::Op& op, NodePtr at, LockWait wait = LockWait::kBrief);
+  // For a client that has READ a leaf, `times` times by now, while its entries were on the move: lets it READ
+  // again at once, or waits first. The client that moves them may be dead: then the client that takes the
+  // lock brings the leaf to rest.
+  Task<Done> AwaitRest(fabric::Op& op, NodePtr leaf, int times, LockWait wait = LockWait::kBrief);
 
   // For trips that lock or unlock together with something else.
   uint64_t HeldBySelf(NodePtr at) const { return pool::LockWord::HeldBy(table_.MemberOf(at).self()).word(); }

@@ -1,7 +1,5 @@
 #include "index/chime/recovery.h"
 
-#include <array>
-#include <span>
 #include <vector>
 
 #include "index/chime/errors.h"
@@ -74,10 +72,7 @@ Task<Done> Recovery::CompleteMerge(Op& op, NodePtr at, Header& header) {
   if (NodeInfo(next.info) != NodeInfo::Of(0)) co_return Damaged(sibling, "is not a leaf");
   if (next.heir == 0) co_return Done{};
   if (NodePtr(next.heir) != at) co_return Damaged(sibling, "has another heir than the leaf before it");
-  header.fence_prefix = next.fence_prefix;
-  header.fence_ref = next.fence_ref;
-  header.sibling = next.sibling;
-  header.moves += 2;
+  Inherit(header, next);
   co_return Done{};
 }
 
@@ -113,9 +108,7 @@ Task<Done> Recovery::ClearDeadChildren(Op& op, NodePtr at) {
     if (NodePtr(before.sibling) == child) co_await locks_.AwaitUnlocked(op, heir);
     uint64_t separator_bytes = 0;
     if (pivot.raw.ref.in_block()) separator_bytes = co_await table_.SizeOf(op, pivot.raw.ref.block());
-    const std::array<std::byte, kMostPivotBytes> no_pivot{};
-    co_await op.InOrder(Write(table_.At(at) + table_.shape().PivotOffset(pivot.slot),
-                              std::span(no_pivot).first(table_.shape().pivot_bytes())));
+    co_await op.InOrder(inner_nodes_.ClearPivotVerb(at, pivot.slot));
     co_await root_.RaiseMerges(op);
     RetireLeaf(table_, child, pivot.raw.ref, separator_bytes, pin);
   }

@@ -15,13 +15,11 @@ using fabric::Read;
 
 namespace {
 
-// Looks that meet entries on the move until the search takes the lock of the leaf.
-constexpr int kTornUntilLock = 4;
 constexpr int kMostAttempts = 1000;
 
 }  // namespace
 
-Task<bool> Searcher::Try(SearchContext& search) {
+Task<bool> Searcher::TrySearch(SearchContext& search) {
   Op& op = search.op;
   if (!root_.IsFresh(*search.pin)) co_await root_.Refresh(op, *search.pin);
   Target& target = search.target;
@@ -47,8 +45,9 @@ Task<bool> Searcher::Try(SearchContext& search) {
       if (found || Mutant(kMissNotConfirmed)) co_return found;
       // INVARIANT chime/5: the search goes on to the sibling only if the leaf is at rest.
       if (NodeInfo(header.info) == NodeInfo::Of(0) && header.moves % 2 == 0) {
-        const bool below = co_await bounds_.IsBelowFence(op, target.key, header);
-        if (!below) {
+        std::optional<bool> below = bounds_.IsBelowKnownFence(target.key, header);
+        if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, target.key, header);
+        if (!*below) {
           op.CountRetry();
           search.position = co_await locator_.GoRight(op, target.key, search.position, header);
           continue;
@@ -61,12 +60,12 @@ Task<bool> Searcher::Try(SearchContext& search) {
     // INVARIANT chime/9: the heir does not have the dead leaf's range yet, so no leaf has a key of it.
     if (looked == Looked::kBeyond && !search.dead.null() && NodePtr(header.sibling) == search.dead)
       co_return false;
-    co_await GoOn(search, looked, header, attempt);
+    co_await GoOn(search, looked, header);
   }
   co_return Contended("a leaf of the tree was never at rest");
 }
 
-Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header, int attempt) {
+Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header) {
   const NodePtr leaf = search.position.node;
   if (looked == Looked::kDead) {
     search.torn = 0;
@@ -79,14 +78,7 @@ Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header, i
     search.position = co_await locator_.GoRight(search.op, search.target.key, search.position, header);
     co_return Done{};
   }
-  // A client moves entries, or has died over it: then the client that takes the lock brings the leaf to rest.
-  ++search.torn;
-  if (search.torn % kTornUntilLock != 0) co_return Done{};
-  if (table_.pool.read_only()) {
-    co_await search.op.Pause(table_.options.backoff * attempt);
-  } else {
-    co_await locks_.AwaitUnlocked(search.op, leaf);
-  }
+  co_await locks_.AwaitRest(search.op, leaf, ++search.torn);
   co_return Done{};
 }
 
@@ -152,12 +144,13 @@ Task<Searcher::Looked> Searcher::LookAgain(SearchContext& search, Neighbourhood&
   // INVARIANT chime/4
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
-  const bool below = co_await bounds_.IsBelowFence(op, search.target.key, header);
+  std::optional<bool> below = bounds_.IsBelowKnownFence(search.target.key, header);
+  if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, search.target.key, header);
   // The fence before the heir: the heir gets the keys below the fence. What was split off before the leaf
   // died is to the right of it.
-  const bool had_key = below || Mutant(kHeirBeforeFence);
+  const bool had_key = *below || Mutant(kHeirBeforeFence);
   if (had_key && header.heir != 0 && !Mutant(kHeirIgnored)) co_return Looked::kDead;
-  co_return below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
+  co_return *below || Mutant(kFenceIgnored) ? Looked::kAbsent : Looked::kBeyond;
 }
 
 Task<bool> Searcher::FindValue(SearchContext& search, NodePtr leaf, const Neighbourhood& hood) {

@@ -32,7 +32,7 @@ class Searcher {
   // One attempt, under the search's pin. True: the key is present, and `search.value` is its value. It takes
   // effect when the line of the entry is sampled; of an absent key, at some moment between two READs of the
   // header (chime/4).
-  Task<bool> Try(SearchContext& search);
+  Task<bool> TrySearch(SearchContext& search);
 
   const SpeculationCounts& counts() const { return counts_; }
 
@@ -47,7 +47,7 @@ class Searcher {
   // (chime/4).
   Task<Looked> LookAgain(SearchContext& search, Neighbourhood& hood, Header& header);
   // After a look that decided nothing.
-  Task<Done> GoOn(SearchContext& search, Looked looked, Header header, int attempt);
+  Task<Done> GoOn(SearchContext& search, Looked looked, Header header);
   // True, and the value, if the key is in what was READ of the leaf; the hotspots get its place.
   Task<bool> FindValue(SearchContext& search, NodePtr leaf, const Neighbourhood& hood);
 

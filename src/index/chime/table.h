@@ -72,8 +72,8 @@ class Table final : public KeyedIndex<Table> {
   ChangeContext ContextOf(fabric::Op& op, Change& change) {
     return ChangeContext(context_, hotspots_, pivot_inserts_, op, change);
   }
-  Task<bool> TrySearch(SearchContext& search) { return searcher_.Try(search); }
-  Task<Attempt> TryChange(ChangeContext& change) { return changer_.Try(change); }
+  Task<bool> TrySearch(SearchContext& search) { return searcher_.TrySearch(search); }
+  Task<Attempt> TryChange(ChangeContext& change) { return changer_.TryChange(change); }
 
   // Calls `attempt` under a pin until it is not contended; between two attempts the operation waits without a
   // pin.

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "index/shard/find_key.h"
 #include "index/shard/mutants.h"
 #include "index/shard/unit_reader.h"
 #include "pool/memory/block.h"
@@ -36,17 +37,13 @@ void TakeBucket(const Shape& shape, SearchBatch& batch, SearchBatch::Member& mem
     ++batch.absent;
     return;
   }
-  const Entry entry = entries[*slot];
-  if (entry.bytes() == 0) return;
+  const Slot found = SlotOf(part, unit, version, entries, *slot);
+  if (found.entry.bytes() == 0) return;
   member.stage = SearchBatch::Stage::kBlock;
-  member.slot = Slot{.candidate = Candidate::kLevel1,
-                     .unit = unit,
-                     .version = version,
-                     .at = part.BucketAt(unit) + *slot * sizeof(Entry),
-                     .entry = entry};
+  member.slot = found;
   // The bucket is not needed any more.
-  const FarAddr block_at(part.node(), entry.offset());
-  batch.Add(ForBlock(Read(block_at, std::span(member.bytes).first(entry.bytes()))));
+  const FarAddr block_at(part.node(), found.entry.offset());
+  batch.Add(ForBlock(Read(block_at, std::span(member.bytes).first(found.entry.bytes()))));
 }
 
 }  // namespace

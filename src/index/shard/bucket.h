@@ -107,12 +107,15 @@ inline uint64_t SlotsWithTag(const Entry* entries, size_t lines, uint64_t tag_bi
   }
 }
 
+// The same for the slots that the shape uses, by the tag itself.
+inline uint64_t SlotsWithTag(const Entry* entries, const Shape& shape, uint64_t tag) {
+  return SlotsWithTag(entries, shape.lines(), Entry::Tag::Set(0, tag)) & ~uint64_t{0} >> (64 - shape.slots);
+}
+
 // The first slot from `from` on whose entry may be the key's; nothing if there is none.
 inline std::optional<size_t> FindTag(const Entry* entries, const Shape& shape, uint64_t tag, size_t from) {
   if (from >= shape.slots) return std::nullopt;
-  uint64_t slots = SlotsWithTag(entries, shape.lines(), Entry::Tag::Set(0, tag));
-  slots &= ~uint64_t{0} << from;
-  slots &= ~uint64_t{0} >> (64 - shape.slots);
+  uint64_t slots = SlotsWithTag(entries, shape, tag) & ~uint64_t{0} << from;
   for (; slots != 0; slots &= slots - 1) {
     const auto slot = static_cast<size_t>(std::countr_zero(slots));
     if (entries[slot].has_block()) return slot;

@@ -34,6 +34,11 @@ class Changer {
   Task<Attempt> TryChange(ChangeContext& context);
 
  private:
+  // All places of the key were read: decides, and inserts the key or changes what was found. With kHeld, the
+  // lock of the key's unit is held, and stays so unless there is a `split` of the unit, which releases it: an
+  // insert goes along with the split, and any other change is tried again after it.
+  Task<Attempt> ChangeFound(ChangeContext& context, View& view, const std::optional<Found>& found,
+                            const BlockBuffer& block, Locking locking, Split* split = nullptr);
   // What the change makes of the value that was found; and the draft of its block, if there is one. It may
   // lack room.
   Result<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
@@ -42,11 +47,11 @@ class Changer {
   // Replaces an entry by the draft's block, or by nothing. False: another client has changed it.
   Task<bool> Write(ChangeContext& context, const Slot& slot, bool removes, Locking locking);
   void RetireReplaced(const ChangeContext& context, const Slot& slot, const BlockBuffer& block);
-  // The entry stands in a unit that is not split yet.
-  Task<Attempt> ReplaceBehind(ChangeContext& context, const Slot& slot, bool removes,
-                              const BlockBuffer& block);
+  // The entry stands in a unit that is not split yet: splits it. False: there is no memory for that, but the
+  // entry can be removed where it is, under the lock.
+  Task<bool> BringUpToDate(const KeyAccess& at, const Slot& slot, bool removes);
 
-  // ---- in careful mode (change_locked.cc)
+  // ---- in careful mode (changer_locked.cc)
   // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that
   // reads it takes. Empty: the view is out of date, or the key is in level 2 or 3; the attempt goes on as
   // outside of careful mode.
@@ -54,11 +59,12 @@ class Changer {
   Task<std::optional<Attempt>> ChangeUnderLock(ChangeContext& context, View& view);
   Task<Attempt> InsertUnderLock(ChangeContext& context, View& view);
 
-  // ---- after a resize (change_with_split.cc)
+  // ---- after a resize (changer_with_split.cc)
   // The trip that reads also takes the lock of the unit that the key's unit is split from. Empty: it was
   // split already; `met` is the key's bucket, if that was read.
   Task<std::optional<Attempt>> TryChangeWithSplit(ChangeContext& context, Bucket& met);
   Task<std::optional<Attempt>> ChangeWithSplit(ChangeContext& context, View& view, Split& split);
+  Task<Attempt> InsertWithSplit(ChangeContext& context, Split& split);
   Task<bool> EnsureChoices(ChangeContext& context, View& view, uint32_t version);
 
   pool::PoolClient& pool_;

@@ -1,20 +1,11 @@
 #include "index/shard/find_key.h"
 
-#include "index/shard/mutants.h"
+#include "index/shard/bucket_finder.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::shard {
 
 using fabric::FarAddr;
-using fabric::ForBlock;
-using fabric::Read;
-
-Result<std::optional<std::string_view>> ValueIfKey(std::span<const std::byte> block, std::string_view key) {
-  const Result<pool::BlockView> view = pool::DecodeBlock(block);
-  if (!view.ok()) return view.error();
-  if (view->key != key && !Mutant(kTagIsKey)) return std::optional<std::string_view>();
-  return std::optional<std::string_view>(view->value);
-}
 
 Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockBuffer& buffer) {
   std::optional<Found> found = co_await FindInBucket(at, view.bucket, buffer);
@@ -23,21 +14,13 @@ Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockB
 }
 
 Task<std::optional<Found>> FindInBucket(const KeyAccess& at, const Bucket& bucket, BlockBuffer& buffer) {
-  const uint64_t tag = at.tag(Candidate::kLevel1, bucket.version);
-  for (auto slot = FindTag(bucket, at.shape(), tag, 0); slot.has_value();
-       slot = FindTag(bucket, at.shape(), tag, *slot + 1)) {
-    const Entry entry = bucket.entry(*slot);
-    const FarAddr block_at(at.part.node(), entry.offset());
-    if (entry.bytes() != 0) {
-      co_await at.op.InOrder(ForBlock(Read(block_at, buffer.Resize(entry.bytes()))));
-    } else {
-      co_await ReadBlock(at.op, block_at, entry.bytes(), buffer);
-    }
-    const Result<std::optional<std::string_view>> value = ValueIfKey(buffer.bytes(), at.key);
-    if (!value.ok()) co_return value.error();
-    if (value->has_value()) co_return Found{.slot = SlotOf(at.part, bucket, *slot), .value = **value};
+  BucketFinder finder(at, bucket, buffer);
+  while (finder.needs_block()) {
+    co_await at.op.InOrder(finder.BlockRead());
+    const Status taken = finder.TakeBlock();
+    if (!taken.ok()) co_return taken.error();
   }
-  co_return std::nullopt;
+  co_return finder.result();
 }
 
 Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view, BlockBuffer& buffer) {
@@ -56,9 +39,9 @@ Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view
         if (slot.entry.tag() != tag || !slot.entry.has_block()) continue;
         slot.at = line_at + i * sizeof(Entry);
         co_await ReadBlock(at.op, FarAddr(at.part.node(), slot.entry.offset()), slot.entry.bytes(), buffer);
-        const Result<std::optional<std::string_view>> value = ValueIfKey(buffer.bytes(), at.key);
-        if (!value.ok()) co_return value.error();
-        if (value->has_value()) co_return Found{.slot = slot, .value = **value};
+        const Result<pool::BlockView> block = pool::DecodeBlock(buffer.bytes());
+        if (!block.ok()) co_return block.error();
+        if (IsOf(*block, at.key)) co_return Found{.slot = slot, .value = block->value};
       }
     }
   }

@@ -12,21 +12,22 @@
 
 namespace farside::index::shard {
 
-// The slot of a bucket, with its entry.
-inline Slot SlotOf(const Partition& part, const Bucket& bucket, size_t slot) {
+// A slot of level 1 with its entry, of the entries that were read of a bucket.
+inline Slot SlotOf(const Partition& part, uint64_t unit, uint32_t version, const Entry* entries,
+                   size_t slot) {
   return {.candidate = Candidate::kLevel1,
-          .unit = bucket.unit,
-          .version = bucket.version,
-          .at = part.BucketAt(bucket.unit) + slot * sizeof(Entry),
-          .entry = bucket.entry(slot)};
+          .unit = unit,
+          .version = version,
+          .at = part.BucketAt(unit) + slot * sizeof(Entry),
+          .entry = entries[slot]};
+}
+inline Slot SlotOf(const Partition& part, const Bucket& bucket, size_t slot) {
+  return SlotOf(part, bucket.unit, bucket.version, bucket.entries(), slot);
 }
 
 // The key's slot and value, from a view with all levels. `buffer` gets the block that the value stands in.
 Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockBuffer& buffer);
 Task<std::optional<Found>> FindInBucket(const KeyAccess& at, const Bucket& bucket, BlockBuffer& buffer);
 Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view, BlockBuffer& buffer);
-
-// The value in a block that was read, if the block is the key's.
-Result<std::optional<std::string_view>> ValueIfKey(std::span<const std::byte> block, std::string_view key);
 
 }  // namespace farside::index::shard

@@ -46,14 +46,14 @@ class Splitter {
   // From `version` to the next one. True if the insert was published with it.
   Task<bool> SplitStep(Access at, uint64_t unit, uint32_t version, FoldedInsert* insert);
 
-  // ---- dividing (divide.cc)
+  // ---- dividing (splitter_divide.cc)
   Task<Done> Divide(Access at, Split& split, const AddedEntry* added);
   Task<Done> DivideOverflow(Access at, Split& split);
   Task<Line> LayOut(Access at, Split& split, std::span<const Entry> entries);
   Task<Done> RefreshTags(Access at, const Split& split, std::vector<Entry>& entries, bool level1);
   Task<std::vector<KeyHash>> ReadHashes(Access at, std::span<const Entry> entries);
 
-  // ---- overflow bits (prove_overflow.cc)
+  // ---- overflow bits (splitter_overflow.cc)
   Task<Done> ProveOverflow(Access at, Split& split);
   // The lines of level 2 of all units there may be, without the nodes behind them. None: other clients were
   // splitting meanwhile, and a key that they moved could be missing.
@@ -61,7 +61,7 @@ class Splitter {
   // What is in the line and in the nodes behind it.
   Task<Done> AppendEntries(Access at, Overflow& overflow, std::vector<Entry>& entries);
 
-  // ---- writing (write_split.cc)
+  // ---- writing (splitter_write.cc)
   Task<Done> WriteSplit(Access at, Split& split, Draft* draft, bool unlock);
   Task<Done> WriteNodes(Access at, const Split& split);
 

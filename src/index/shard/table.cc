@@ -5,12 +5,11 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "index/kit/block_buffer.h"
-#include "index/shard/find_key.h"
+#include "index/shard/bucket_finder.h"
 
 namespace farside::index::shard {
 
 using fabric::FarAddr;
-using fabric::ForBlock;
 using fabric::Op;
 using fabric::Read;
 
@@ -65,33 +64,23 @@ Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
     UnreadLines unread;
     const Shape& shape = part.shape();
     const uint64_t unit = at.unit(Candidate::kLevel1, part.directory().version);
-    const FarAddr bucket_at = part.BucketAt(unit);
-    co_await op.InOrder(Read(bucket_at, std::span(unread.bytes).first(shape.bucket_bytes())));  // trip 1
+    const std::span<std::byte> bytes = std::span(unread.bytes).first(shape.bucket_bytes());
+    co_await op.InOrder(Read(part.BucketAt(unit), bytes));  // trip 1
     const std::span<const Line> lines = unread.First(shape.lines());
     // Another operation of this client may have learned of a resize meanwhile: then this is not all that
     // there is to read.
     if (Classify(part, hash.hash(), unit, lines) == UnitStatus::kDecides && !part.directory().announced) {
       BlockBuffer block;
-      const uint32_t version = lines[0].version();
-      const uint64_t tag = at.tag(Candidate::kLevel1, version);
-      const Entry* const entries = lines[0].entries.data();
-      for (auto slot = FindTag(entries, shape, tag, 0); slot.has_value();
-           slot = FindTag(entries, shape, tag, *slot + 1)) {
-        const Entry entry = entries[*slot];
-        const FarAddr block_at(part.node(), entry.offset());
-        if (entry.bytes() != 0) {
-          co_await op.InOrder(ForBlock(Read(block_at, block.Resize(entry.bytes()))));  // trip 2
-        } else {
-          co_await ReadBlock(op, block_at, entry.bytes(), block);
-        }
-        const Result<std::optional<std::string_view>> found = ValueIfKey(block.bytes(), key);
-        if (!found.ok()) co_return found.error();
-        if (!found->has_value()) continue;
-        value.assign(**found);
-        if (locations_.enabled()) {
-          const Slot seen{Candidate::kLevel1, unit, version, bucket_at + *slot * sizeof(Entry), entry};
-          locations_.RememberSlot(part, hash.hash(), seen, pin->epoch(part.node()));
-        }
+      BucketFinder finder(at, unit, lines[0].version(), lines[0].entries.data(), block);
+      while (finder.needs_block()) {
+        co_await op.InOrder(finder.BlockRead());  // trip 2
+        const Status taken = finder.TakeBlock();
+        if (!taken.ok()) co_return taken.error();
+      }
+      if (finder.found()) {
+        value.assign(finder.value());
+        if (locations_.enabled())
+          locations_.RememberSlot(part, hash.hash(), finder.slot(), pin->epoch(part.node()));
         co_return EndSearch(op, true);
       }
       // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.

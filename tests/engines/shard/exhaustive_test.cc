@@ -46,5 +46,50 @@ TEST(ExhaustiveShard, SplitMeetsAnAppendByAClientThatOnlyKnowsTheAnnouncement_Ne
   EXPECT_GT(found.histories, 50u);
 }
 
+// Whether READs keep their order, and whether clients are told so.
+struct ReadOrder {
+  bool is_kept = true;
+  bool is_promised = true;
+};
+
+Exploration ExploreSplitsAtLevel2(ReadOrder order) {
+  const auto unit = [](const KeyHash& hash, Candidate candidate) { return hash.number(candidate) & 1; };
+  OverflowKeys keys;
+  keys.first = KeyFor([&](const KeyHash& hash) { return unit(hash, Candidate::kLevel1) == 0; });
+  keys.second = KeyFor([&](const KeyHash& hash) { return unit(hash, Candidate::kLevel1) == 1; });
+  // Its only line is that of unit 1, and is moved to that of unit 3.
+  keys.overflow = KeyFor([&](const KeyHash& hash) {
+    return unit(hash, Candidate::kLevel1) == 0 && (hash.number(Candidate::kFirstChoice) & 3) == 3 &&
+           (hash.number(Candidate::kSecondChoice) & 3) == 3;
+  });
+  Explored explored({{"buckets", "2"}, {"slots", "1"}, {"overflow_slots", "1"}, {"burst", "0"}});
+  explored.scenario.freedoms.ordered_reads = order.is_kept;
+  explored.scenario.freedoms.promise_ordered_reads = order.is_promised;
+  SplitsMeetAtLevel2(explored, keys);
+  return Explore(explored.scenario);
+}
+
+TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_WhereReadsKeepTheirOrder_OnePassFindsTheKey) {
+  // Given a key in a line of level 2 that a client is about to split, on a fabric that orders READs
+  // When another client splits the key's own unit, and looks through level 2 for keys of it, in one pass
+  // Expect that the key is found afterwards, in every interleaving
+  const Exploration found = ExploreSplitsAtLevel2({.is_kept = true, .is_promised = true});
+  EXPECT_EQ(found.conclusion, check::Conclusion::kNothing) << found.ToString();
+}
+
+TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_WhereReadsHaveNoOrder_TwoPassesFindTheKey) {
+  // Given the same on a fabric that does not order READs, and says so. Expect the same
+  const Exploration found = ExploreSplitsAtLevel2({.is_kept = false, .is_promised = false});
+  EXPECT_EQ(found.conclusion, check::Conclusion::kNothing) << found.ToString();
+}
+
+TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_OnAFabricThatBreaksItsPromise_TheKeyIsMissed) {
+  // Given the same on a fabric that says that it orders READs, and does not
+  // Expect that the search shows what the order is needed for: an interleaving in which the key is lost
+  const Exploration found = ExploreSplitsAtLevel2({.is_kept = false, .is_promised = true});
+  EXPECT_NE(found.conclusion, check::Conclusion::kNothing);
+  EXPECT_NE(found.conclusion, check::Conclusion::kLimit) << found.ToString();
+}
+
 }  // namespace
 }  // namespace farside::index::shard

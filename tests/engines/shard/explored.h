@@ -27,8 +27,9 @@ inline const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::micr
 
 // What a client does before its first operation.
 struct Prelude {
-  bool learns = false;     // reads the directory: what happens afterwards it does not know
-  bool activates = false;  // makes an announced resize count. Clients that came before know of the announcement
+  bool learns = false;  // reads the directory: what happens afterwards it does not know
+  bool activates =
+      false;  // makes an announced resize count. Clients that came before know of the announcement
 };
 
 // An engine with these options, and a scenario on a table of it. Must not move: programs refer to it.
@@ -72,9 +73,8 @@ class Explored {
 
   Task<Done> BeginWith(Actor& self, std::vector<Call> calls, bool announces) {
     fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
-    const std::unique_ptr<store::Registration> session =
-        co_await store::Registration::Join(op, self.client(), Only(announces ? grower_ : engine_),
-                                           kImpatient);
+    const std::unique_ptr<store::Registration> session = co_await store::Registration::Join(
+        op, self.client(), Only(announces ? grower_ : engine_), kImpatient);
     {
       const OpenTable table = co_await session->tables().Open(op, "t");
       for (const Call& call : calls)
@@ -149,6 +149,23 @@ inline void SplitMeetsAnAppend(Explored& explored, const std::string& stays, con
        .may_die = true,
        .phase = 1},
       {.program = explored.Do({}, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(stays)}), .phase = 2},
+      {.program = explored.Verify(), .phase = 3}};
+}
+
+// Two units of a table of two are split at once. The key that did not fit into the first unit stands in the
+// line of level 2 of the second one, and moves with its split: the client that splits the first unit looks
+// for that key while it is on its way, to prove that there is none, or not.
+struct OverflowKeys {
+  std::string first;     // of the first unit, and in its bucket
+  std::string overflow;  // of the first unit, and in the line of the second
+  std::string second;    // of the second unit
+};
+inline void SplitsMeetAtLevel2(Explored& explored, const OverflowKeys& keys) {
+  explored.scenario.participants = {
+      explored.Begin({Call::Put(keys.first, "0"), Call::Put(keys.overflow, "0")}, /*announces=*/true),
+      {.program = explored.Do({.learns = true, .activates = true}, {Call::Put(keys.first, "1")}), .phase = 1},
+      {.program = explored.Do({.learns = true}, {Call::Put(keys.second, "1")}), .phase = 1},
+      {.program = explored.Do({}, {Call::Get(keys.overflow)}), .phase = 2},
       {.program = explored.Verify(), .phase = 3}};
 }
 

@@ -27,21 +27,8 @@ Task<std::optional<Attempt>> Changer::ChangeUnderLock(ChangeContext& context, Vi
     co_return std::nullopt;  // under another lock
   const bool has_room = found.has_value() || FindUnused(view.bucket, at.shape()).has_value();
   if (!has_room && !ViewReader::IsUpToDate(at, view, /*with_overflow=*/true)) co_return std::nullopt;
-  const Result<Decision> decision = DecideAndDraft(context, found);
-  if (!decision.ok()) co_return decision.error();
-  if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !context.draft.owned()) co_await context.draft.FetchRoom(at.op);
-  if (!found.has_value()) {
-    const Attempt inserted = co_await InsertUnderLock(context, view);  // trip 2
-    if (inserted == Attempt::kDone) at.part.CountRecords(1);
-    co_return inserted;
-  }
-  // The directory may have gone on while a block was read: the unit is still locked, and as it was.
-  const bool written = co_await Write(context, found->slot, decision->removes, Locking::kHeld);  // trip 2
-  if (!written) co_return Attempt::kRetry;
-  RetireReplaced(context, found->slot, block);
-  if (decision->removes) at.part.CountRecords(-1);
-  co_return Attempt::kDone;
+  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kHeld);
+  co_return changed;
 }
 
 Task<Attempt> Changer::InsertUnderLock(ChangeContext& context, View& view) {

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "index/shard/bucket_finder.h"
 #include "index/shard/changer.h"
 #include "index/shard/find_key.h"
 #include "index/shard/mutants.h"
@@ -40,30 +41,56 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
     if (!expects_unsplit) at.part.NoteUnsplit(view.bucket.version != at.directory().version);
   }
   BlockBuffer block;
-  std::optional<Found> found = co_await FindInBucket(at, view.bucket, block);
+  BucketFinder finder(at, view.bucket, block);
+  while (finder.needs_block()) {
+    co_await at.op.InOrder(finder.BlockRead());
+    const Status taken = finder.TakeBlock();
+    if (!taken.ok()) co_return taken.error();
+  }
+  std::optional<Found> found = finder.result();
   if (!found.has_value() && view.bucket.overflow()) {
     co_await views_.EnsureOverflows(at, view);
     found = co_await FindInOverflows(at, view, block);
   }
+  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kIfCareful);
+  co_return changed;
+}
+
+Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std::optional<Found>& found,
+                                   const BlockBuffer& block, Locking locking, Split* split) {
+  const KeyAccess& at = context.at;
   const Result<Decision> decision = DecideAndDraft(context, found);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !context.draft.owned()) co_await context.draft.FetchRoom(at.op);
+  const bool removes = decision->removes;
+  if (!removes && !context.draft.owned()) co_await context.draft.FetchRoom(at.op);
 
   if (!found.has_value()) {
-    const Attempt inserted = co_await InsertAbsent(context, view);  // trip 2
+    Attempt inserted = Attempt::kRetry;
+    if (split != nullptr) {
+      inserted = co_await InsertWithSplit(context, *split);  // trip 2
+    } else if (locking == Locking::kHeld) {
+      inserted = co_await InsertUnderLock(context, view);  // trip 2
+    } else {
+      inserted = co_await InsertAbsent(context, view);  // trip 2
+    }
     if (inserted == Attempt::kDone) at.part.CountRecords(1);
     co_return inserted;
   }
-  if (found->slot.version != at.directory().version) {
-    const Attempt replaced = co_await ReplaceBehind(context, found->slot, decision->removes, block);
-    co_return replaced;
+  if (split != nullptr) {
+    co_await splitter_.SplitUnderLock(at, *split, nullptr);
+    co_return Attempt::kRetry;
   }
-  const bool written =
-      co_await Write(context, found->slot, decision->removes, Locking::kIfCareful);  // trip 2
+  // While the lock is held, the directory may have gone on: the unit is still as it was.
+  if (locking != Locking::kHeld && found->slot.version != at.directory().version) {
+    const bool brought = co_await BringUpToDate(at, found->slot, removes);
+    if (brought) co_return Attempt::kRetry;
+    locking = Locking::kTake;
+  }
+  const bool written = co_await Write(context, found->slot, removes, locking);  // trip 2
   if (!written) co_return Attempt::kRetry;
   RetireReplaced(context, found->slot, block);
-  if (decision->removes) at.part.CountRecords(-1);
+  if (removes) at.part.CountRecords(-1);
   co_return Attempt::kDone;
 }
 
@@ -107,20 +134,14 @@ void Changer::RetireReplaced(const ChangeContext& context, const Slot& slot, con
   }
 }
 
-Task<Attempt> Changer::ReplaceBehind(ChangeContext& context, const Slot& slot, bool removes,
-                                     const BlockBuffer& block) {
-  const KeyAccess& at = context.at;
+Task<bool> Changer::BringUpToDate(const KeyAccess& at, const Slot& slot, bool removes) {
   const Result<Done> split =
       co_await splitter_.SplitFor(at, slot.candidate, at.number(slot.candidate)).Outcome();
-  if (split.ok()) co_return Attempt::kRetry;
+  if (split.ok()) co_return true;
   // There may be no memory for the nodes of level 3. Deleting makes room, so it must not need any: under the
   // lock, no client splits the unit, and what it has not yet passed on can be changed where it is.
   if (split.error().code() != ErrorCode::kOutOfMemory || !removes) co_return split.error();
-  const bool written = co_await Write(context, slot, removes, Locking::kTake);
-  if (!written) co_return Attempt::kRetry;
-  RetireReplaced(context, slot, block);
-  at.part.CountRecords(-1);
-  co_return Attempt::kDone;
+  co_return false;
 }
 
 // ---- inserting ---------------------------------------------------------------------------------------

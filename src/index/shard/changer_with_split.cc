@@ -48,7 +48,7 @@ Task<std::optional<Attempt>> Changer::TryChangeWithSplit(ChangeContext& context,
   if (!outcome.ok()) splitter_.FreeUnwritten(at, split);
   if (!split.writing) locks_.Unlock(at, split.unit);
   // There may be no memory for the nodes of level 3. What needs none, as deleting, can be done without a
-  // split: see ReplaceBehind.
+  // split: see BringUpToDate.
   if (!outcome.ok() && outcome.error().code() == ErrorCode::kOutOfMemory && !split.writing)
     co_return std::nullopt;
   co_return outcome;
@@ -63,17 +63,13 @@ Task<std::optional<Attempt>> Changer::ChangeWithSplit(ChangeContext& context, Vi
   }
   BlockBuffer block;
   const std::optional<Found> found = co_await FindKey(at, view, block);
-  const Result<Decision> decision = DecideAndDraft(context, found);
-  if (!decision.ok()) co_return decision.error();
-  if (!decision->applied) co_return Attempt::kDone;
-  if (!decision->removes && !context.draft.owned()) co_await context.draft.FetchRoom(at.op);
-  if (found.has_value()) {
-    co_await splitter_.SplitUnderLock(at, split, nullptr);
-    co_return Attempt::kRetry;
-  }
-  FoldedInsert insert{at, context.draft, /*absent=*/true};
-  const bool published = co_await splitter_.SplitUnderLock(at, split, &insert);  // trip 2
-  if (published) at.part.CountRecords(1);
+  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kHeld, &split);
+  co_return changed;
+}
+
+Task<Attempt> Changer::InsertWithSplit(ChangeContext& context, Split& split) {
+  FoldedInsert insert{context.at, context.draft, /*absent=*/true};
+  const bool published = co_await splitter_.SplitUnderLock(context.at, split, &insert);
   co_return published ? Attempt::kDone : Attempt::kRetry;
 }
 
