@@ -1,82 +1,27 @@
-// A block on its way into a table: the one of a new value. It goes back to the allocator unless it was
-// published, or may have been. A sweep begins when no pin is held, and frees what is neither free nor
-// reachable: so a draft is kept only under a pin.
+// A block on its way into a table: the one of a new value.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include "fabric/address.h"
 #include "fabric/op.h"
-#include "farside/task.h"
 #include "index/kit/block_buffer.h"
-#include "pool/memory/allocator.h"
+#include "index/kit/unpublished.h"
 #include "pool/memory/block.h"
 
 namespace farside::index {
 
-class Draft {
+class Draft : public Unpublished {
  public:
-  Draft() = default;
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-  ~Draft() { Discard(); }
-
-  // Asks for room for a block. True: it has it, from an earlier attempt, or because some was at hand. False:
-  // FetchRoom.
-  bool Reserve(pool::Allocator& allocator, uint64_t bytes) {
-    if (owned_ && allocator_ == &allocator && bytes_ == bytes) return true;
-    Discard();
-    allocator_ = &allocator;
-    bytes_ = bytes;
-    const std::optional<fabric::FarAddr> free = allocator.TryAllocate(bytes);
-    if (!free.has_value()) return false;
-    at_ = *free;
-    owned_ = true;
-    return true;
-  }
-  // As much as was asked for, by trips to the node.
-  Task<Done> FetchRoom(fabric::Op& op) {
-    at_ = co_await allocator_->Allocate(op, bytes_);
-    owned_ = true;
-    co_return Done{};
-  }
   // What it will hold; as many bytes as were asked for.
   void Fill(std::string_view key, std::string_view value, uint64_t hash) {
-    pool::EncodeBlock(buffer_.Resize(bytes_), key, value, hash);
+    pool::EncodeBlock(buffer_.Resize(bytes()), key, value, hash);
   }
-
-  bool owned() const { return owned_; }
-  fabric::FarAddr at() const { return at_; }
-  uint64_t bytes() const { return bytes_; }
   fabric::WriteVerb Write() const {
-    return fabric::ForBlock(fabric::Unreachable(fabric::Write(at_, buffer_.bytes())));
-  }
-
-  // A trip that publishes it is about to be posted: whatever becomes of that, it is not ours any more...
-  void Publish() {
-    owned_ = false;
-    may_be_published_ = true;
-  }
-  // ...unless the trip says that it was not published.
-  void Unpublish() {
-    owned_ = true;
-    may_be_published_ = false;
-  }
-  bool may_be_published() const { return may_be_published_; }
-  // Back to the allocator, if it is ours.
-  void Discard() {
-    if (owned_) allocator_->FreeUnpublished(at_, bytes_);
-    owned_ = false;
+    return fabric::ForBlock(fabric::Unreachable(fabric::Write(at(), buffer_.bytes())));
   }
 
  private:
-  pool::Allocator* allocator_ = nullptr;
-  fabric::FarAddr at_;
-  uint64_t bytes_ = 0;
-  bool owned_ = false;
-  bool may_be_published_ = false;
   BlockBuffer buffer_;
 };
 

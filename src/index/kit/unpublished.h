@@ -1,0 +1,79 @@
+// Memory on its way into a table: it goes back to the allocator unless it was published, or may have been. A
+// sweep begins when no pin is held, and frees what is neither free nor reachable: so it is kept only under a
+// pin.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "fabric/address.h"
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "pool/memory/allocator.h"
+
+namespace farside::index {
+
+class Unpublished {
+ public:
+  Unpublished() = default;
+  Unpublished(const Unpublished&) = delete;
+  Unpublished& operator=(const Unpublished&) = delete;
+  ~Unpublished() { Discard(); }
+
+  // Asks for room. True: it has it, from an earlier attempt, or because some was at hand. False: FetchRoom.
+  bool Reserve(pool::Allocator& allocator, uint64_t bytes) {
+    if (owned_ && allocator_ == &allocator && bytes_ == bytes) return true;
+    Discard();
+    allocator_ = &allocator;
+    bytes_ = bytes;
+    const std::optional<fabric::FarAddr> free = allocator.TryAllocate(bytes);
+    if (!free.has_value()) return false;
+    at_ = *free;
+    owned_ = true;
+    return true;
+  }
+  // As much as was asked for, by trips to the node.
+  Task<Done> FetchRoom(fabric::Op& op) {
+    at_ = co_await allocator_->Allocate(op, bytes_);
+    owned_ = true;
+    co_return Done{};
+  }
+  // Room that this client has from elsewhere, and alone can reach.
+  void Adopt(pool::Allocator& allocator, fabric::FarAddr at, uint64_t bytes) {
+    Discard();
+    allocator_ = &allocator;
+    at_ = at;
+    bytes_ = bytes;
+    owned_ = true;
+  }
+
+  bool owned() const { return owned_; }
+  fabric::FarAddr at() const { return at_; }
+  uint64_t bytes() const { return bytes_; }
+
+  // A trip that publishes it is about to be posted: whatever becomes of that, it is not ours any more...
+  void Publish() {
+    owned_ = false;
+    may_be_published_ = true;
+  }
+  // ...unless the trip says that it was not published.
+  void Unpublish() {
+    owned_ = true;
+    may_be_published_ = false;
+  }
+  bool may_be_published() const { return may_be_published_; }
+  // Back to the allocator, if it is ours.
+  void Discard() {
+    if (owned_) allocator_->FreeUnpublished(at_, bytes_);
+    owned_ = false;
+  }
+
+ private:
+  pool::Allocator* allocator_ = nullptr;
+  fabric::FarAddr at_;
+  uint64_t bytes_ = 0;
+  bool owned_ = false;
+  bool may_be_published_ = false;
+};
+
+}  // namespace farside::index
