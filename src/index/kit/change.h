@@ -41,6 +41,7 @@ struct Changed {
   bool was_present = false;
   bool applied = false;
   uint64_t counter = 0;  // Increment: the new value
+  bool told = true;      // false: `was_present` is not known; of puts only
 };
 
 // `found` is the value that the key has, if it is present.

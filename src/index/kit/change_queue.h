@@ -62,7 +62,8 @@ class ChangeTicket : public Ticket {
   void Complete(const Result<Changed>& result) {
     ForEachPassenger([&result](ChangeTicket& other) {
       other.result_ = result;
-      if (result.ok()) (*other.result_)->was_present |= other.change_.kind == ChangeKind::kPut;
+      if (result.ok() && other.change_.kind == ChangeKind::kPut)
+        (*other.result_)->was_present = (*other.result_)->told = true;
       other.Dismiss();
     });
   }

@@ -170,6 +170,7 @@ class KeyedIndex : public Index {
   static Answer EndChange(fabric::Op& op, ChangeKind kind, const Changed& changed) {
     EndOp(op, kind, changed);
     if constexpr (std::is_same_v<Answer, PutOutcome>) {
+      if (!changed.told) return PutOutcome::kNotTold;
       return changed.was_present ? PutOutcome::kReplaced : PutOutcome::kInserted;
     } else if constexpr (std::is_same_v<Answer, bool>) {
       return changed.applied;
