@@ -1,0 +1,173 @@
+#include "index/sephash/changer.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "index/sephash/errors.h"
+#include "index/sephash/mutants.h"
+#include "pool/memory/block.h"
+
+namespace farside::index::sephash {
+
+using fabric::Cas;
+using fabric::FarAddr;
+using fabric::Order;
+using fabric::Write;
+
+namespace {
+
+// How often an operation finds the same round full before it merges: the client that has filled it merges it
+// at once, so that there is something to wait for unless that client is dead or slow.
+constexpr int kLooksUntilMerge = 3;
+constexpr uint8_t kFilterByte = 1;
+
+// The slot that is filled next.
+uint32_t FreeSlot(const Look& look) {
+  if (!Mutant(kFreeSlotByPair)) return look.Used();
+  // As the paper has it: a slot that is free behind one that is not.
+  for (uint32_t slot = look.sampled; slot-- > 1;) {
+    const bool is_free = look.image.entries[slot].epoch() != look.epoch();
+    if (is_free && look.image.entries[slot - 1].epoch() == look.epoch()) return slot;
+  }
+  return look.Used();
+}
+
+}  // namespace
+
+// A put need not know whether its key is present: it reads no more than the CurSegment.
+Task<Attempt> Changer::TryChange(ChangeContext& context) {
+  const KeyAccess& at = context.at;
+  if (!at.directory.known()) co_await at.directory.Load(at.op);
+  Segment& segment = at.directory.Find(at.hash);
+  const bool blind = context.change.kind == ChangeKind::kPut;
+  View view;
+  Look& look = view.look;
+  if (blind) {
+    co_await reader_.ReadLook(at.op, segment, reader_.Window(segment), look);  // trip 1
+  } else {
+    co_await reader_.ReadView(at.op, segment, at.fp(), view);  // trip 1
+  }
+  // INVARIANT sephash/10.
+  if (!look.Covers(at.hash) && !Mutant(kDepthIgnored)) {
+    co_await at.directory.Follow(at.op, segment, look.meta(), at.hash);
+    co_return Attempt::kRetry;
+  }
+  std::optional<Found> found;
+  BlockBuffer block;
+  if (!blind) found = co_await FindInView(at, view, block);
+  if (found.has_value() && !found->present()) found.reset();
+  const Decision decision = co_await DecideAndDraft(context, found);
+  context.result = {.was_present = found.has_value(),
+                    .applied = decision.applied,
+                    .counter = decision.counter,
+                    .told = !blind};
+  if (!decision.applied) co_return Attempt::kDone;
+
+  if (FreeSlot(look) == look.sampled) {
+    const bool is_full = look.sampled == at.shape().entries;
+    segment.free_slot = at.shape().entries;  // the next look is at all of it
+    if (is_full) co_await MakeRoom(context, segment, look);
+    co_return Attempt::kRetry;
+  }
+  const uint32_t depth = Mutant(kOldDepthBits) ? segment.born : look.depth();
+  const Tag tag = at.tag(depth);
+  const Entry entry =
+      decision.removes ? Entry::Tombstone(look.epoch(), tag, found->entry.offset())
+                       : Entry::OfBlock(look.epoch(), tag, context.draft.at().offset, context.draft.bytes());
+  const Attempt appended = co_await Append(context, segment, look, entry);  // trip 2
+  co_return appended;
+}
+
+Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::optional<Found>& found) {
+  std::optional<std::string_view> value;
+  if (found.has_value()) value = found->value;
+  const Change& change = context.change;
+  const Result<Decision> decision = Decide(change, value);
+  if (!decision.ok()) co_return decision.error();
+  if (!decision->applied || decision->removes) co_return *decision;
+  const std::string_view stored = decision->Value(change);
+  const bool had_room = context.draft.owned();
+  if (!context.draft.Reserve(pool_.allocator(context.node),
+                             pool::BlockBytes(change.key.size(), stored.size())))
+    co_await context.draft.FetchRoom(context.op);
+  // An earlier attempt has written the same bytes, unless the value follows from what was found.
+  context.written &= had_room && change.kind != ChangeKind::kIncrement;
+  if (!context.written) context.draft.Fill(change.key, stored, context.hash);
+  co_return *decision;
+}
+
+// ---- appending ---------------------------------------------------------------------------------------
+
+// INVARIANT sephash/2: a slot that another client has filled was seen by the CAS that failed. If its entry may
+// be of the same key, everything is looked at again; otherwise the look holds, with one entry more.
+Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
+  const bool blind = context.change.kind == ChangeKind::kPut;
+  for (uint32_t slot = FreeSlot(look); slot < look.sampled; ++slot) {
+    const bool done = co_await TrySlot(context, segment, look, slot, entry);
+    if (done) {
+      segment.free_slot = slot + 1;
+      // Whatever becomes of the merge, the change is done.
+      if (slot + 1 == context.at.shape().entries) co_await Merge(context, segment, look).Outcome();
+      co_return Attempt::kDone;
+    }
+    context.op.CountRetry();
+    const Entry met = look.image.entries[slot];
+    if (met.epoch() != look.epoch()) break;  // the round is over
+    if (!blind && met.tag() == entry.tag() && !Mutant(kNextSlotUnseen)) break;
+  }
+  co_return Attempt::kRetry;
+}
+
+Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look, uint32_t slot,
+                            Entry entry) {
+  const uint64_t named = Mutant(kFilterOfOldMain) && segment.main != 0 ? segment.main : look.meta().main();
+  const FarAddr filter_at = FarAddr(segment.at.node, named) + FilterByteOffset(entry.fp());
+  const auto set_filter = Write(filter_at, std::as_bytes(std::span(&kFilterByte, 1)));
+  if (!options_.zero_wait && !Mutant(kFilterAfterCas)) co_await context.op.InOrder(set_filter);
+  const Entry expected = look.image.entries[slot];
+  Entry appended = entry;
+  if (Mutant(kFp2OfLastRound)) {
+    const Tag fp2 = 0xff << kMostDepthBits;
+    appended = entry.WithTag((entry.tag() & ~fp2) | (expected.tag() & fp2));
+  }
+  // WRITE, CAS keep their order: the block is complete, and the filter says so, before the entry is there.
+  fabric::SmallBatch<3> trip(context.op, Order::kInOrder);
+  const bool has_draft = context.draft.owned();
+  if (has_draft && !context.written) trip.Add(context.draft.Write());
+  if (options_.zero_wait && !Mutant(kFilterAfterCas)) trip.Add(set_filter);
+  const size_t cas = trip.Add(Cas(EntryAt(segment.at, slot), expected.word(), appended.word()));
+  if (has_draft) context.draft.Publish();
+  co_await trip;
+  look.image.entries[slot] = Entry(trip.Old(cas));
+  const bool done = trip.Old(cas) == expected.word();
+  if (done) look.image.entries[slot] = appended;
+  if (!done && has_draft) context.draft.Unpublish();
+  context.written = has_draft && !done;
+  if (Mutant(kFilterAfterCas)) co_await context.op.InOrder(set_filter);
+  co_return done;
+}
+
+// ---- full rounds -------------------------------------------------------------------------------------
+
+Task<Done> Changer::MakeRoom(ChangeContext& context, Segment& segment, const Look& look) {
+  if (context.full != look.meta()) {
+    context.full = look.meta();
+    context.full_looks = 0;
+  }
+  const bool waits = segment.merging || context.full_looks < kLooksUntilMerge;
+  ++context.full_looks;
+  if (waits) {
+    co_await context.op.Pause(options_.backoff * (1 << std::min(context.full_looks, kLooksUntilMerge)));
+    co_return Done{};
+  }
+  co_await Merge(context, segment, look);
+  co_return Done{};
+}
+
+Task<Done> Changer::Merge(ChangeContext& context, Segment& segment, const Look& look) {
+  const bool frees = context.change.kind == ChangeKind::kDelete;
+  const uint64_t birth = context.pin->epoch(context.node);
+  return merger_.Merge(context.at, segment, look, birth, frees);
+}
+
+}  // namespace farside::index::sephash

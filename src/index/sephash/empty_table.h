@@ -1,0 +1,38 @@
+// Making an empty table.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "index/kit/unpublished.h"
+#include "index/sephash/layout.h"
+#include "pool/client.h"
+
+namespace farside::index::sephash {
+
+class EmptyTable {
+ public:
+  EmptyTable(const Shape& shape, pool::PoolClient& pool) : shape_(shape), pool_(pool) {}
+
+  // Of one node.
+  static uint64_t Bytes(const Shape& shape);
+
+  // The part of the table on a node: returns its root. What was made goes back to the allocators unless Keep
+  // is called.
+  Task<fabric::FarAddr> Make(fabric::Op& op, fabric::NodeId node);
+  void Keep() {
+    for (Unpublished& room : rooms_) room.Publish();
+  }
+
+ private:
+  Task<fabric::FarAddr> Allocate(fabric::Op& op, fabric::NodeId node, uint64_t bytes);
+  Task<fabric::FarAddr> MakeSegment(fabric::Op& op, fabric::NodeId node, uint64_t suffix);
+
+  const Shape shape_;
+  pool::PoolClient& pool_;
+  std::deque<Unpublished> rooms_;
+};
+
+}  // namespace farside::index::sephash

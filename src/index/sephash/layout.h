@@ -1,0 +1,302 @@
+// The bytes of a sephash table (after "SepHash", PVLDB 17(5), 2024). See docs/layouts/sephash.md.
+//
+// On each node of the table:
+//
+//   root          | spare | zero .. | directory: 40 offsets of parts |
+//   part k        | offsets of CurSegments, one for each suffix of the hash that the part has |
+//   CurSegment    | meta | suffix | entries: appended one after the other |
+//   MainSegment   | header | filter, 5 lines | where each fingerprint begins | entries, sorted | dropped |
+//
+// A segment is a CurSegment and the MainSegment that its meta word names; it holds the keys whose hash ends
+// with its suffix. Part 0 of the directory has the segments that the table began with, 2^bits of them; part k
+// has those with suffixes of bits + k bits that begin with a one: a segment that a split makes stands in the
+// directory at its suffix, for ever, and an empty entry says that no split has made it yet.
+//
+// A round is what happens between two merges of a segment. The epoch counts them, modulo 8: entries that have
+// the epoch of the meta word belong to the round, entries that have the one before it are free slots.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bits.h"
+#include "fabric/address.h"
+#include "pool/region/layout.h"
+
+namespace farside::index::sephash {
+
+inline constexpr uint32_t kLayoutVersion = 1;
+
+inline constexpr uint32_t kMostDepth = 40;  // bits of the hash that choose a segment
+inline constexpr size_t kMostParts = 40;    // of a directory
+inline constexpr uint32_t kMostInitialBits = 16;
+inline constexpr uint32_t kMostDepthBits = 4;
+inline constexpr size_t kFingerprints = 256;
+
+constexpr uint64_t LowBits(uint32_t count) { return (uint64_t{1} << count) - 1; }
+
+// ---- rounds ------------------------------------------------------------------------------------------
+
+inline constexpr uint32_t kEpochs = 8;
+constexpr uint32_t EpochAfter(uint32_t epoch) { return (epoch + 1) % kEpochs; }
+constexpr uint32_t EpochBefore(uint32_t epoch) { return (epoch + kEpochs - 1) % kEpochs; }
+
+// ---- entries -----------------------------------------------------------------------------------------
+
+// What an entry says about its key, 20 bits of the hash: two entries with different tags have different keys.
+//   19..12   11..4   3..0
+//   fp       fp2     depth bits
+using Tag = uint32_t;
+constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> 12); }
+
+// Where a block is.
+//   63..61   60..41   40..38   37..0
+//   epoch    tag      size     offset in lines
+// In a CurSegment, changed by CAS only. In a MainSegment, the epoch is 0: sorted words are sorted by tag.
+class Entry {
+ public:
+  using Offset = Field<0, 38>;
+  using Size = Field<38, 3>;  // 1 to 5: lines of the block; and see below
+  using TagBits = Field<41, 20>;
+  using Epoch = Field<61, 3>;
+  static_assert(TilesWord<Offset, Size, TagBits, Epoch>());
+
+  static constexpr uint64_t kLarger = 0;  // the block has more lines than stand here
+  static constexpr uint64_t kMostLines = 5;
+  static constexpr uint64_t kTombstone = 6;  // the key is deleted; the block is the one that it had
+  static constexpr uint64_t kPadding = 7;    // no key: fills a slot. The offset is the count of merges
+
+  constexpr Entry() = default;  // a slot that was never used
+  explicit constexpr Entry(uint64_t word) : word_(word) {}
+  static constexpr Entry OfBlock(uint32_t epoch, Tag tag, uint64_t offset, uint64_t bytes) {
+    const uint64_t lines = bytes / pool::kLine;
+    return Make(epoch, tag, lines <= kMostLines ? lines : kLarger, offset / pool::kLine);
+  }
+  static constexpr Entry Tombstone(uint32_t epoch, Tag tag, uint64_t offset) {
+    return Make(epoch, tag, kTombstone, offset / pool::kLine);
+  }
+  // INVARIANT sephash/4: no two rounds have the same padding.
+  static constexpr Entry Padding(uint32_t epoch, uint64_t merges) {
+    return Make(epoch, 0, kPadding, merges & Offset::kMax);
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint32_t epoch() const { return static_cast<uint32_t>(Epoch::Get(word_)); }
+  constexpr Tag tag() const { return static_cast<Tag>(TagBits::Get(word_)); }
+  constexpr uint8_t fp() const { return FpOf(tag()); }
+  constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
+  constexpr bool is_tombstone() const { return Size::Get(word_) == kTombstone; }
+  constexpr bool is_padding() const { return Size::Get(word_) == kPadding; }
+  // Of the block. 0: it has to be read from there.
+  constexpr uint64_t bytes() const {
+    const uint64_t lines = Size::Get(word_);
+    return lines <= kMostLines ? lines * pool::kLine : 0;
+  }
+
+  constexpr Entry WithEpoch(uint32_t epoch) const { return Entry(Epoch::Set(word_, epoch)); }
+  constexpr Entry WithTag(Tag tag) const { return Entry(TagBits::Set(word_, tag)); }
+
+  friend constexpr auto operator<=>(Entry, Entry) = default;
+
+ private:
+  static constexpr Entry Make(uint32_t epoch, Tag tag, uint64_t size, uint64_t offset) {
+    return Entry(Offset::Set(0, offset) | Size::Set(0, size) | TagBits::Set(0, tag) | Epoch::Set(0, epoch));
+  }
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(Entry) == 8);
+// What an entry can name: a node may have so many bytes.
+inline constexpr uint64_t kMostRegionBytes = (Entry::Offset::kMax + 1) * pool::kLine;
+
+// ---- CurSegments -------------------------------------------------------------------------------------
+
+// The first word of a CurSegment. Changed by CAS only.
+//   63..61   60..55   54..38                            37..0
+//   epoch    depth    lines of the MainSegment,         offset of the MainSegment in lines
+//                     0 = more than fit
+class MetaWord {
+ public:
+  using MainOffset = Field<0, 38>;
+  using MainLines = Field<38, 17>;
+  using Depth = Field<55, 6>;
+  using Epoch = Field<61, 3>;
+  static_assert(TilesWord<MainOffset, MainLines, Depth, Epoch>());
+
+  constexpr MetaWord() = default;
+  explicit constexpr MetaWord(uint64_t word) : word_(word) {}
+  constexpr MetaWord(uint32_t epoch, uint32_t depth, uint64_t main, uint64_t main_bytes)
+      : word_(MainOffset::Set(0, main / pool::kLine) |
+              MainLines::Set(0, main_bytes / pool::kLine <= MainLines::kMax ? main_bytes / pool::kLine : 0) |
+              Depth::Set(0, depth) | Epoch::Set(0, epoch)) {}
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint32_t epoch() const { return static_cast<uint32_t>(Epoch::Get(word_)); }
+  constexpr uint32_t depth() const { return static_cast<uint32_t>(Depth::Get(word_)); }
+  constexpr uint64_t main() const { return MainOffset::Get(word_) * pool::kLine; }
+  constexpr uint64_t main_bytes() const { return MainLines::Get(word_) * pool::kLine; }
+
+  friend constexpr bool operator==(MetaWord, MetaWord) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(MetaWord) == 8);
+
+// A CurSegment is a power of two of bytes, and so lies within a page: one READ of it is sampled within the
+// window that the fabric bounds (fabric/21).
+struct SegmentHeader {
+  MetaWord meta;
+  uint64_t suffix;  // of the hashes of its keys; `depth` bits of it count. Never changes
+};
+static_assert(sizeof(SegmentHeader) == 16);
+inline constexpr size_t kMostEntries = (fabric::kWindowBytes - sizeof(SegmentHeader)) / sizeof(Entry);
+static_assert(kMostEntries == 126);
+
+struct SegmentImage {
+  SegmentHeader header;
+  std::array<Entry, kMostEntries> entries;
+};
+static_assert(sizeof(SegmentImage) == fabric::kWindowBytes);
+static_assert(offsetof(SegmentImage, entries) == 16);
+
+constexpr uint64_t SegmentBytes(uint64_t entries) {
+  return std::max<uint64_t>(std::bit_ceil(sizeof(SegmentHeader) + entries * sizeof(Entry)), pool::kLine);
+}
+constexpr fabric::FarAddr EntryAt(fabric::FarAddr segment, uint64_t slot) {
+  return segment + offsetof(SegmentImage, entries) + slot * sizeof(Entry);
+}
+inline constexpr uint32_t kFirstEpoch = 1;  // of a new CurSegment, whose slots are all zero
+
+// ---- MainSegments ------------------------------------------------------------------------------------
+
+// Never changes while it can be reached, but for the bytes of its filter, which become 1.
+struct MainHeader {
+  uint64_t merges;    // of this segment, this one included: with the address, the name of a MainSegment
+  uint64_t checksum;  // of everything but the filter and this word
+  uint64_t segment;   // offset of its CurSegment
+  uint64_t sibling;   // offset of the CurSegment that the same commit has made; 0: it was no split
+  uint64_t bytes;     // of all of it, as it was allocated: at least MainBytes()
+  uint32_t entries;
+  uint32_t dropped;
+  std::array<uint64_t, 2> zero;
+};
+static_assert(sizeof(MainHeader) == pool::kLine);
+
+// One byte for each fingerprint: 1 if an entry of the round that follows this merge may have it. Each line
+// begins with the count of merges, so that one READ tells whose filter it is.
+struct FilterLine {
+  static constexpr size_t kBytes = 56;
+  uint64_t merges;
+  std::array<uint8_t, kBytes> bytes;
+};
+static_assert(sizeof(FilterLine) == pool::kLine);
+inline constexpr size_t kFilterLines = (kFingerprints + FilterLine::kBytes - 1) / FilterLine::kBytes;
+inline constexpr uint64_t kFilterOffset = sizeof(MainHeader);
+constexpr uint64_t FilterLineOffset(uint8_t fp) {
+  return kFilterOffset + fp / FilterLine::kBytes * sizeof(FilterLine);
+}
+constexpr uint64_t FilterByteOffset(uint8_t fp) {
+  return FilterLineOffset(fp) + offsetof(FilterLine, bytes) + fp % FilterLine::kBytes;
+}
+
+// Behind the filter: for each fingerprint, the first entry that has it or a larger one. Two bytes each, or
+// four if there are more entries than two bytes can count.
+inline constexpr uint64_t kStartsOffset = kFilterOffset + kFilterLines * sizeof(FilterLine);
+constexpr uint64_t StartBytes(uint64_t entries) { return entries <= 0xffff ? 2 : 4; }
+constexpr uint64_t EntriesOffset(uint64_t entries) {
+  return kStartsOffset + kFingerprints * StartBytes(entries);
+}
+// The least that a MainSegment takes.
+constexpr uint64_t MainBytes(uint64_t entries, uint64_t dropped) {
+  return pool::RoundUp(EntriesOffset(entries) + (entries + dropped) * sizeof(uint64_t), pool::kLine);
+}
+static_assert(kStartsOffset == 384 && EntriesOffset(8064) == 896);
+static_assert(MainBytes(64 * kMostEntries, 0) <= 64 * 1024, "the largest one fills a size class");
+
+// Memory of the table that no entry names: a block that a merge has dropped and that slots of the CurSegment
+// still name, for example, until the client that commits the next merge retires it (sephash/3).
+//   63..38            37..0
+//   size in lines     offset in lines
+class DroppedBlock {
+ public:
+  using Offset = Field<0, 38>;
+  using Lines = Field<38, 26>;
+  static_assert(TilesWord<Offset, Lines>());
+
+  constexpr DroppedBlock() = default;
+  explicit constexpr DroppedBlock(uint64_t word) : word_(word) {}
+  constexpr DroppedBlock(uint64_t offset, uint64_t bytes)
+      : word_(Offset::Set(0, offset / pool::kLine) | Lines::Set(0, bytes / pool::kLine)) {}
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
+  constexpr uint64_t bytes() const { return Lines::Get(word_) * pool::kLine; }
+
+  friend constexpr bool operator==(DroppedBlock, DroppedBlock) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(DroppedBlock) == 8);
+
+// ---- the root and the directory ----------------------------------------------------------------------
+
+struct Root {
+  DroppedBlock spare;  // memory for a merge by a client that deletes in a full pool. Changed by CAS only
+  std::array<uint64_t, 7> zero;
+  std::array<uint64_t, kMostParts> parts;  // offsets; 0: not made yet. Changed by CAS only
+};
+static_assert(sizeof(Root) == 384);
+
+// ---- the options that change bytes -------------------------------------------------------------------
+
+struct Shape {
+  uint32_t entries = kMostEntries;       // of a CurSegment
+  uint32_t main = 64;                    // CurSegments that a MainSegment holds before it is split
+  uint32_t initial_bits = 0;             // a table begins with 2^initial_bits segments on each node
+  uint32_t depth_bits = kMostDepthBits;  // of an entry that are used: splits between two looks at the blocks
+
+  constexpr uint64_t segment_bytes() const { return SegmentBytes(entries); }
+  constexpr uint64_t most_main_entries() const { return uint64_t{entries} * main; }
+  constexpr uint64_t most_main_bytes() const { return MainBytes(most_main_entries(), entries); }
+
+  // The part of the directory that a segment of this suffix and depth stands in, and where.
+  constexpr size_t PartOf(uint64_t suffix) const {
+    return std::max<int>(std::bit_width(suffix) - static_cast<int>(initial_bits), 0);
+  }
+  constexpr uint64_t FirstOfPart(size_t part) const {
+    return part == 0 ? 0 : uint64_t{1} << (initial_bits + part - 1);
+  }
+  constexpr uint64_t PartEntries(size_t part) const {
+    return part == 0 ? uint64_t{1} << initial_bits : FirstOfPart(part);
+  }
+  constexpr uint64_t PartBytes(size_t part) const {
+    return pool::RoundUp(PartEntries(part) * sizeof(uint64_t), pool::kLine);
+  }
+  // How deep a segment can be split: each split has its entry in some part.
+  constexpr uint32_t most_depth() const {
+    return std::min<uint32_t>(kMostDepth, initial_bits + static_cast<uint32_t>(kMostParts) - 1);
+  }
+
+  friend constexpr bool operator==(const Shape&, const Shape&) = default;
+};
+
+// ---- hashes ------------------------------------------------------------------------------------------
+
+// The lowest bits choose the segment, the highest 16 are the fingerprints. The depth bits are those that the
+// next splits look at; splits in the same group of `depth_bits` share them (paper, section 4.2, figure 6).
+constexpr Tag TagOf(uint64_t hash, const Shape& shape, uint32_t depth) {
+  const uint32_t first = depth / shape.depth_bits * shape.depth_bits;
+  const auto bits = static_cast<Tag>((hash >> first) & LowBits(shape.depth_bits));
+  return static_cast<Tag>(hash >> 48) << kMostDepthBits | bits;
+}
+static_assert(kMostDepth + kMostDepthBits <= 48, "depth bits are no fingerprints");
+// The bit of the hash that a split of a segment of this depth looks at.
+constexpr bool SplitBit(Tag tag, const Shape& shape, uint32_t depth) {
+  return (tag >> (depth % shape.depth_bits) & 1) != 0;
+}
+
+}  // namespace farside::index::sephash

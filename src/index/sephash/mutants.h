@@ -1,0 +1,66 @@
+// The planted bugs of the sephash table; a test must catch each by name.
+#pragma once
+
+#include <array>
+
+#include "base/mutant.h"
+
+namespace farside::index::sephash {
+
+// A READ that shows entries of several rounds is taken (sephash/1).
+inline constexpr MutantName kTornLookTaken{"sephash/torn-look-taken"};
+// So is one into which several commits of this client may have fallen (sephash/1).
+inline constexpr MutantName kOwnCommitsIgnored{"sephash/own-commits-ignored"};
+// A search takes entries of the last round for those of this one (sephash/1).
+inline constexpr MutantName kEntryOfLastRoundTaken{"sephash/entry-of-last-round-taken"};
+// A search takes the entry that was appended first.
+inline constexpr MutantName kOldestEntryWins{"sephash/oldest-entry-wins"};
+// A slot is free if the one before it is not (sephash/2).
+inline constexpr MutantName kFreeSlotByPair{"sephash/free-slot-by-pair"};
+// After a CAS that failed, a strict change goes on to the next slot whatever has taken this one (sephash/2).
+inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
+// A merge retires at once what slots of the CurSegment still name (sephash/3).
+inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
+// The filter is set when the entry is there already (sephash/6).
+inline constexpr MutantName kFilterAfterCas{"sephash/filter-after-cas"};
+// The filter of a round that is over is set (sephash/6).
+inline constexpr MutantName kFilterOfOldMain{"sephash/filter-of-old-main"};
+// A search samples the filter before the meta word (sephash/5).
+inline constexpr MutantName kFilterBeforeMeta{"sephash/filter-before-meta"};
+// A search relies on the order of READs where they have none (sephash/5).
+inline constexpr MutantName kReadsTakenInAnyOrder{"sephash/reads-taken-in-any-order"};
+// A search takes the MainSegment that it remembers together with a later round (sephash/5).
+inline constexpr MutantName kOldMainTaken{"sephash/old-main-taken"};
+// A MainSegment at the same address is taken for the one that was there before (sephash/5).
+inline constexpr MutantName kAddressIsName{"sephash/address-is-name"};
+// An entry has a fingerprint of the entry that it replaces.
+inline constexpr MutantName kFp2OfLastRound{"sephash/fp2-of-last-round"};
+// A merge leaves out what was appended last.
+inline constexpr MutantName kMergeDropsLast{"sephash/merge-drops-last"};
+// A client whose merge came too late retires what it would have replaced (sephash/9).
+inline constexpr MutantName kLoserRetires{"sephash/loser-retires"};
+// A split does not begin a round: a client that has not seen it appends all the same (sephash/10).
+inline constexpr MutantName kSplitKeepsEpoch{"sephash/split-keeps-epoch"};
+// A key is searched and appended where the directory says, whatever the segment says of itself (sephash/10).
+inline constexpr MutantName kDepthIgnored{"sephash/depth-ignored"};
+// The MainSegment of a split does not name the sibling (sephash/7).
+inline constexpr MutantName kSiblingForgotten{"sephash/sibling-forgotten"};
+// No client makes the directory's entry of a sibling but the one that has split (sephash/12).
+inline constexpr MutantName kSiblingNotCompleted{"sephash/sibling-not-completed"};
+// The directory names a sibling before it is there (sephash/13).
+inline constexpr MutantName kEntryBeforeSegment{"sephash/entry-before-segment"};
+// The depth bits of an entry are those of the depth that the directory knows (sephash/8).
+inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
+// A split that uses up the depth bits leaves the entries as they are (sephash/8).
+inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
+
+inline constexpr std::array kAllMutants = {
+    kTornLookTaken,      kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,     kNextSlotUnseen,    kRetiredWhileNamed,     kFilterAfterCas,
+    kFilterOfOldMain,    kFilterBeforeMeta,  kReadsTakenInAnyOrder,  kOldMainTaken,
+    kAddressIsName,      kFp2OfLastRound,    kMergeDropsLast,        kLoserRetires,
+    kSplitKeepsEpoch,    kDepthIgnored,      kSiblingForgotten,      kSiblingNotCompleted,
+    kEntryBeforeSegment, kOldDepthBits,      kTagsNotRenewed,
+};
+
+}  // namespace farside::index::sephash

@@ -1,0 +1,169 @@
+#include "index/sephash/searcher.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "index/kit/block_buffer.h"
+#include "index/sephash/errors.h"
+#include "index/sephash/find_key.h"
+#include "index/sephash/mutants.h"
+#include "pool/memory/block.h"
+
+namespace farside::index::sephash {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Read;
+
+namespace {
+
+// Splits that a client may have missed, and a few more.
+constexpr int kMostSteps = 2 * kMostDepth;
+
+bool Covers(const SegmentHeader& header, uint64_t hash) {
+  return ((hash ^ header.suffix) & LowBits(header.meta.depth())) == 0;
+}
+
+bool Answer(SearchContext& context, const std::optional<Found>& found) {
+  if (!found.has_value() || !found->present()) return false;
+  context.value.assign(found->value);
+  return true;
+}
+
+}  // namespace
+
+Task<bool> Searcher::TrySearch(SearchContext& context) {
+  const KeyAccess& at = context.at;
+  if (!at.directory.known()) co_await at.directory.Load(at.op);
+  for (int step = 0; step < kMostSteps; ++step) {
+    Segment& segment = at.directory.Find(at.hash);
+    if (!options_.filter) {
+      View view;
+      co_await reader_.ReadView(at.op, segment, at.fp(), view);
+      if (view.look.Covers(at.hash)) {
+        const bool found = co_await SearchView(context, view);
+        co_return found;
+      }
+      co_await at.directory.Follow(at.op, segment, view.look.meta(), at.hash);
+      continue;
+    }
+    Known known;
+    co_await ReadKnown(at, segment, known);  // trip 1
+    const MetaWord meta = known.header.meta;
+    if (!Covers(known.header, at.hash) && !Mutant(kDepthIgnored)) {
+      co_await at.directory.Follow(at.op, segment, meta, at.hash);
+      continue;
+    }
+    if (!known.has_main) {
+      const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
+      co_await reader_.ReadRange(at.op, SegmentReader::MainOf(segment, meta), head.table, at.fp(),
+                                 known.main);
+      // INVARIANT sephash/2: the byte was sampled behind the meta word.
+      known.filter = IsSet(head.filter[at.fp() / FilterLine::kBytes], at.fp());
+    }
+    if (!known.filter) {
+      const bool found = co_await SearchMain(context, meta.depth(), known.main);  // trip 2
+      co_return found;
+    }
+    // Trip 2, and trip 3 if the key is in the CurSegment.
+    const std::optional<bool> found = co_await SearchBoth(context, segment, known);
+    if (found.has_value()) co_return *found;
+    at.op.CountRetry();
+  }
+  co_return Outrun();
+}
+
+Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& known) {
+  if (segment.main == 0) {
+    known.header = co_await at.op.InOrder(Read<SegmentHeader>(segment.at));
+  } else {
+    co_await ReadRemembered(at, segment, known);
+  }
+  const Status sound = reader_.Check(segment, known.header);
+  if (!sound.ok()) co_return sound.error();
+  co_return Done{};
+}
+
+// INVARIANT sephash/5: the meta word is sampled first. It names the MainSegment, which the pin keeps from then
+// on, and the count of merges tells whether it is the one that this client remembers. Bytes of a filter only
+// rise: one that is 0 was 0 when the meta word was sampled, and that is when the search takes effect.
+Task<Done> Searcher::ReadRemembered(const KeyAccess& at, const Segment& segment, Known& known) {
+  const uint8_t fp = at.fp();
+  const FarAddr main(segment.at.node, segment.main);
+  const uint64_t merges = segment.merges;
+  const uint32_t entries = segment.fp_table.entries();
+  const std::span<std::byte> into = known.main.Resize(segment.fp_table.Predict(fp));
+  const FarAddr first = main + EntriesOffset(entries) + known.main.range().first * sizeof(Entry);
+  const auto read_header = Read<SegmentHeader>(segment.at);
+  const auto read_filter = Read<FilterLine>(main + FilterLineOffset(fp));
+  const auto read_entries = Read(first, into);
+  FilterLine filter;
+  if (Mutant(kFilterBeforeMeta)) {
+    auto [line, range] = co_await at.op.InOrder(read_filter, read_entries);
+    known.header = co_await at.op.InOrder(read_header);
+    filter = line;
+  } else if (at.op.client().orders_reads() || Mutant(kReadsTakenInAnyOrder)) {
+    auto [header, line, range] = co_await at.op.InOrder(read_header, read_filter, read_entries);
+    known.header = header;
+    filter = line;
+  } else {
+    known.header = co_await at.op.InOrder(read_header);
+    auto [line, range] = co_await at.op.Together(read_filter, read_entries);
+    filter = line;
+  }
+  const bool named = Mutant(kOldMainTaken) || known.header.meta.main() == main.offset;
+  if (!named || (filter.merges != merges && !Mutant(kAddressIsName))) co_return Done{};
+  known.has_main = true;
+  known.filter = IsSet(filter, fp);
+  co_await reader_.CompleteRange(at.op, main, entries, fp, known.main);
+  co_return Done{};
+}
+
+// The block of the first entry of the MainSegment that may be the key's is read along.
+Task<std::optional<bool>> Searcher::SearchBoth(SearchContext& context, Segment& segment, Known& known) {
+  const KeyAccess& at = context.at;
+  const MetaWord meta = known.header.meta;
+  const Tag tag = at.tag(meta.depth());
+  const std::span<const Entry> entries = known.main.entries();
+  const auto candidate = std::find_if(entries.begin(), entries.end(), [tag](const Entry& entry) {
+    return entry.tag() == tag && entry.bytes() != 0;
+  });
+  View view;
+  BlockBuffer along;
+  const uint32_t slots = at.shape().entries;
+  if (candidate != entries.end()) {
+    const FarAddr block_at(at.node(), candidate->offset());
+    const auto read_along = ForBlock(Read(block_at, along.Resize(candidate->bytes())));
+    co_await reader_.ReadLook(at.op, segment, slots, view.look, &read_along);
+  } else {
+    co_await reader_.ReadLook(at.op, segment, slots, view.look);
+  }
+  if (view.look.meta() != meta && !Mutant(kOldMainTaken)) co_return std::nullopt;
+  BlockBuffer block;
+  const std::optional<Found> latest = co_await FindInLook(at, view.look, block);
+  if (latest.has_value()) co_return Answer(context, latest);
+  if (candidate != entries.end()) {
+    const Result<pool::BlockView> read = pool::DecodeBlock(along.bytes());
+    if (!read.ok()) co_return read.error();
+    if (read->key == at.key) {
+      context.value.assign(read->value);
+      co_return true;
+    }
+  }
+  const bool found = co_await SearchMain(context, meta.depth(), known.main);
+  co_return found;
+}
+
+Task<bool> Searcher::SearchMain(SearchContext& context, uint32_t depth, const MainRange& main) {
+  BlockBuffer block;
+  const std::optional<Found> found = co_await FindInMain(context.at, depth, main, block);
+  co_return Answer(context, found);
+}
+
+Task<bool> Searcher::SearchView(SearchContext& context, const View& view) {
+  BlockBuffer block;
+  const std::optional<Found> found = co_await FindInView(context.at, view, block);
+  co_return Answer(context, found);
+}
+
+}  // namespace farside::index::sephash

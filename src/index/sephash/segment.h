@@ -1,0 +1,40 @@
+// What a client knows of a segment between operations. Its address, its suffix and
+// its first depth never change; the rest may be out of date.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fabric/address.h"
+#include "index/sephash/fp_table.h"
+#include "index/sephash/layout.h"
+
+namespace farside::index::sephash {
+
+struct Segment {
+  Segment(fabric::FarAddr where, uint64_t its_suffix, uint32_t first_depth)
+      : at(where), suffix(its_suffix), born(first_depth) {}
+
+  const fabric::FarAddr at;  // of the CurSegment
+  const uint64_t suffix;
+  const uint32_t born;  // its depth when it was made
+
+  // The slot behind the last one that was used, when it was last seen: how much of the segment is worth
+  // reading (the paper's sliding window). Proves nothing.
+  uint32_t free_slot = 0;
+
+  bool merging = false;  // by an operation of this client
+  // Merges and splits that operations of this client have posted: fabric/21 says nothing about them.
+  uint64_t commits = 0;
+
+  // The MainSegment that was named last, 0: none. INVARIANT sephash/5: an address alone is no name, since
+  // memory is reused; with the count of merges it is one.
+  uint64_t main = 0;
+  uint64_t merges = 0;
+  FpTable fp_table;
+
+  bool Remembers(MetaWord meta) const { return main == meta.main() && main != 0; }
+  uint64_t bytes() const { return sizeof(Segment) + fp_table.heap_bytes(); }
+};
+
+}  // namespace farside::index::sephash

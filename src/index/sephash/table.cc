@@ -1,0 +1,45 @@
+#include "index/sephash/table.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace farside::index::sephash {
+
+using fabric::FarAddr;
+using fabric::Op;
+
+Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
+    : KeyedIndex(pool, options.backoff),
+      options_(options),
+      reader_(options_, pool),
+      merger_(options_, pool, reader_),
+      changer_(options_, pool, reader_, merger_),
+      searcher_(options_, reader_),
+      walker_(options_, pool, directories_, reader_) {
+  for (const FarAddr& root : roots)
+    directories_.Add(root.node, std::make_shared<Directory>(options_, pool, root));
+}
+
+ChangeContext Table::ContextOf(Op& op, Change& change) {
+  const uint64_t hash = Hash64(AsBytes(change.key));
+  return ChangeContext(pool(), op, directories_.Of(hash), hash, change);
+}
+
+SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value) {
+  const uint64_t hash = Hash64(AsBytes(key));
+  return SearchContext(pool(), op, directories_.Of(hash), hash, key, value);
+}
+
+// How often the directory of the node that is ahead has doubled. No doubling is ever under way.
+uint64_t Table::growth() const {
+  uint32_t deepest = options_.shape.initial_bits;
+  for (size_t i = 0; i < directories_.size(); ++i) deepest = std::max(deepest, directories_[i].depth());
+  return 2 * uint64_t{deepest - options_.shape.initial_bits};
+}
+
+}  // namespace farside::index::sephash
+
+template class farside::index::KeyedIndex<farside::index::sephash::Table>;
