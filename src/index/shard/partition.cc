@@ -160,7 +160,7 @@ Task<Done> Partition::ReadDirectory(Op& op) {
   }
   // Other operations of this client may have learned more meanwhile.
   if (read.Progress() < directory_.Progress()) co_return Done{};
-  if (read.version > directory_.version && directory_.version != 0) unsplit_ = kMostUnsplit;
+  if (read.version > directory_.version && directory_.version != 0) unsplit_.Fill();
   directory_ = read;
   stale_ = seen_.Progress() > state.Progress();
   wants_resize_ = false;

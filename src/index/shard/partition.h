@@ -22,6 +22,7 @@
 
 #include "fabric/op.h"
 #include "farside/task.h"
+#include "index/kit/tendency.h"
 #include "index/shard/layout.h"
 #include "index/shard/options.h"
 #include "pool/client.h"
@@ -72,17 +73,12 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
 
   // Whether most units that a change meets are not split yet, as it is for a while after a resize.
   bool ExpectsUnsplit() const {
-    return unsplit_ >= kExpectFrom && !directory_.announced && directory_.version > 1;
+    return unsplit_.Expects() && !directory_.announced && directory_.version > 1;
   }
-  void NoteUnsplit(bool unsplit) {
-    unsplit_ =
-        unsplit ? std::min(unsplit_ + kUnsplitWeight, kMostUnsplit) : std::max(unsplit_ - kSplitWeight, 0);
-  }
+  void NoteUnsplit(bool unsplit) { unsplit_.Note(unsplit); }
   // Whether most units that are to be split have the overflow bit, so that level 2 is best read along.
-  bool ExpectsOverflow() const { return overflow_ >= kExpectOverflowFrom; }
-  void NoteOverflow(bool overflow) {
-    overflow_ = overflow ? std::min(overflow_ + 1, kMostOverflow) : std::max(overflow_ - 1, 0);
-  }
+  bool ExpectsOverflow() const { return overflow_.Expects(); }
+  void NoteOverflow(bool overflow) { overflow_.Note(overflow); }
 
   // ---- pool::SyncListener
   pool::SyncRequest BeforeSync() override;
@@ -110,25 +106,16 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   pool::PoolClient& pool_;
   const fabric::FarAddr root_;
 
-  // A tally of what the last changes met: it stands high as long as two in five units are not split. A lock
-  // that was taken in vain costs two verbs and an atomic or two; a unit that turns out to be behind, four or
-  // five verbs and a trip or two.
-  static constexpr int kUnsplitWeight = 3;
-  static constexpr int kSplitWeight = 2;
-  static constexpr int kMostUnsplit = 64;
-  static constexpr int kExpectFrom = 32;
-  // The same, of the units that were not split: one in two.
-  static constexpr int kMostOverflow = 16;
-  static constexpr int kExpectOverflowFrom = 8;
-
   Directory directory_;
-  int unsplit_ = 0;
-  int overflow_ = 0;
-  StateWord seen_;            // the latest state that was read
-  bool stale_ = true;         // seen_ is newer than the directory
-  uint64_t missed_ = 0;       // syncs that should have read the root and did not
-  uint64_t made_up_for_ = 0;  // of these: how many the root was read after
-  bool resizing_ = false;     // an operation of this client resizes
+  // Of the units that changes meet. A lock that was taken in vain costs two verbs and an atomic or two; a unit
+  // that turns out to be behind, four or five verbs and a trip or two.
+  Tendency<3, 2, 64> unsplit_;
+  Tendency<1, 1, 16> overflow_;  // of those that were not split
+  StateWord seen_;               // the latest state that was read
+  bool stale_ = true;            // seen_ is newer than the directory
+  uint64_t missed_ = 0;          // syncs that should have read the root and did not
+  uint64_t made_up_for_ = 0;     // of these: how many the root was read after
+  bool resizing_ = false;        // an operation of this client resizes
   bool wants_resize_ = false;
   bool may_activate_ = false;     // the grace of the announcement is over
   uint32_t grace_asked_for_ = 0;  // a version that was announced
