@@ -32,12 +32,23 @@ uint32_t FreeSlot(const Look& look) {
   return look.Used();
 }
 
+// INVARIANT sephash/6: an entry of the round is there only behind the byte of its fingerprint, and no such
+// byte is ever cleared.
+bool FilterKnows(const ChangeContext& context, const Look& look, uint8_t fp) {
+  if (context.filtered == look.meta()) return true;
+  const std::span<const Entry> entries = look.entries();
+  return std::any_of(entries.begin(), entries.end(), [&look, fp](Entry entry) {
+    return entry.epoch() == look.epoch() && entry.fp() == fp && !entry.is_padding();
+  });
+}
+
 }  // namespace
 
 // A put need not know whether its key is present: it reads no more than the CurSegment.
 Task<Attempt> Changer::TryChange(ChangeContext& context) {
   const KeyAccess& at = context.at;
   if (!at.directory.known()) co_await at.directory.Load(at.op);
+  if (closer_.IsDue()) co_await closer_.CloseOne(at.op, *context.pin).Outcome();
   Segment& segment = at.directory.Find(at.hash);
   const bool blind = context.change.kind == ChangeKind::kPut;
   View view;
@@ -75,6 +86,8 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
       decision.removes ? Entry::Tombstone(look.epoch(), tag, found->entry.offset())
                        : Entry::OfBlock(look.epoch(), tag, context.draft.at().offset, context.draft.bytes());
   const Attempt appended = co_await Append(context, segment, look, entry);  // trip 2
+  if (appended == Attempt::kDone && decision.removes)
+    closer_.NoteDelete(at, segment, look, view.main_entries);
   co_return appended;
 }
 
@@ -98,19 +111,23 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
 
 // ---- appending ---------------------------------------------------------------------------------------
 
-// INVARIANT sephash/2: a slot that another client has filled was seen by the CAS that failed. If its entry may
-// be of the same key, everything is looked at again; otherwise the look holds, with one entry more.
+// INVARIANT sephash/2: a slot that another client has filled was seen: by the look, or by the CAS that failed.
+// If its entry may be of the same key, everything is looked at again; otherwise the look holds, with one entry
+// more. The lines of a look may be sampled in any order: there may be entries of the round behind a slot that
+// was sampled as free.
 Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
   const bool blind = context.change.kind == ChangeKind::kPut;
   for (uint32_t slot = FreeSlot(look); slot < look.sampled; ++slot) {
-    const bool done = co_await TrySlot(context, segment, look, slot, entry);
+    const bool is_free = look.image.entries[slot].epoch() != look.epoch() || Mutant(kFilledSlotExpected);
+    bool done = false;
+    if (is_free) done = co_await TrySlot(context, segment, look, slot, entry);
     if (done) {
       segment.free_slot = slot + 1;
       // Whatever becomes of the merge, the change is done.
       if (slot + 1 == context.at.shape().entries) co_await Merge(context, segment, look).Outcome();
       co_return Attempt::kDone;
     }
-    context.op.CountRetry();
+    if (is_free) context.op.CountRetry();
     const Entry met = look.image.entries[slot];
     if (met.epoch() != look.epoch()) break;  // the round is over
     if (!blind && met.tag() == entry.tag() && !Mutant(kNextSlotUnseen)) break;
@@ -120,10 +137,12 @@ Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& lo
 
 Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look, uint32_t slot,
                             Entry entry) {
-  const uint64_t named = Mutant(kFilterOfOldMain) && segment.main != 0 ? segment.main : look.meta().main();
+  const bool old = Mutant(kFilterOfOldMain) && segment.main != nullptr;
+  const uint64_t named = old ? segment.main->at.offset : look.meta().main();
   const FarAddr filter_at = FarAddr(segment.at.node, named) + FilterByteOffset(entry.fp());
   const auto set_filter = Write(filter_at, std::as_bytes(std::span(&kFilterByte, 1)));
-  if (!options_.zero_wait && !Mutant(kFilterAfterCas)) co_await context.op.InOrder(set_filter);
+  const bool sets_filter = !FilterKnows(context, look, entry.fp()) && !Mutant(kFilterAfterCas);
+  if (sets_filter && !options_.zero_wait) co_await context.op.InOrder(set_filter);
   const Entry expected = look.image.entries[slot];
   Entry appended = entry;
   if (Mutant(kFp2OfLastRound)) {
@@ -134,10 +153,11 @@ Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look
   fabric::SmallBatch<3> trip(context.op, Order::kInOrder);
   const bool has_draft = context.draft.owned();
   if (has_draft && !context.written) trip.Add(context.draft.Write());
-  if (options_.zero_wait && !Mutant(kFilterAfterCas)) trip.Add(set_filter);
+  if (sets_filter && options_.zero_wait) trip.Add(set_filter);
   const size_t cas = trip.Add(Cas(EntryAt(segment.at, slot), expected.word(), appended.word()));
   if (has_draft) context.draft.Publish();
   co_await trip;
+  context.filtered = look.meta();
   look.image.entries[slot] = Entry(trip.Old(cas));
   const bool done = trip.Old(cas) == expected.word();
   if (done) look.image.entries[slot] = appended;

@@ -15,6 +15,7 @@
 #include "farside/task.h"
 #include "index/kit/block_buffer.h"
 #include "index/kit/context.h"
+#include "index/sephash/closer.h"
 #include "index/sephash/context.h"
 #include "index/sephash/find_key.h"
 #include "index/sephash/merger.h"
@@ -26,8 +27,9 @@ namespace farside::index::sephash {
 
 class Changer {
  public:
-  Changer(const Options& options, pool::PoolClient& pool, SegmentReader& reader, Merger& merger)
-      : options_(options), pool_(pool), reader_(reader), merger_(merger) {}
+  Changer(const Options& options, pool::PoolClient& pool, SegmentReader& reader, Merger& merger,
+          Closer& closer)
+      : options_(options), pool_(pool), reader_(reader), merger_(merger), closer_(closer) {}
 
   // One attempt.
   Task<Attempt> TryChange(ChangeContext& context);
@@ -47,6 +49,7 @@ class Changer {
   pool::PoolClient& pool_;
   SegmentReader& reader_;
   Merger& merger_;
+  Closer& closer_;
 };
 
 }  // namespace farside::index::sephash

@@ -53,11 +53,13 @@ struct ChangeContext : index::ChangeContext {
   // The end of an attempt, or of several.
   void Unpin() {
     written = false;
+    filtered = MetaWord();
     index::ChangeContext::Unpin();
   }
 
   const KeyAccess at;
   bool written = false;  // the draft's bytes are in far memory
+  MetaWord filtered;     // of a round whose filter knows of the key: bytes of a filter are never cleared
   MetaWord full;         // of a round that this operation has found full
   int full_looks = 0;    // how often
 };

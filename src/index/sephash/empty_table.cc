@@ -19,8 +19,8 @@ using fabric::WriteObject;
 
 uint64_t EmptyTable::Bytes(const Shape& shape) {
   const uint64_t segments = shape.PartEntries(0);
-  return sizeof(Root) + shape.most_main_bytes() + shape.PartBytes(0) +
-         segments * (shape.segment_bytes() + MainBytes(0, 0));
+  const uint64_t spare = shape.HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * shape.page_bytes();
+  return sizeof(Root) + spare + shape.PartBytes(0) + segments * (shape.segment_bytes() + shape.HeadBytes(0));
 }
 
 Task<FarAddr> EmptyTable::Allocate(Op& op, NodeId node, uint64_t bytes) {
@@ -30,11 +30,11 @@ Task<FarAddr> EmptyTable::Allocate(Op& op, NodeId node, uint64_t bytes) {
 }
 
 Task<FarAddr> EmptyTable::Make(Op& op, NodeId node) {
-  if (pool_.member(node).geometry().region_bytes > kMostRegionBytes) {
+  if (pool_.member(node).geometry().region_bytes > shape_.most_region_bytes()) {
     co_return Error(ErrorCode::kInvalidArgument,
                     fmt::format("node {} has more than {} bytes, which a sephash table cannot address; use "
                                 "another engine",
-                                fabric::Index(node), kMostRegionBytes));
+                                fabric::Index(node), shape_.most_region_bytes()));
   }
   std::vector<uint64_t> directory(shape_.PartBytes(0) / sizeof(uint64_t));
   for (uint64_t suffix = 0; suffix < shape_.PartEntries(0); ++suffix) {
@@ -43,28 +43,36 @@ Task<FarAddr> EmptyTable::Make(Op& op, NodeId node) {
   }
   const FarAddr part = co_await Allocate(op, node, shape_.PartBytes(0));
   co_await op.InOrder(Unreachable(Write(part, std::as_bytes(std::span(directory)))));
-  const FarAddr spare = co_await Allocate(op, node, shape_.most_main_bytes());
+  const FarAddr spare = co_await MakeMain(op, node, 0, Shape::kUsualPages);
   Root root{};
-  root.spare = DroppedBlock(spare.offset, shape_.most_main_bytes());
+  root.spare = spare.offset;
   root.parts[0] = part.offset;
   const FarAddr root_at = co_await Allocate(op, node, sizeof(Root));
   co_await op.InOrder(Unreachable(WriteObject(root_at, root)));
   co_return root_at;
 }
 
+Task<FarAddr> EmptyTable::MakeMain(Op& op, NodeId node, uint64_t segment, uint64_t pages) {
+  MainRoom& room = mains_.emplace_back(shape_, node);
+  co_await room.Fetch(op, pool_.allocator(node), pages);
+  MainContent empty;
+  empty.merges = segment == 0 ? 0 : 1;
+  empty.segment = segment;
+  const MainImage image = EncodeMain(shape_, empty, room.numbers());
+  fabric::Batch trip(op, fabric::Order::kInOrder);
+  room.AddWrites(trip, image);
+  co_await trip;
+  co_return room.at();
+}
+
 Task<FarAddr> EmptyTable::MakeSegment(Op& op, NodeId node, uint64_t suffix) {
   const FarAddr segment_at = co_await Allocate(op, node, shape_.segment_bytes());
-  MainContent empty;
-  empty.merges = 1;
-  empty.segment = segment_at.offset;
-  const FarAddr main_at = co_await Allocate(op, node, empty.bytes());
-  std::vector<std::byte> main(empty.bytes());
-  EncodeMain(empty, main);
-  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, shape_.initial_bits, main_at.offset, main.size()),
+  const FarAddr main_at = co_await MakeMain(op, node, segment_at.offset, 0);
+  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, shape_.initial_bits, main_at.offset, 0),
                              .suffix = suffix};
   std::vector<std::byte> segment(shape_.segment_bytes());
   std::memcpy(segment.data(), &header, sizeof header);
-  co_await op.InOrder(Unreachable(Write(main_at, main)), Unreachable(Write(segment_at, segment)));
+  co_await op.InOrder(Unreachable(Write(segment_at, segment)));
   co_return segment_at;
 }
 

@@ -8,6 +8,7 @@
 #include "farside/task.h"
 #include "index/kit/unpublished.h"
 #include "index/sephash/layout.h"
+#include "index/sephash/main_room.h"
 #include "pool/client.h"
 
 namespace farside::index::sephash {
@@ -24,15 +25,19 @@ class EmptyTable {
   Task<fabric::FarAddr> Make(fabric::Op& op, fabric::NodeId node);
   void Keep() {
     for (Unpublished& room : rooms_) room.Publish();
+    for (MainRoom& main : mains_) main.Publish();
   }
 
  private:
   Task<fabric::FarAddr> Allocate(fabric::Op& op, fabric::NodeId node, uint64_t bytes);
+  // Without entries, but with pages.
+  Task<fabric::FarAddr> MakeMain(fabric::Op& op, fabric::NodeId node, uint64_t segment, uint64_t pages);
   Task<fabric::FarAddr> MakeSegment(fabric::Op& op, fabric::NodeId node, uint64_t suffix);
 
   const Shape shape_;
   pool::PoolClient& pool_;
   std::deque<Unpublished> rooms_;
+  std::deque<MainRoom> mains_;
 };
 
 }  // namespace farside::index::sephash

@@ -5,7 +5,8 @@
 //   root          | spare | zero .. | directory: 40 offsets of parts |
 //   part k        | offsets of CurSegments, one for each suffix of the hash that the part has |
 //   CurSegment    | meta | suffix | entries: appended one after the other |
-//   MainSegment   | header | filter, 5 lines | where each fingerprint begins | entries, sorted | dropped |
+//   MainSegment   | header | filter, 5 lines | where each fingerprint begins | numbers of pages |
+//   page          | words of a MainSegment: entries, sorted, and then what was dropped |
 //
 // A segment is a CurSegment and the MainSegment that its meta word names; it holds the keys whose hash ends
 // with its suffix. Part 0 of the directory has the segments that the table began with, 2^bits of them; part k
@@ -109,35 +110,31 @@ class Entry {
   uint64_t word_ = 0;
 };
 static_assert(sizeof(Entry) == 8);
-// What an entry can name: a node may have so many bytes.
-inline constexpr uint64_t kMostRegionBytes = (Entry::Offset::kMax + 1) * pool::kLine;
 
 // ---- CurSegments -------------------------------------------------------------------------------------
 
 // The first word of a CurSegment. Changed by CAS only.
-//   63..61   60..55   54..38                            37..0
-//   epoch    depth    lines of the MainSegment,         offset of the MainSegment in lines
-//                     0 = more than fit
+//   63..61   60..55   54..38                   37..0
+//   epoch    depth    pages of the MainSegment  offset of the MainSegment in lines
 class MetaWord {
  public:
   using MainOffset = Field<0, 38>;
-  using MainLines = Field<38, 17>;
+  using MainPages = Field<38, 17>;
   using Depth = Field<55, 6>;
   using Epoch = Field<61, 3>;
-  static_assert(TilesWord<MainOffset, MainLines, Depth, Epoch>());
+  static_assert(TilesWord<MainOffset, MainPages, Depth, Epoch>());
 
   constexpr MetaWord() = default;
   explicit constexpr MetaWord(uint64_t word) : word_(word) {}
-  constexpr MetaWord(uint32_t epoch, uint32_t depth, uint64_t main, uint64_t main_bytes)
-      : word_(MainOffset::Set(0, main / pool::kLine) |
-              MainLines::Set(0, main_bytes / pool::kLine <= MainLines::kMax ? main_bytes / pool::kLine : 0) |
-              Depth::Set(0, depth) | Epoch::Set(0, epoch)) {}
+  constexpr MetaWord(uint32_t epoch, uint32_t depth, uint64_t main, uint64_t pages)
+      : word_(MainOffset::Set(0, main / pool::kLine) | MainPages::Set(0, pages) | Depth::Set(0, depth) |
+              Epoch::Set(0, epoch)) {}
 
   constexpr uint64_t word() const { return word_; }
   constexpr uint32_t epoch() const { return static_cast<uint32_t>(Epoch::Get(word_)); }
   constexpr uint32_t depth() const { return static_cast<uint32_t>(Depth::Get(word_)); }
   constexpr uint64_t main() const { return MainOffset::Get(word_) * pool::kLine; }
-  constexpr uint64_t main_bytes() const { return MainLines::Get(word_) * pool::kLine; }
+  constexpr uint64_t pages() const { return MainPages::Get(word_); }
 
   friend constexpr bool operator==(MetaWord, MetaWord) = default;
 
@@ -173,16 +170,21 @@ inline constexpr uint32_t kFirstEpoch = 1;  // of a new CurSegment, whose slots 
 
 // ---- MainSegments ------------------------------------------------------------------------------------
 
-// Never changes while it can be reached, but for the bytes of its filter, which become 1.
+// A MainSegment is a head and pages. The head has what a client must know to read a few entries; the pages
+// have the entries, in order, and behind the last entry what the merge has dropped. Pages of one size, so that
+// the memory of any MainSegment serves for any other, whatever their sizes are. Nothing of it changes while it
+// can be reached, but for the bytes of the filter, which become 1.
 struct MainHeader {
-  uint64_t merges;    // of this segment, this one included: with the address, the name of a MainSegment
-  uint64_t checksum;  // of everything but the filter and this word
-  uint64_t segment;   // offset of its CurSegment
-  uint64_t sibling;   // offset of the CurSegment that the same commit has made; 0: it was no split
-  uint64_t bytes;     // of all of it, as it was allocated: at least MainBytes()
+  uint64_t merges;          // of this segment, this one included: with the address, the name of a MainSegment
+  uint64_t head_checksum;   // of the head, but for the filter and this word
+  uint64_t words_checksum;  // of the entries and of what was dropped
+  uint64_t segment;         // offset of its CurSegment
+  uint64_t sibling;         // offset of the CurSegment that the same commit has made; 0: it was no split
   uint32_t entries;
   uint32_t dropped;
-  std::array<uint64_t, 2> zero;
+  uint32_t pages;
+  uint32_t zero32;
+  uint64_t zero64;
 };
 static_assert(sizeof(MainHeader) == pool::kLine);
 
@@ -203,19 +205,11 @@ constexpr uint64_t FilterByteOffset(uint8_t fp) {
   return FilterLineOffset(fp) + offsetof(FilterLine, bytes) + fp % FilterLine::kBytes;
 }
 
-// Behind the filter: for each fingerprint, the first entry that has it or a larger one. Two bytes each, or
-// four if there are more entries than two bytes can count.
+// Behind the filter: for each fingerprint, the first entry that has it or a larger one; two bytes each, or
+// four if the pages have room for more entries than two bytes can count. And then the numbers of the pages:
+// their offsets, in pages.
 inline constexpr uint64_t kStartsOffset = kFilterOffset + kFilterLines * sizeof(FilterLine);
-constexpr uint64_t StartBytes(uint64_t entries) { return entries <= 0xffff ? 2 : 4; }
-constexpr uint64_t EntriesOffset(uint64_t entries) {
-  return kStartsOffset + kFingerprints * StartBytes(entries);
-}
-// The least that a MainSegment takes.
-constexpr uint64_t MainBytes(uint64_t entries, uint64_t dropped) {
-  return pool::RoundUp(EntriesOffset(entries) + (entries + dropped) * sizeof(uint64_t), pool::kLine);
-}
-static_assert(kStartsOffset == 384 && EntriesOffset(8064) == 896);
-static_assert(MainBytes(64 * kMostEntries, 0) <= 64 * 1024, "the largest one fills a size class");
+static_assert(kStartsOffset == 384);
 
 // Memory of the table that no entry names: a block that a merge has dropped and that slots of the CurSegment
 // still name, for example, until the client that commits the next merge retires it (sephash/3).
@@ -245,7 +239,9 @@ static_assert(sizeof(DroppedBlock) == 8);
 // ---- the root and the directory ----------------------------------------------------------------------
 
 struct Root {
-  DroppedBlock spare;  // memory for a merge by a client that deletes in a full pool. Changed by CAS only
+  // Offset of a MainSegment without entries: its pages are memory for a merge by a client that deletes in a
+  // full pool. 0: it was taken. Changed by CAS only.
+  uint64_t spare;
   std::array<uint64_t, 7> zero;
   std::array<uint64_t, kMostParts> parts;  // offsets; 0: not made yet. Changed by CAS only
 };
@@ -261,7 +257,26 @@ struct Shape {
 
   constexpr uint64_t segment_bytes() const { return SegmentBytes(entries); }
   constexpr uint64_t most_main_entries() const { return uint64_t{entries} * main; }
-  constexpr uint64_t most_main_bytes() const { return MainBytes(most_main_entries(), entries); }
+
+  // Pages: 16 of them hold the largest MainSegment, with all that a merge can drop.
+  static constexpr uint64_t kUsualPages = 16;
+  constexpr uint64_t page_bytes() const {
+    const uint64_t most = (most_main_entries() + entries) * sizeof(Entry);
+    return std::clamp<uint64_t>(std::bit_ceil(most / kUsualPages + 1), pool::kLine, pool::kPage);
+  }
+  constexpr uint64_t page_words() const { return page_bytes() / sizeof(Entry); }
+  constexpr uint64_t PagesOf(uint64_t words) const { return (words + page_words() - 1) / page_words(); }
+  constexpr uint64_t StartBytes(uint64_t pages) const { return pages * page_words() <= 0xffff ? 2 : 4; }
+  constexpr uint64_t NumbersOffset(uint64_t pages) const {
+    return kStartsOffset + kFingerprints * StartBytes(pages);
+  }
+  constexpr uint64_t HeadBytes(uint64_t pages) const {
+    return pool::RoundUp(NumbersOffset(pages) + pages * sizeof(uint32_t), pool::kLine);
+  }
+  // A page has a number of 32 bits, an entry an offset of 38: a node may have so many bytes.
+  constexpr uint64_t most_region_bytes() const {
+    return std::min((Entry::Offset::kMax + 1) * pool::kLine, (uint64_t{1} << 32) * page_bytes());
+  }
 
   // The part of the directory that a segment of this suffix and depth stands in, and where.
   constexpr size_t PartOf(uint64_t suffix) const {
@@ -283,6 +298,8 @@ struct Shape {
 
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 };
+static_assert(Shape().page_bytes() == pool::kPage && Shape().HeadBytes(Shape::kUsualPages) <= 1024);
+static_assert(Shape().PagesOf(Shape().most_main_entries() + Shape().entries) == Shape::kUsualPages);
 
 // ---- hashes ------------------------------------------------------------------------------------------
 

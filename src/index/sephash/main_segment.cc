@@ -11,9 +11,9 @@ namespace farside::index::sephash {
 namespace {
 
 // Of what never changes: the header but for the checksum itself, and everything behind the filter.
-uint64_t Checksum(const MainHeader& header, std::span<const std::byte> behind_filter) {
+uint64_t HeadChecksum(const MainHeader& header, std::span<const std::byte> behind_filter) {
   MainHeader summed = header;
-  summed.checksum = 0;
+  summed.head_checksum = 0;
   return Hash64(behind_filter, Hash64(std::as_bytes(std::span(&summed, 1))));
 }
 
@@ -26,7 +26,7 @@ void EncodeStarts(const Starts& starts, std::span<std::byte> out) {
 }
 
 template <class Number>
-Starts ReadStarts(std::span<const std::byte> bytes) {
+Starts DecodeStarts(std::span<const std::byte> bytes) {
   std::array<Number, kFingerprints> numbers;
   std::memcpy(numbers.data(), bytes.data(), sizeof numbers);
   Starts starts;
@@ -35,16 +35,10 @@ Starts ReadStarts(std::span<const std::byte> bytes) {
 }
 
 template <class Word>
-std::vector<Word> ReadWords(std::span<const std::byte> bytes, size_t count) {
+std::vector<Word> DecodeWords(std::span<const std::byte> bytes, size_t count) {
   std::vector<Word> words(count);
   if (count > 0) std::memcpy(words.data(), bytes.data(), count * sizeof(Word));
   return words;
-}
-
-MainHeader HeaderOf(std::span<const std::byte> bytes) {
-  MainHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return header;
 }
 
 }  // namespace
@@ -59,62 +53,80 @@ Starts StartsOf(std::span<const Entry> entries) {
   return starts;
 }
 
-void EncodeMain(const MainContent& content, std::span<std::byte> out) {
-  std::fill(out.begin(), out.end(), std::byte{0});
+MainImage EncodeMain(const Shape& shape, const MainContent& content, std::span<const uint32_t> pages) {
+  MainImage image{.head = std::vector<std::byte>(shape.HeadBytes(pages.size())),
+                  .pages = std::vector<std::byte>(pages.size() * shape.page_bytes())};
+  const auto entries = std::as_bytes(std::span(content.entries));
+  const auto dropped = std::as_bytes(std::span(content.dropped));
+  std::copy(entries.begin(), entries.end(), image.pages.begin());
+  std::copy(dropped.begin(), dropped.end(), image.pages.begin() + static_cast<ptrdiff_t>(entries.size()));
+
+  const std::span<std::byte> head(image.head);
+  for (size_t line = 0; line < kFilterLines; ++line)
+    std::memcpy(&head[kFilterOffset + line * sizeof(FilterLine)], &content.merges, sizeof(uint64_t));
+  const Starts starts = StartsOf(content.entries);
+  if (shape.StartBytes(pages.size()) == sizeof(uint16_t)) {
+    EncodeStarts<uint16_t>(starts, head.subspan(kStartsOffset));
+  } else {
+    EncodeStarts<uint32_t>(starts, head.subspan(kStartsOffset));
+  }
+  const auto numbers = std::as_bytes(pages);
+  std::copy(numbers.begin(), numbers.end(),
+            image.head.begin() + static_cast<ptrdiff_t>(shape.NumbersOffset(pages.size())));
   MainHeader header{};
   header.merges = content.merges;
   header.segment = content.segment;
   header.sibling = content.sibling;
-  header.bytes = out.size();
   header.entries = static_cast<uint32_t>(content.entries.size());
   header.dropped = static_cast<uint32_t>(content.dropped.size());
-  for (size_t line = 0; line < kFilterLines; ++line)
-    std::memcpy(out.data() + kFilterOffset + line * sizeof(FilterLine), &content.merges, sizeof(uint64_t));
-  const Starts starts = StartsOf(content.entries);
-  if (StartBytes(header.entries) == sizeof(uint16_t)) {
-    EncodeStarts<uint16_t>(starts, out.subspan(kStartsOffset));
-  } else {
-    EncodeStarts<uint32_t>(starts, out.subspan(kStartsOffset));
-  }
-  const std::span<std::byte> words = out.subspan(EntriesOffset(header.entries));
-  const auto entries = std::as_bytes(std::span(content.entries));
-  const auto dropped = std::as_bytes(std::span(content.dropped));
-  std::copy(entries.begin(), entries.end(), words.begin());
-  std::copy(dropped.begin(), dropped.end(), words.begin() + static_cast<ptrdiff_t>(entries.size()));
-  header.checksum = Checksum(header, out.subspan(kStartsOffset));
-  std::memcpy(out.data(), &header, sizeof header);
+  header.pages = static_cast<uint32_t>(pages.size());
+  header.words_checksum = Hash64(std::span(image.pages).first(content.words() * sizeof(Entry)));
+  header.head_checksum = HeadChecksum(header, head.subspan(kStartsOffset));
+  std::memcpy(head.data(), &header, sizeof header);
+  return image;
 }
 
-Result<MainContent> DecodeMain(std::span<const std::byte> bytes, fabric::FarAddr at, uint64_t segment) {
+Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes, fabric::FarAddr at,
+                            uint64_t segment) {
   if (bytes.size() < kStartsOffset) return DamagedMain(at, "is too short");
-  const MainHeader header = HeaderOf(bytes);
-  if (header.bytes != bytes.size() || MainBytes(header.entries, header.dropped) > bytes.size())
-    return DamagedMain(at, "has another size than its segment says");
-  if (header.checksum != Checksum(header, bytes.subspan(kStartsOffset)))
+  MainHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (shape.HeadBytes(header.pages) != bytes.size())
+    return DamagedMain(at, "has another number of pages than its segment says");
+  if (header.head_checksum != HeadChecksum(header, bytes.subspan(kStartsOffset)))
     return DamagedMain(at, "does not have the checksum that it names");
   if (header.segment != segment) return DamagedMain(at, "belongs to another segment");
+  MainHead head;
+  head.merges = header.merges;
+  head.segment = header.segment;
+  head.sibling = header.sibling;
+  head.words_checksum = header.words_checksum;
+  head.entries = header.entries;
+  head.dropped = header.dropped;
+  head.pages = DecodeWords<uint32_t>(bytes.subspan(shape.NumbersOffset(header.pages)), header.pages);
+  std::memcpy(head.filter.data(), &bytes[kFilterOffset], sizeof head.filter);
+  const std::span<const std::byte> starts = bytes.subspan(kStartsOffset);
+  const bool narrow = shape.StartBytes(header.pages) == sizeof(uint16_t);
+  head.starts = narrow ? DecodeStarts<uint16_t>(starts) : DecodeStarts<uint32_t>(starts);
+  if (shape.PagesOf(head.words()) > header.pages || !std::is_sorted(head.starts.begin(), head.starts.end()) ||
+      head.starts.back() > head.entries)
+    return DamagedMain(at, "has numbers that cannot be");
+  return head;
+}
+
+Result<MainContent> DecodeMain(const MainHead& head, std::span<const std::byte> pages, fabric::FarAddr at) {
+  if (Hash64(pages.first(head.words() * sizeof(Entry))) != head.words_checksum)
+    return DamagedMain(at, "has pages without the checksum that it names");
   MainContent content;
-  content.allocated = header.bytes;
-  content.merges = header.merges;
-  content.segment = header.segment;
-  content.sibling = header.sibling;
-  const std::span<const std::byte> words = bytes.subspan(EntriesOffset(header.entries));
-  content.entries = ReadWords<Entry>(words, header.entries);
-  content.dropped = ReadWords<DroppedBlock>(words.subspan(header.entries * sizeof(Entry)), header.dropped);
+  content.merges = head.merges;
+  content.segment = head.segment;
+  content.sibling = head.sibling;
+  content.entries = DecodeWords<Entry>(pages, head.entries);
+  content.dropped = DecodeWords<DroppedBlock>(pages.subspan(head.entries * sizeof(Entry)), head.dropped);
+  content.pages = head.pages;
   if (!std::is_sorted(content.entries.begin(), content.entries.end()))
     return DamagedMain(at, "is not sorted");
   return content;
-}
-
-Result<Starts> DecodeStarts(std::span<const std::byte> bytes, fabric::FarAddr at) {
-  const MainHeader header = HeaderOf(bytes);
-  const bool narrow = StartBytes(header.entries) == sizeof(uint16_t);
-  if (bytes.size() < EntriesOffset(header.entries)) return DamagedMain(at, "is too short");
-  const std::span<const std::byte> behind = bytes.subspan(kStartsOffset);
-  const Starts starts = narrow ? ReadStarts<uint16_t>(behind) : ReadStarts<uint32_t>(behind);
-  if (!std::is_sorted(starts.begin(), starts.end()) || starts.back() > header.entries)
-    return DamagedMain(at, "says that fingerprints begin where they cannot");
-  return starts;
 }
 
 }  // namespace farside::index::sephash

@@ -1,7 +1,8 @@
-// MainSegments as bytes in local memory: made before they are written, checked after they were read whole.
-// Plain functions, no far memory.
+// MainSegments as bytes in local memory: made before they are written, checked after they were read. Plain
+// functions, no far memory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,26 +15,49 @@
 
 namespace farside::index::sephash {
 
-// What a MainSegment says.
+// What the head of a MainSegment says.
+struct MainHead {
+  uint64_t merges = 0;
+  uint64_t segment = 0;
+  uint64_t sibling = 0;
+  uint64_t words_checksum = 0;
+  uint32_t entries = 0;
+  uint32_t dropped = 0;
+  std::vector<uint32_t> pages;  // numbers
+  Starts starts{};
+  std::array<FilterLine, kFilterLines> filter{};
+
+  uint64_t words() const { return uint64_t{entries} + dropped; }
+};
+inline bool IsSet(const FilterLine& line, uint8_t fp) { return line.bytes[fp % FilterLine::kBytes] != 0; }
+
+// What all of it says.
 struct MainContent {
   uint64_t merges = 0;
   uint64_t segment = 0;
   uint64_t sibling = 0;
   std::vector<Entry> entries;  // sorted, of epoch 0
   std::vector<DroppedBlock> dropped;
-  uint64_t allocated = 0;  // bytes, of one that was read
+  std::vector<uint32_t> pages;  // numbers, of one that was read
 
-  uint64_t bytes() const { return MainBytes(entries.size(), dropped.size()); }
+  uint64_t words() const { return entries.size() + dropped.size(); }
 };
 
-// Fills `out`, which has content.bytes() bytes or more; its filter is empty.
-void EncodeMain(const MainContent& content, std::span<std::byte> out);
+// A MainSegment to be written: the bytes of its head, and of its pages one behind the other.
+struct MainImage {
+  std::vector<std::byte> head;
+  std::vector<std::byte> pages;
+};
+
+// `pages` are as many as the content needs, or more. The filter is empty.
+MainImage EncodeMain(const Shape& shape, const MainContent& content, std::span<const uint32_t> pages);
+
 // kCorrupt if the bytes are no whole MainSegment of this CurSegment. They come from far memory: anything is
 // possible.
-Result<MainContent> DecodeMain(std::span<const std::byte> bytes, fabric::FarAddr at, uint64_t segment);
+Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes, fabric::FarAddr at,
+                            uint64_t segment);
+Result<MainContent> DecodeMain(const MainHead& head, std::span<const std::byte> pages, fabric::FarAddr at);
 
 Starts StartsOf(std::span<const Entry> entries);
-// The starts in the bytes of a MainSegment, which begin with its header. kCorrupt if they are none.
-Result<Starts> DecodeStarts(std::span<const std::byte> bytes, fabric::FarAddr at);
 
 }  // namespace farside::index::sephash

@@ -1,10 +1,7 @@
 #include "index/sephash/merger.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
-#include "index/kit/unpublished.h"
 #include "index/sephash/mutants.h"
 #include "pool/scoped_flag.h"
 
@@ -12,22 +9,21 @@ namespace farside::index::sephash {
 
 using fabric::Cas;
 using fabric::FarAddr;
-using fabric::Unreachable;
-using fabric::Write;
+using fabric::Order;
 
-// Three trips, if no two of the keys have the same tag: READ the MainSegment, READ the blocks of the few
-// entries that share a tag, WRITE the new MainSegment and commit.
+// Four trips, if some keys have the same tag, and three if not: READ the head of the MainSegment, READ its
+// pages, READ the blocks of the few entries that share a tag, WRITE the new MainSegment and commit.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
-  MainContent old = co_await reader_.ReadMain(at.op, segment, look.meta());  // trip 1
+  MainContent old = co_await reader_.ReadMain(at.op, segment, look.meta());  // trips 1 and 2
   Plan plan{.at = at, .segment = segment, .look = look, .birth = birth, .frees = frees};
-  plan.old_main_bytes = old.allocated;
+  plan.retired_pages = old.pages;
   // INVARIANT sephash/12: behind the next commit, no MainSegment names that sibling any more.
   if (old.sibling != 0 && !Mutant(kSiblingNotCompleted)) {
     const uint64_t suffix = segment.suffix | uint64_t{1} << (look.depth() - 1);
     co_await at.directory.Complete(at.op, suffix, old.sibling);
   }
-  Merged merged = co_await Resolve(at, look, old.entries);  // trip 2
+  Merged merged = co_await Resolve(at, look, old.entries);  // trip 3
   MainContent next;
   next.merges = old.merges + 1;
   next.segment = segment.at.offset;
@@ -42,7 +38,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     const bool split = co_await TrySplit(plan, next);
     if (split) co_return Done{};
   }
-  co_await CommitMerge(plan, std::move(next));  // trip 3
+  co_await CommitMerge(plan, next);  // trip 4
   if (spare_missing_) co_await RefillSpare(at).Outcome();
   co_return Done{};
 }
@@ -50,27 +46,39 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
 // The client whose CAS has changed the meta word.
 void Merger::Retire(const Plan& plan) {
   pool::Allocator& allocator = pool_.allocator(plan.at.node());
-  allocator.Retire(SegmentReader::MainOf(plan.segment, plan.look.meta()), plan.old_main_bytes, plan.birth);
+  RetireMain(allocator, plan.at.shape(), SegmentReader::MainOf(plan.segment, plan.look.meta()),
+             plan.retired_pages, plan.birth);
   for (const DroppedBlock& block : plan.retired)
     allocator.Retire(FarAddr(plan.at.node(), block.offset()), block.bytes(), plan.birth);
 }
 
-Task<Done> Merger::CommitMerge(Plan& plan, MainContent next) {
+void Merger::Remember(Segment& segment, const MainRoom& room, const MainContent& content) {
+  MainHead head;
+  head.merges = content.merges;
+  head.entries = static_cast<uint32_t>(content.entries.size());
+  head.pages = room.numbers();
+  head.starts = StartsOf(content.entries);
+  reader_.Remember(segment, room.at(), head);
+}
+
+Task<Done> Merger::CommitMerge(Plan& plan, const MainContent& next) {
   Segment& segment = plan.segment;
-  Unpublished main;
-  co_await FetchRoom(plan, next.bytes(), main);
-  std::vector<std::byte> bytes(main.bytes());
-  EncodeMain(next, bytes);
+  MainRoom room(plan.at.shape(), plan.at.node());
+  co_await FetchRoom(plan, next.words(), room);
+  const MainImage image = EncodeMain(plan.at.shape(), next, room.numbers());
   const MetaWord before = plan.look.meta();
-  const MetaWord after(EpochAfter(before.epoch()), before.depth(), main.at().offset, main.bytes());
-  main.Publish();
-  ++segment.commits;
+  const MetaWord after(EpochAfter(before.epoch()), before.depth(), room.at().offset, room.pages());
+  co_await room.WriteEarly(plan.at.op, image);
   // WRITE, CAS keep their order: the MainSegment is complete before the meta word names it.
-  auto [written, found] = co_await plan.at.op.InOrder(Unreachable(Write(main.at(), bytes)),
-                                                      Cas(segment.at, before.word(), after.word()));
-  if (found != before.word()) {
+  fabric::Batch trip(plan.at.op, Order::kInOrder);
+  room.AddWrites(trip, image);
+  const size_t cas = trip.Add(Cas(segment.at, before.word(), after.word()));
+  room.Publish();
+  ++segment.commits;
+  co_await trip;
+  if (trip.Old(cas) != before.word()) {
     // INVARIANT sephash/9: the client that was faster retires what there is to retire.
-    main.Unpublish();
+    room.Unpublish();
     ++counts_.lost;
     if (Mutant(kLoserRetires)) Retire(plan);
     co_return Done{};
@@ -78,8 +86,7 @@ Task<Done> Merger::CommitMerge(Plan& plan, MainContent next) {
   ++counts_.merges;
   Retire(plan);
   segment.free_slot = 0;
-  reader_.Remember(segment, main.at().offset, next.merges, StartsOf(next.entries),
-                   static_cast<uint32_t>(next.entries.size()));
+  Remember(segment, room, next);
   co_return Done{};
 }
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "farside/task.h"
-#include "index/kit/unpublished.h"
 #include "index/sephash/context.h"
 #include "index/sephash/look.h"
+#include "index/sephash/main_room.h"
 #include "index/sephash/main_segment.h"
 #include "index/sephash/options.h"
 #include "index/sephash/resolver.h"
@@ -51,26 +51,31 @@ class Merger {
     const Look& look;
     const uint64_t birth;
     const bool frees;
-    std::vector<DroppedBlock> retired = {};  // once it is committed
-    uint64_t old_main_bytes = 0;
+    // Once it is committed:
+    std::vector<DroppedBlock> retired = {};
+    std::vector<uint32_t> retired_pages = {};  // of the MainSegment that the look names
 
     uint32_t depth() const { return look.depth(); }
     uint64_t sibling_suffix() const { return segment.suffix | uint64_t{1} << depth(); }
   };
 
-  Task<Done> CommitMerge(Plan& plan, MainContent next);
-  // False: there is no memory for it, or the keys do not divide.
-  Task<bool> TrySplit(Plan& plan, MainContent& next);
-  Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
-  // The entries of `next` that go to the sibling, with the tags of the new depth. They stay there if they do
-  // not divide: then there are none.
-  Task<std::vector<Entry>> Divide(const Plan& plan, MainContent& next);
+  Task<Done> CommitMerge(Plan& plan, const MainContent& next);
   void Retire(const Plan& plan);
+  // This client has made it.
+  void Remember(Segment& segment, const MainRoom& room, const MainContent& content);
+
+  // ---- splitter.cc
+  // False: there is no memory for it, or the keys do not divide.
+  Task<bool> TrySplit(Plan& plan, const MainContent& next);
+  Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
+  // The entries that stay and those that go to the sibling, with the tags of the new depth. None go if they do
+  // not divide.
+  Task<std::vector<Entry>> Divide(const Plan& plan, std::vector<Entry>& entries);
 
   // ---- spare.cc
-  // Room for a MainSegment of at least so many bytes.
-  Task<Done> FetchRoom(const Plan& plan, uint64_t bytes, Unpublished& room);
-  Task<bool> TakeSpare(const Plan& plan, uint64_t bytes, Unpublished& room);
+  // Room for a MainSegment of so many words.
+  Task<Done> FetchRoom(const Plan& plan, uint64_t words, MainRoom& room);
+  Task<bool> TakeSpare(const Plan& plan, uint64_t pages, MainRoom& room);
   Task<Done> RefillSpare(Access at);
 
   const Options& options_;

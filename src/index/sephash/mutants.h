@@ -19,8 +19,13 @@ inline constexpr MutantName kOldestEntryWins{"sephash/oldest-entry-wins"};
 inline constexpr MutantName kFreeSlotByPair{"sephash/free-slot-by-pair"};
 // After a CAS that failed, a strict change goes on to the next slot whatever has taken this one (sephash/2).
 inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
+// After a CAS that failed, the next slot is taken although the look shows an entry of the round in it
+// (sephash/2).
+inline constexpr MutantName kFilledSlotExpected{"sephash/filled-slot-expected"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
+// The padding of all rounds is the same (sephash/4).
+inline constexpr MutantName kPaddingNotUnique{"sephash/padding-not-unique"};
 // The filter is set when the entry is there already (sephash/6).
 inline constexpr MutantName kFilterAfterCas{"sephash/filter-after-cas"};
 // The filter of a round that is over is set (sephash/6).
@@ -55,12 +60,11 @@ inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,      kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,     kNextSlotUnseen,    kRetiredWhileNamed,     kFilterAfterCas,
-    kFilterOfOldMain,    kFilterBeforeMeta,  kReadsTakenInAnyOrder,  kOldMainTaken,
-    kAddressIsName,      kFp2OfLastRound,    kMergeDropsLast,        kLoserRetires,
-    kSplitKeepsEpoch,    kDepthIgnored,      kSiblingForgotten,      kSiblingNotCompleted,
-    kEntryBeforeSegment, kOldDepthBits,      kTagsNotRenewed,
+    kTornLookTaken,    kOwnCommitsIgnored,   kEntryOfLastRoundTaken, kOldestEntryWins,  kFreeSlotByPair,
+    kNextSlotUnseen,   kFilledSlotExpected,  kRetiredWhileNamed,     kPaddingNotUnique, kFilterAfterCas,
+    kFilterOfOldMain,  kFilterBeforeMeta,    kReadsTakenInAnyOrder,  kOldMainTaken,     kAddressIsName,
+    kFp2OfLastRound,   kMergeDropsLast,      kLoserRetires,          kSplitKeepsEpoch,  kDepthIgnored,
+    kSiblingForgotten, kSiblingNotCompleted, kEntryBeforeSegment,    kOldDepthBits,     kTagsNotRenewed,
 };
 
 }  // namespace farside::index::sephash

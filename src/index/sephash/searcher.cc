@@ -1,6 +1,7 @@
 #include "index/sephash/searcher.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "index/kit/block_buffer.h"
@@ -19,6 +20,8 @@ namespace {
 
 // Splits that a client may have missed, and a few more.
 constexpr int kMostSteps = 2 * kMostDepth;
+// READs of entries that go along with the meta word: more than one if they stand in several pages.
+constexpr size_t kPiecesAlong = 4;
 
 bool Covers(const SegmentHeader& header, uint64_t hash) {
   return ((hash ^ header.suffix) & LowBits(header.meta.depth())) == 0;
@@ -35,6 +38,7 @@ bool Answer(SearchContext& context, const std::optional<Found>& found) {
 Task<bool> Searcher::TrySearch(SearchContext& context) {
   const KeyAccess& at = context.at;
   if (!at.directory.known()) co_await at.directory.Load(at.op);
+  if (closer_.IsDue()) co_await closer_.CloseOne(at.op, *context.pin).Outcome();
   for (int step = 0; step < kMostSteps; ++step) {
     Segment& segment = at.directory.Find(at.hash);
     if (!options_.filter) {
@@ -54,13 +58,7 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
       co_await at.directory.Follow(at.op, segment, meta, at.hash);
       continue;
     }
-    if (!known.has_main) {
-      const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
-      co_await reader_.ReadRange(at.op, SegmentReader::MainOf(segment, meta), head.table, at.fp(),
-                                 known.main);
-      // INVARIANT sephash/2: the byte was sampled behind the meta word.
-      known.filter = IsSet(head.filter[at.fp() / FilterLine::kBytes], at.fp());
-    }
+    if (!known.has_main) co_await ReadMain(at, segment, known);
     if (!known.filter) {
       const bool found = co_await SearchMain(context, meta.depth(), known.main);  // trip 2
       co_return found;
@@ -74,7 +72,7 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
 }
 
 Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& known) {
-  if (segment.main == 0) {
+  if (segment.main == nullptr) {
     known.header = co_await at.op.InOrder(Read<SegmentHeader>(segment.at));
   } else {
     co_await ReadRemembered(at, segment, known);
@@ -89,33 +87,39 @@ Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& kno
 // rise: one that is 0 was 0 when the meta word was sampled, and that is when the search takes effect.
 Task<Done> Searcher::ReadRemembered(const KeyAccess& at, const Segment& segment, Known& known) {
   const uint8_t fp = at.fp();
-  const FarAddr main(segment.at.node, segment.main);
-  const uint64_t merges = segment.merges;
-  const uint32_t entries = segment.fp_table.entries();
-  const std::span<std::byte> into = known.main.Resize(segment.fp_table.Predict(fp));
-  const FarAddr first = main + EntriesOffset(entries) + known.main.range().first * sizeof(Entry);
-  const auto read_header = Read<SegmentHeader>(segment.at);
-  const auto read_filter = Read<FilterLine>(main + FilterLineOffset(fp));
-  const auto read_entries = Read(first, into);
-  FilterLine filter;
-  if (Mutant(kFilterBeforeMeta)) {
-    auto [line, range] = co_await at.op.InOrder(read_filter, read_entries);
-    known.header = co_await at.op.InOrder(read_header);
-    filter = line;
-  } else if (at.op.client().orders_reads() || Mutant(kReadsTakenInAnyOrder)) {
-    auto [header, line, range] = co_await at.op.InOrder(read_header, read_filter, read_entries);
-    known.header = header;
-    filter = line;
-  } else {
-    known.header = co_await at.op.InOrder(read_header);
-    auto [line, range] = co_await at.op.Together(read_filter, read_entries);
-    filter = line;
+  const std::shared_ptr<const KnownMain> main = segment.main;
+  known.main.Resize(main->table.Predict(fp));
+  if (reader_.Pieces(known.main.range()) > kPiecesAlong) {
+    known.header = co_await at.op.InOrder(Read<SegmentHeader>(segment.at));
+    co_return Done{};
   }
-  const bool named = Mutant(kOldMainTaken) || known.header.meta.main() == main.offset;
-  if (!named || (filter.merges != merges && !Mutant(kAddressIsName))) co_return Done{};
+  FilterLine filter;
+  const auto read_header = Read(segment.at, std::as_writable_bytes(std::span(&known.header, 1)));
+  const auto read_filter =
+      Read(main->at + FilterLineOffset(fp), std::as_writable_bytes(std::span(&filter, 1)));
+  const bool together = at.op.client().orders_reads() || Mutant(kReadsTakenInAnyOrder);
+  if (!together && !Mutant(kFilterBeforeMeta)) co_await at.op.InOrder(read_header);
+  fabric::SmallBatch<2 + kPiecesAlong> trip(at.op, fabric::Order::kInOrder);
+  if (together && !Mutant(kFilterBeforeMeta)) trip.Add(read_header);
+  trip.Add(read_filter);
+  reader_.AddReads(trip, *main, known.main);
+  co_await trip;
+  if (Mutant(kFilterBeforeMeta)) co_await at.op.InOrder(read_header);
+  const bool is_named = Mutant(kOldMainTaken) || known.header.meta.main() == main->at.offset;
+  if (!is_named || (filter.merges != main->merges && !Mutant(kAddressIsName))) co_return Done{};
   known.has_main = true;
   known.filter = IsSet(filter, fp);
-  co_await reader_.CompleteRange(at.op, main, entries, fp, known.main);
+  co_await reader_.CompleteRange(at.op, *main, fp, known.main);
+  co_return Done{};
+}
+
+// The byte of the filter is sampled behind the meta word, as above.
+Task<Done> Searcher::ReadMain(const KeyAccess& at, Segment& segment, Known& known) {
+  const MetaWord meta = known.header.meta;
+  const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
+  known.filter = IsSet(head.filter[at.fp() / FilterLine::kBytes], at.fp());
+  const auto main = reader_.Remember(segment, SegmentReader::MainOf(segment, meta), head);
+  co_await reader_.ReadRange(at.op, *main, at.fp(), known.main);
   co_return Done{};
 }
 

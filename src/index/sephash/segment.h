@@ -1,15 +1,29 @@
-// What a client knows of a segment between operations. Its address, its suffix and
-// its first depth never change; the rest may be out of date.
+// What a client knows of a segment between operations. Its address, its suffix and its first depth never
+// change; the rest may be out of date.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "fabric/address.h"
 #include "index/sephash/fp_table.h"
 #include "index/sephash/layout.h"
 
 namespace farside::index::sephash {
+
+// A MainSegment that a client has read, or made. INVARIANT sephash/5: an address alone is no name, since
+// memory is reused; with the count of merges it is one.
+struct KnownMain {
+  fabric::FarAddr at;
+  uint64_t merges = 0;
+  FpTable table;
+  std::vector<uint32_t> pages;  // numbers
+
+  uint64_t bytes() const {
+    return sizeof(KnownMain) + table.heap_bytes() + pages.capacity() * sizeof(uint32_t);
+  }
+};
 
 struct Segment {
   Segment(fabric::FarAddr where, uint64_t its_suffix, uint32_t first_depth)
@@ -24,17 +38,14 @@ struct Segment {
   uint32_t free_slot = 0;
 
   bool merging = false;  // by an operation of this client
+  bool closing = false;  // its last key seems to be deleted (closer.h)
   // Merges and splits that operations of this client have posted: fabric/21 says nothing about them.
   uint64_t commits = 0;
 
-  // The MainSegment that was named last, 0: none. INVARIANT sephash/5: an address alone is no name, since
-  // memory is reused; with the count of merges it is one.
-  uint64_t main = 0;
-  uint64_t merges = 0;
-  FpTable fp_table;
+  // The latest one that is known. An operation that goes on with it after a trip keeps its own pointer.
+  std::shared_ptr<const KnownMain> main;
 
-  bool Remembers(MetaWord meta) const { return main == meta.main() && main != 0; }
-  uint64_t bytes() const { return sizeof(Segment) + fp_table.heap_bytes(); }
+  uint64_t bytes() const { return sizeof(Segment) + (main != nullptr ? main->bytes() : 0); }
 };
 
 }  // namespace farside::index::sephash

@@ -1,7 +1,7 @@
 #include "index/sephash/segment_reader.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "index/sephash/errors.h"
 #include "index/sephash/mutants.h"
@@ -9,7 +9,9 @@
 namespace farside::index::sephash {
 
 using fabric::FarAddr;
+using fabric::NodeId;
 using fabric::Op;
+using fabric::Order;
 using fabric::Read;
 
 namespace {
@@ -72,50 +74,82 @@ uint32_t SegmentReader::Window(const Segment& segment) const {
 
 // ---- MainSegments ------------------------------------------------------------------------------------
 
-void SegmentReader::Remember(Segment& segment, uint64_t main, uint64_t merges, const Starts& starts,
-                             uint32_t entries) {
-  // Another operation of this client may have learned of a later one meanwhile.
-  if (segment.main != 0 && merges < segment.merges) return;
-  segment.main = main;
-  segment.merges = merges;
-  segment.fp_table = FpTable(options_.fp_table, starts, entries);
-}
-
-bool SegmentReader::CanBe(const Segment& segment, MetaWord meta, uint64_t bytes) const {
+bool SegmentReader::CanBe(const Segment& segment, MetaWord meta) const {
   const uint64_t region = pool_.member(segment.at.node).geometry().region_bytes;
-  const bool as_said = meta.main_bytes() == 0 || meta.main_bytes() == bytes;
-  return as_said && meta.main() != 0 && bytes <= region && meta.main() <= region - bytes;
+  const uint64_t bytes = options_.shape.HeadBytes(meta.pages());
+  return meta.main() != 0 && meta.pages() * options_.shape.page_bytes() <= region && bytes <= region &&
+         meta.main() <= region - bytes;
 }
 
-Task<MainHead> SegmentReader::ReadHead(Op& op, Segment& segment, MetaWord meta) {
+Task<MainHead> SegmentReader::ReadHead(Op& op, const Segment& segment, MetaWord meta) {
   const FarAddr at = MainOf(segment, meta);
-  const bool narrow = meta.main_bytes() != 0 && meta.main_bytes() < EntriesOffset(0xffff) + 8 * 0xffff;
-  std::vector<std::byte> bytes(narrow ? EntriesOffset(0) : EntriesOffset(~uint32_t{0}));
+  if (!CanBe(segment, meta)) co_return DamagedMain(at, "is where no MainSegment can be");
+  std::vector<std::byte> bytes(options_.shape.HeadBytes(meta.pages()));
   co_await op.InOrder(Read(at, bytes));
-  MainHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (!CanBe(segment, meta, header.bytes) || MainBytes(header.entries, header.dropped) > header.bytes)
-    co_return DamagedMain(at, "has a size that cannot be");
-  const Result<Starts> starts = DecodeStarts(bytes, at);
-  if (!starts.ok()) co_return starts.error();
-  Remember(segment, at.offset, header.merges, *starts, header.entries);
-  MainHead head{.table = FpTable(options_.fp_table, *starts, header.entries), .filter = {}};
-  std::memcpy(head.filter.data(), bytes.data() + kFilterOffset, sizeof head.filter);
-  co_return std::move(head);
+  Result<MainHead> head = DecodeHead(options_.shape, bytes, at, segment.at.offset);
+  if (!head.ok()) co_return head.error();
+  co_return std::move(*head);
 }
 
-Task<Done> SegmentReader::ReadRange(Op& op, FarAddr main, const FpTable& table, uint8_t fp,
-                                    MainRange& range) {
-  const std::span<std::byte> into = range.Resize(table.Predict(fp));
-  if (!into.empty()) {
-    const FarAddr first = main + EntriesOffset(table.entries()) + range.range().first * sizeof(Entry);
-    co_await op.InOrder(Read(first, into));
+Task<MainHead> SegmentReader::ReadSpare(Op& op, FarAddr at) {
+  std::vector<std::byte> bytes(options_.shape.HeadBytes(Shape::kUsualPages));
+  co_await op.InOrder(Read(at, bytes));
+  Result<MainHead> head = DecodeHead(options_.shape, bytes, at, 0);
+  if (!head.ok()) co_return head.error();
+  co_return std::move(*head);
+}
+
+Task<Done> SegmentReader::ReadPages(Op& op, NodeId node, std::vector<uint32_t> pages,
+                                    std::span<std::byte> into) {
+  const uint64_t bytes = options_.shape.page_bytes();
+  for (size_t first = 0; first < pages.size(); first += fabric::kAnsweredVerbsPerRoundTrip) {
+    const size_t end = std::min(pages.size(), first + fabric::kAnsweredVerbsPerRoundTrip);
+    fabric::Batch reads(op, Order::kTogether);
+    for (size_t i = first; i < end; ++i)
+      reads.Add(Read(FarAddr(node, PageOffset(pages[i])), into.subspan(i * bytes, bytes)));
+    co_await reads;
   }
-  co_await CompleteRange(op, main, table.entries(), fp, range);
   co_return Done{};
 }
 
-Task<Done> SegmentReader::CompleteRange(Op& op, FarAddr main, uint32_t all, uint8_t fp, MainRange& range) {
+// One trip for the head, one for the pages.
+Task<MainContent> SegmentReader::ReadMain(Op& op, const Segment& segment, MetaWord meta) {
+  const FarAddr at = MainOf(segment, meta);
+  MainHead head = co_await ReadHead(op, segment, meta);
+  std::vector<std::byte> pages(head.pages.size() * options_.shape.page_bytes());
+  co_await ReadPages(op, at.node, head.pages, pages);
+  Result<MainContent> content = DecodeMain(head, pages, at);
+  if (!content.ok()) co_return content.error();
+  co_return std::move(*content);
+}
+
+std::shared_ptr<const KnownMain> SegmentReader::Remember(Segment& segment, FarAddr at, const MainHead& head) {
+  auto known = std::make_shared<const KnownMain>(
+      KnownMain{.at = at,
+                .merges = head.merges,
+                .table = FpTable(options_.fp_table, head.starts, head.entries),
+                .pages = head.pages});
+  // Another operation of this client may have learned of a later one meanwhile.
+  if (segment.main == nullptr || segment.main->merges <= head.merges) segment.main = known;
+  return known;
+}
+
+size_t SegmentReader::Pieces(EntryRange range) const {
+  const uint64_t words = options_.shape.page_words();
+  return range.size() == 0 ? 0 : (range.end - 1) / words - range.first / words + 1;
+}
+
+Task<Done> SegmentReader::ReadRange(Op& op, const KnownMain& main, uint8_t fp, MainRange& range) {
+  range.Resize(main.table.Predict(fp));
+  fabric::Batch reads(op, Order::kTogether);
+  AddReads(reads, main, range);
+  co_await reads;
+  co_await CompleteRange(op, main, fp, range);
+  co_return Done{};
+}
+
+Task<Done> SegmentReader::CompleteRange(Op& op, const KnownMain& main, uint8_t fp, MainRange& range) {
+  const uint32_t all = main.table.entries();
   uint32_t more = std::max<uint32_t>(all / kFingerprints, 8);
   while (!range.HasAllOf(fp, all)) {
     EntryRange wider = range.range();
@@ -123,67 +157,59 @@ Task<Done> SegmentReader::CompleteRange(Op& op, FarAddr main, uint32_t all, uint
     wider.end = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{wider.end} + more, all));
     more = more < all ? more * 4 : more;
     op.CountRetry();
-    const std::span<std::byte> into = range.Resize(wider);
-    co_await op.InOrder(Read(main + EntriesOffset(all) + wider.first * sizeof(Entry), into));
+    range.Resize(wider);
+    fabric::Batch reads(op, Order::kTogether);
+    AddReads(reads, main, range);
+    co_await reads;
   }
   co_return Done{};
 }
 
 // ---- views -------------------------------------------------------------------------------------------
 
-// INVARIANT sephash/5: the look names the MainSegment, and READs keep their order: whatever the READs behind
-// the look show is of the MainSegment that was there then, which the pin keeps. The count of merges tells
-// whether that is the one that this client remembers.
 Task<Done> SegmentReader::ReadView(Op& op, Segment& segment, uint8_t fp, View& view) {
-  Look& look = view.look;
-  const uint32_t slots = options_.shape.entries;
-  const bool together = segment.main != 0 && op.client().orders_reads();
-  if (together) {
-    const uint64_t main = segment.main;
-    const uint64_t merges = segment.merges;
-    const uint64_t commits = segment.commits;
-    const uint32_t entries = segment.fp_table.entries();
-    const std::span<std::byte> into = view.main.Resize(segment.fp_table.Predict(fp));
-    const FarAddr main_at(segment.at.node, main);
-    const FarAddr first = main_at + EntriesOffset(entries) + view.main.range().first * sizeof(Entry);
-    auto [read, merges_there, range_read] = co_await op.InOrder(Read(segment.at, BytesOf(look, slots)),
-                                                                Read<uint64_t>(main_at), Read(first, into));
-    const bool one_round = look.IsOfOneRound() || Mutant(kTornLookTaken);
-    const bool valid = one_round && segment.commits == commits;
-    if (valid) {
-      const Status sound = Check(segment, look.image.header);
-      if (!sound.ok()) co_return sound.error();
-    }
-    const bool same_main = look.meta().main() == main && (merges_there == merges || Mutant(kAddressIsName));
-    if (valid && same_main) {
-      co_await CompleteRange(op, main_at, entries, fp, view.main);
-      co_return Done{};
-    }
-    if (!valid) {
-      op.CountRetry();
-      co_await ReadLook(op, segment, slots, look);
-    }
-  } else {
-    co_await ReadLook(op, segment, slots, look);
-  }
-  const MainHead head = co_await ReadHead(op, segment, look.meta());
-  co_await ReadRange(op, MainOf(segment, look.meta()), head.table, fp, view.main);
+  Valid valid = Valid::kNothing;
+  const std::shared_ptr<const KnownMain> before = segment.main;
+  if (before != nullptr && !stale_.Expects() && op.client().orders_reads())
+    valid = co_await TryReadView(op, segment, fp, view);
+  if (valid == Valid::kView) co_return Done{};
+  if (valid == Valid::kNothing) co_await ReadLook(op, segment, options_.shape.entries, view.look);
+  const MainHead head = co_await ReadHead(op, segment, view.look.meta());
+  const auto known = Remember(segment, MainOf(segment, view.look.meta()), head);
+  if (before != nullptr) stale_.Note(before->merges != known->merges);
+  view.main_entries = head.entries;
+  co_await ReadRange(op, *known, fp, view.main);
   co_return Done{};
 }
 
-Task<MainContent> SegmentReader::ReadMain(Op& op, const Segment& segment, MetaWord meta) {
-  const FarAddr at = MainOf(segment, meta);
-  uint64_t bytes = meta.main_bytes();
-  if (bytes == 0) {
-    const MainHeader header = co_await op.InOrder(Read<MainHeader>(at));
-    bytes = header.bytes;
+// INVARIANT sephash/5: the look names the MainSegment, and READs keep their order: whatever the READs behind
+// the look show is of the MainSegment that was there then, which the pin keeps. The count of merges tells
+// whether that is the one that this client remembers.
+Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, uint8_t fp, View& view) {
+  const std::shared_ptr<const KnownMain> main = segment.main;
+  Look& look = view.look;
+  view.main.Resize(main->table.Predict(fp));
+  if (Pieces(view.main.range()) > kPiecesAlong) co_return Valid::kNothing;
+  const uint64_t commits = segment.commits;
+  uint64_t merges = 0;
+  fabric::SmallBatch<2 + kPiecesAlong> trip(op, Order::kInOrder);
+  trip.Add(Read(segment.at, BytesOf(look, options_.shape.entries)));
+  trip.Add(Read(main->at, std::as_writable_bytes(std::span(&merges, 1))));
+  AddReads(trip, *main, view.main);
+  co_await trip;
+  const bool one_round = look.IsOfOneRound() || Mutant(kTornLookTaken);
+  if (!one_round || segment.commits != commits) {
+    op.CountRetry();
+    co_return Valid::kNothing;
   }
-  if (!CanBe(segment, meta, bytes)) co_return DamagedMain(at, "has a size that cannot be");
-  std::vector<std::byte> image(bytes);
-  co_await op.InOrder(Read(at, image));
-  Result<MainContent> content = DecodeMain(image, at, segment.at.offset);
-  if (!content.ok()) co_return content.error();
-  co_return std::move(*content);
+  const Status sound = Check(segment, look.image.header);
+  if (!sound.ok()) co_return sound.error();
+  const bool is_named = look.meta().main() == main->at.offset;
+  if (!is_named || (merges != main->merges && !Mutant(kAddressIsName))) co_return Valid::kLook;
+  stale_.Note(false);
+  view.main_entries = main->table.entries();
+  co_await CompleteRange(op, *main, fp, view.main);
+  co_return Valid::kView;
 }
 
 }  // namespace farside::index::sephash

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "fabric/op.h"
 #include "farside/task.h"
+#include "index/kit/tendency.h"
 #include "index/sephash/directory.h"
 #include "index/sephash/look.h"
 #include "index/sephash/main_segment.h"
@@ -21,13 +23,16 @@ namespace farside::index::sephash {
 // Some entries of a MainSegment; on the heap only if they are many.
 class MainRange {
  public:
-  std::span<std::byte> Resize(EntryRange range) {
+  void Resize(EntryRange range) {
     range_ = range;
     if (range.size() > small_.size()) large_.resize(range.size());
-    return std::as_writable_bytes(Words());
   }
   EntryRange range() const { return range_; }
-  std::span<const Entry> entries() const { return const_cast<MainRange*>(this)->Words(); }
+  std::span<const Entry> entries() const { return const_cast<MainRange*>(this)->entries(); }
+  std::span<Entry> entries() {
+    if (range_.size() > small_.size()) return std::span(large_).first(range_.size());
+    return std::span(small_).first(range_.size());
+  }
   // Whether all entries with this fingerprint are among them, if the MainSegment has `all` entries.
   bool HasAllOf(uint8_t fp, uint32_t all) const {
     const std::span<const Entry> read = entries();
@@ -37,66 +42,88 @@ class MainRange {
   }
 
  private:
-  std::span<Entry> Words() {
-    if (range_.size() > small_.size()) return std::span(large_).first(range_.size());
-    return std::span(small_).first(range_.size());
-  }
   EntryRange range_;
   std::array<Entry, 96> small_;
   std::vector<Entry> large_;
 };
 
-// What stands before the entries of a MainSegment.
-struct MainHead {
-  FpTable table;
-  std::array<FilterLine, kFilterLines> filter;
-};
-inline bool IsSet(const FilterLine& line, uint8_t fp) { return line.bytes[fp % FilterLine::kBytes] != 0; }
-
 // All that decides about a key: its segment as it was at one moment.
 struct View {
   Look look;
   MainRange main;  // of the MainSegment that the look names: all entries with the key's fingerprint
+  uint32_t main_entries = 0;  // all that it has
 };
 
 class SegmentReader {
  public:
   SegmentReader(const Options& options, pool::PoolClient& pool) : options_(options), pool_(pool) {}
 
-  // The first `slots` entries of a CurSegment, as they were in one round; one trip, which takes `along`
-  // another READ.
+  // ---- CurSegments
+  // The first `slots` entries, as they were in one round; one trip, which takes `along` another READ.
   Task<Done> ReadLook(fabric::Op& op, const Segment& segment, uint32_t slots, Look& look,
                       const fabric::ReadIntoVerb* along = nullptr);
   // How many entries a put reads.
   uint32_t Window(const Segment& segment) const;
-
-  // A look, and what stands in the MainSegment: one trip, if the client remembers the MainSegment.
-  Task<Done> ReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
-  // The MainSegment is one that a meta word names which this operation has read; so for those below.
-  // What stands before its entries.
-  Task<MainHead> ReadHead(fabric::Op& op, Segment& segment, MetaWord meta);
-  Task<Done> ReadRange(fabric::Op& op, fabric::FarAddr main, const FpTable& table, uint8_t fp,
-                       MainRange& range);
-  // Goes on reading until the range has all entries with this fingerprint, of a MainSegment with `all`.
-  Task<Done> CompleteRange(fabric::Op& op, fabric::FarAddr main, uint32_t all, uint8_t fp, MainRange& range);
-  // All of a MainSegment.
-  Task<MainContent> ReadMain(fabric::Op& op, const Segment& segment, MetaWord meta);
-
   // kCorrupt if the segment cannot say this of itself.
   Status Check(const Segment& segment, const SegmentHeader& header) const;
-  // This client has just made a MainSegment, or read it.
-  void Remember(Segment& segment, uint64_t main, uint64_t merges, const Starts& starts, uint32_t entries);
 
+  // ---- MainSegments that a meta word names which this operation has read
   static fabric::FarAddr MainOf(const Segment& segment, MetaWord meta) {
     return fabric::FarAddr(segment.at.node, meta.main());
   }
+  Task<MainHead> ReadHead(fabric::Op& op, const Segment& segment, MetaWord meta);
+  // That of the spare one: it belongs to no segment.
+  Task<MainHead> ReadSpare(fabric::Op& op, fabric::FarAddr at);
+  // All of it.
+  Task<MainContent> ReadMain(fabric::Op& op, const Segment& segment, MetaWord meta);
+
+  // The latest one that this client knows of becomes this one.
+  std::shared_ptr<const KnownMain> Remember(Segment& segment, fabric::FarAddr at, const MainHead& head);
+  // Adds the READs of a range to a trip.
+  template <class Batch>
+  void AddReads(Batch& trip, const KnownMain& main, MainRange& range) const {
+    ForEachPiece(main, range, [&trip](fabric::FarAddr at, std::span<std::byte> into) {
+      trip.Add(fabric::Read(at, into));
+    });
+  }
+  // How many READs that would be.
+  size_t Pieces(EntryRange range) const;
+  Task<Done> ReadRange(fabric::Op& op, const KnownMain& main, uint8_t fp, MainRange& range);
+  // Goes on reading until the range has all entries with this fingerprint.
+  Task<Done> CompleteRange(fabric::Op& op, const KnownMain& main, uint8_t fp, MainRange& range);
+
+  // ---- both
+  // One trip, if the client remembers the MainSegment that is there.
+  Task<Done> ReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
 
  private:
-  // Whether a MainSegment of so many bytes can be: on its node, and as its CurSegment says.
-  bool CanBe(const Segment& segment, MetaWord meta, uint64_t bytes) const;
+  static constexpr size_t kPiecesAlong = 4;
+
+  template <class Do>
+  void ForEachPiece(const KnownMain& main, MainRange& range, Do act) const {
+    const uint64_t words = options_.shape.page_words();
+    const std::span<std::byte> into = std::as_writable_bytes(range.entries());
+    for (uint64_t first = range.range().first; first < range.range().end;) {
+      const uint64_t end = std::min<uint64_t>((first / words + 1) * words, range.range().end);
+      const fabric::FarAddr page(main.at.node, PageOffset(main.pages[first / words]));
+      act(page + first % words * sizeof(Entry),
+          into.subspan((first - range.range().first) * sizeof(Entry), (end - first) * sizeof(Entry)));
+      first = end;
+    }
+  }
+  uint64_t PageOffset(uint32_t number) const { return uint64_t{number} * options_.shape.page_bytes(); }
+  Task<Done> ReadPages(fabric::Op& op, fabric::NodeId node, std::vector<uint32_t> pages,
+                       std::span<std::byte> into);
+  enum class Valid : uint8_t { kNothing, kLook, kView };  // what of a view is valid
+  Task<Valid> TryReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
+  // Whether a MainSegment with so many pages can be on its node.
+  bool CanBe(const Segment& segment, MetaWord meta) const;
 
   const Options& options_;
   pool::PoolClient& pool_;
+  // MainSegments that other clients have replaced since this client remembers them. READs in vain cost two
+  // verbs; a MainSegment that is read by a trip of its own, a trip.
+  Tendency<1, 2, 32> stale_;
 };
 
 }  // namespace farside::index::sephash

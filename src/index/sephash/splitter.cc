@@ -24,14 +24,14 @@ bool IsOutOfMemory(const Error& error) { return error.code() == ErrorCode::kOutO
 
 }  // namespace
 
-Task<bool> Merger::TrySplit(Plan& plan, MainContent& next) {
+Task<bool> Merger::TrySplit(Plan& plan, const MainContent& next) {
   // INVARIANT sephash/13: the sibling's entry has a place before the sibling is there.
   const Result<Done> made = co_await plan.at.directory.MakePart(plan.at.op, plan.depth() + 1).Outcome();
   if (!made.ok() && IsOutOfMemory(made.error())) co_return false;
   if (!made.ok()) co_return made.error();
-  MainContent high;
   MainContent low = next;
-  high.entries = co_await Divide(plan, low);
+  MainContent high;
+  high.entries = co_await Divide(plan, low.entries);
   if (high.entries.empty()) co_return false;
   high.merges = 1;
   const Result<Done> committed = co_await CommitSplit(plan, std::move(low), std::move(high)).Outcome();
@@ -42,29 +42,29 @@ Task<bool> Merger::TrySplit(Plan& plan, MainContent& next) {
 
 // No block is read, unless the depth bits of the entries are used up, or are not to be used (paper, section
 // 4.2.2).
-Task<std::vector<Entry>> Merger::Divide(const Plan& plan, MainContent& next) {
+Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& entries) {
   const Shape& shape = plan.at.shape();
   const uint32_t depth = plan.depth();
   const bool new_tags = (depth + 1) % shape.depth_bits == 0;
   const bool reads = new_tags || options_.depth_bits == DepthBits::kBlocks;
   std::vector<uint64_t> hashes;
-  if (reads) hashes = co_await ReadHashes(plan.at, next.entries);
+  if (reads) hashes = co_await ReadHashes(plan.at, entries);
   std::vector<Entry> low;
   std::vector<Entry> high;
-  for (size_t i = 0; i < next.entries.size(); ++i) {
-    Entry entry = next.entries[i];
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Entry entry = entries[i];
     const bool is_high = reads ? (hashes[i] >> depth & 1) != 0 : SplitBit(entry.tag(), shape, depth);
     // INVARIANT sephash/8: the tags of a segment's entries are all of the group of its depth.
     if (new_tags && !Mutant(kTagsNotRenewed)) entry = entry.WithTag(TagOf(hashes[i], shape, depth + 1));
     (is_high ? high : low).push_back(entry);
   }
-  if (std::min(low.size(), high.size()) < std::max<size_t>(next.entries.size() / kWorstShare, 1)) {
+  if (std::min(low.size(), high.size()) < std::max<size_t>(entries.size() / kWorstShare, 1)) {
     high.clear();
     co_return std::move(high);
   }
   std::sort(low.begin(), low.end());
   std::sort(high.begin(), high.end());
-  next.entries = std::move(low);
+  entries = std::move(low);
   co_return std::move(high);
 }
 
@@ -73,38 +73,45 @@ Task<std::vector<Entry>> Merger::Divide(const Plan& plan, MainContent& next) {
 Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   Segment& segment = plan.segment;
   const Access& at = plan.at;
+  const Shape& shape = at.shape();
   pool::Allocator& allocator = pool_.allocator(at.node());
   Unpublished sibling;
-  if (!sibling.Reserve(allocator, at.shape().segment_bytes())) co_await sibling.FetchRoom(at.op);
-  Unpublished high_main;
-  if (!high_main.Reserve(allocator, high.bytes())) co_await high_main.FetchRoom(at.op);
-  if (!Mutant(kSiblingForgotten)) low.sibling = sibling.at().offset;
-  Unpublished low_main;
-  if (!low_main.Reserve(allocator, low.bytes())) co_await low_main.FetchRoom(at.op);
-
+  if (!sibling.Reserve(allocator, shape.segment_bytes())) co_await sibling.FetchRoom(at.op);
+  MainRoom high_room(shape, at.node());
+  co_await high_room.Fetch(at.op, allocator, shape.PagesOf(high.words()));
+  MainRoom low_room(shape, at.node());
+  co_await low_room.Fetch(at.op, allocator, shape.PagesOf(low.words()));
   high.segment = sibling.at().offset;
-  std::vector<std::byte> high_bytes(high_main.bytes());
-  EncodeMain(high, high_bytes);
-  std::vector<std::byte> low_bytes(low_main.bytes());
-  EncodeMain(low, low_bytes);
+  if (!Mutant(kSiblingForgotten)) low.sibling = sibling.at().offset;
+  const MainImage high_image = EncodeMain(shape, high, high_room.numbers());
+  const MainImage low_image = EncodeMain(shape, low, low_room.numbers());
+  co_await high_room.WriteEarly(at.op, high_image);
+  co_await low_room.WriteEarly(at.op, low_image);
+
   const uint32_t depth = plan.depth() + 1;
   const uint64_t suffix = plan.sibling_suffix();
-  const MetaWord first(kFirstEpoch, depth, high_main.at().offset, high_main.bytes());
-  const SegmentHeader header{.meta = first, .suffix = suffix};
+  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, depth, high_room.at().offset, high_room.pages()),
+                             .suffix = suffix};
   std::vector<std::byte> sibling_bytes(sibling.bytes());
   std::memcpy(sibling_bytes.data(), &header, sizeof header);
-
   const MetaWord before = plan.look.meta();
   const uint32_t epoch = Mutant(kSplitKeepsEpoch) ? before.epoch() : EpochAfter(before.epoch());
-  const MetaWord after(epoch, depth, low_main.at().offset, low_main.bytes());
+  const MetaWord after(epoch, depth, low_room.at().offset, low_room.pages());
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
-  for (Unpublished* room : {&sibling, &high_main, &low_main}) room->Publish();
+  fabric::Batch trip(at.op, fabric::Order::kInOrder);
+  high_room.AddWrites(trip, high_image);
+  trip.Add(Unreachable(Write(sibling.at(), sibling_bytes)));
+  low_room.AddWrites(trip, low_image);
+  const size_t cas = trip.Add(Cas(segment.at, before.word(), after.word()));
+  sibling.Publish();
+  high_room.Publish();
+  low_room.Publish();
   ++segment.commits;
-  auto [wrote_high, wrote_sibling, wrote_low, found] = co_await at.op.InOrder(
-      Unreachable(Write(high_main.at(), high_bytes)), Unreachable(Write(sibling.at(), sibling_bytes)),
-      Unreachable(Write(low_main.at(), low_bytes)), Cas(segment.at, before.word(), after.word()));
-  if (found != before.word()) {
-    for (Unpublished* room : {&sibling, &high_main, &low_main}) room->Unpublish();
+  co_await trip;
+  if (trip.Old(cas) != before.word()) {
+    sibling.Unpublish();
+    high_room.Unpublish();
+    low_room.Unpublish();
     ++counts_.lost;
     co_return Done{};
   }
@@ -112,12 +119,9 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   ++counts_.splits;
   Retire(plan);
   segment.free_slot = 0;
-  reader_.Remember(segment, low_main.at().offset, low.merges, StartsOf(low.entries),
-                   static_cast<uint32_t>(low.entries.size()));
+  Remember(segment, low_room, low);
   at.directory.Learn(sibling.at().offset, suffix, depth);
-  Segment& made = at.directory.Find(suffix);
-  reader_.Remember(made, high_main.at().offset, high.merges, StartsOf(high.entries),
-                   static_cast<uint32_t>(high.entries.size()));
+  Remember(at.directory.Find(suffix), high_room, high);
   // If this client dies here, the next one that looks for a key of the sibling makes the entry.
   if (options_.zero_wait) {
     at.directory.CompleteLater(at.op, suffix, sibling.at().offset);

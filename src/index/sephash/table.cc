@@ -16,8 +16,9 @@ Table::Table(const Options& options, pool::PoolClient& pool, std::span<const Far
       options_(options),
       reader_(options_, pool),
       merger_(options_, pool, reader_),
-      changer_(options_, pool, reader_, merger_),
-      searcher_(options_, reader_),
+      closer_(pool, reader_, merger_),
+      changer_(options_, pool, reader_, merger_, closer_),
+      searcher_(options_, reader_, closer_),
       walker_(options_, pool, directories_, reader_) {
   for (const FarAddr& root : roots)
     directories_.Add(root.node, std::make_shared<Directory>(options_, pool, root));

@@ -11,6 +11,7 @@
 #include "index/kit/keyed_index.h"
 #include "index/kit/partitions.h"
 #include "index/sephash/changer.h"
+#include "index/sephash/closer.h"
 #include "index/sephash/context.h"
 #include "index/sephash/directory.h"
 #include "index/sephash/merger.h"
@@ -48,6 +49,7 @@ class Table final : public KeyedIndex<Table> {
   Partitions<Directory> directories_;
   SegmentReader reader_;
   Merger merger_;
+  Closer closer_;
   Changer changer_;
   Searcher searcher_;
   Walker walker_;

@@ -81,7 +81,11 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
-  if (root.spare.offset() != 0) reach.Mark(FarAddr(at.node(), root.spare.offset()), root.spare.bytes());
+  if (root.spare != 0) {
+    const FarAddr spare(at.node(), root.spare);
+    const MainHead head = co_await reader_.ReadSpare(at.op, spare);
+    MarkMain(at, spare, head.pages, reach);
+  }
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     reach.Mark(FarAddr(at.node(), root.parts[part]), at.shape().PartBytes(part));
   std::optional<uint64_t> suffix = 0;
@@ -94,10 +98,17 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   co_return Done{};
 }
 
+void Walker::MarkMain(const Access& at, FarAddr main, const std::vector<uint32_t>& pages,
+                      pool::Reach& reach) {
+  reach.Mark(main, at.shape().HeadBytes(pages.size()));
+  for (const uint32_t page : pages)
+    reach.Mark(FarAddr(at.node(), page * at.shape().page_bytes()), at.shape().page_bytes());
+}
+
 // INVARIANT sephash/3: what slots name, and no entry, stands in the lists of what was dropped.
 Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach) {
   reach.Mark(whole.segment->at, at.shape().segment_bytes());
-  reach.Mark(SegmentReader::MainOf(*whole.segment, whole.look.meta()), whole.main.allocated);
+  MarkMain(at, SegmentReader::MainOf(*whole.segment, whole.look.meta()), whole.main.pages, reach);
   for (const Entry& entry : whole.merged.entries) {
     const uint64_t bytes = co_await BytesOfBlock(at, entry);
     reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes);
@@ -167,8 +178,10 @@ struct Walker::Totals {
   uint64_t depth = 0;
   uint64_t in_round = 0;   // entries of CurSegments
   uint64_t in_main = 0;    // entries of MainSegments
+  uint64_t slots = 0;      // that both kinds have room for
   uint64_t allocated = 0;  // bytes of both kinds, as the pool rounds them up
   uint64_t directory_bytes = 0;
+  uint64_t spare_bytes = 0;
   uint64_t naive_bytes = 0;  // what FPTables take in a client, in either form
   uint64_t points_bytes = 0;
 };
@@ -188,7 +201,8 @@ Task<TableStats> Walker::Stats(Op& op) {
     co_await AddStats(at, totals, stats);
     stats.client_bytes += directories_[i].bytes();
   }
-  stats.slots = totals.segments * options_.shape.entries + totals.in_main;
+  stats.slots = totals.slots;
+  stats.index_bytes = totals.allocated + totals.directory_bytes + totals.spare_bytes;
   const auto slots = static_cast<double>(std::max<uint64_t>(stats.slots, 1));
   stats.details = {
       {"segments", static_cast<double>(totals.segments)},
@@ -211,7 +225,9 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
   totals.directory_bytes += sizeof(Root);
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     totals.directory_bytes += at.shape().PartBytes(part);
-  stats.index_bytes += root.spare.bytes();
+  if (root.spare != 0)
+    totals.spare_bytes +=
+        at.shape().HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * at.shape().page_bytes();
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
     Whole whole;
@@ -220,10 +236,12 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
     totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
     totals.in_round += whole.look.Used();
     totals.in_main += whole.main.entries.size();
-    const uint64_t bytes = at.shape().segment_bytes() + whole.main.allocated;
-    stats.index_bytes += bytes;
-    totals.allocated +=
-        Allocated(at.node(), at.shape().segment_bytes()) + Allocated(at.node(), whole.main.allocated);
+    const Shape& shape = at.shape();
+    const uint64_t pages = whole.main.pages.size();
+    totals.slots += shape.entries + pages * shape.page_words();
+    totals.allocated += Allocated(at.node(), shape.segment_bytes()) +
+                        Allocated(at.node(), shape.HeadBytes(pages)) +
+                        pages * Allocated(at.node(), shape.page_bytes());
     const Starts starts = StartsOf(whole.main.entries);
     const auto entries = static_cast<uint32_t>(whole.main.entries.size());
     for (auto& [kind, sum] : {std::pair{FpTableKind::kNaive, &totals.naive_bytes},
@@ -236,7 +254,6 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
     }
     suffix = NextSuffix(*suffix, whole.look.depth());
   }
-  stats.index_bytes += totals.directory_bytes;
   co_return Done{};
 }
 

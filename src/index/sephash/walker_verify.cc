@@ -50,7 +50,8 @@ Task<Done> Walker::VerifySegment(Access at, const Whole& whole) {
   const Look& look = whole.look;
   // INVARIANT sephash/2: no entry of the round stands behind a free slot.
   for (uint32_t slot = look.Used(); slot < look.sampled; ++slot) {
-    if (look.image.entries[slot].epoch() == look.epoch())
+    const Entry entry = look.image.entries[slot];
+    if (entry.epoch() == look.epoch() && !entry.is_padding())
       co_return DamagedSegment(segment.at, "has an entry behind a free slot");
   }
   // INVARIANT sephash/6: the filter has the fingerprint of every entry of the round.

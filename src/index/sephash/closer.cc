@@ -1,0 +1,94 @@
+#include "index/sephash/closer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "index/sephash/mutants.h"
+
+namespace farside::index::sephash {
+
+using fabric::Cas;
+using fabric::Op;
+using fabric::Order;
+
+namespace {
+
+constexpr size_t kMostWaiting = 1 << 16;
+constexpr size_t kSlotsOfATrip = fabric::kAnsweredVerbsPerRoundTrip;
+
+// Whether every key is deleted, if all keys have different tags and those deleted were in the MainSegment.
+bool SeemsEmpty(const Look& look, uint32_t main_entries) {
+  std::set<Tag> deleted;
+  for (const Entry& entry : look.entries()) {
+    if (entry.epoch() != look.epoch() || entry.is_padding()) continue;
+    if (entry.is_tombstone()) {
+      deleted.insert(entry.tag());
+    } else {
+      deleted.erase(entry.tag());
+      main_entries += 1;
+    }
+  }
+  return deleted.size() >= main_entries;
+}
+
+}  // namespace
+
+void Closer::NoteDelete(const Access& at, Segment& segment, const Look& look, uint32_t main_entries) {
+  if (segment.closing || main_entries > look.sampled || waiting_.size() >= kMostWaiting) return;
+  if (!SeemsEmpty(look, main_entries)) return;
+  segment.closing = true;
+  waiting_.push_back({.directory = &at.directory, .segment = &segment, .epochs = pool_.KnownEpochs()});
+}
+
+Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
+  const Waiting next = waiting_.front();
+  waiting_.pop_front();
+  next.segment->closing = false;
+  const Access at{op, *next.directory};
+  const uint64_t birth = pin.epoch(at.node());
+  // What the first merge has dropped is retired by the second.
+  const bool closed = co_await Close(at, *next.segment, birth);
+  if (closed) co_await Close(at, *next.segment, birth);
+  co_return Done{};
+}
+
+Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth) {
+  if (segment.merging) co_return false;
+  Look look;
+  co_await reader_.ReadLook(at.op, segment, at.shape().entries, look);
+  const MainHead head = co_await reader_.ReadHead(at.op, segment, look.meta());
+  const bool holds_memory = look.Used() > 0 || head.words() > 0;
+  if (!holds_memory || !SeemsEmpty(look, head.entries)) co_return false;
+  const bool padded = co_await Pad(at, segment, look, head.merges);
+  if (!padded) co_return false;
+  co_await merger_.Merge(at, segment, look, birth, /*frees=*/true);
+  co_return true;
+}
+
+// The CASes of a trip have no order, so a slot may be padded before the one below it. That harms nobody that
+// appends: padding is no entry of a key, and a free slot below it is still the first one.
+Task<bool> Closer::Pad(Access at, const Segment& segment, Look& look, uint64_t merges) {
+  const Entry padding = Entry::Padding(look.epoch(), Mutant(kPaddingNotUnique) ? 0 : merges);
+  for (uint32_t first = look.Used(); first < look.sampled; first += kSlotsOfATrip) {
+    const uint32_t end = std::min<uint32_t>(first + kSlotsOfATrip, look.sampled);
+    fabric::Batch trip(at.op, Order::kInOrder);
+    for (uint32_t slot = first; slot < end; ++slot) {
+      const Entry expected = look.image.entries[slot];
+      // A client that died while it padded may have left some.
+      const Entry desired = expected.epoch() == look.epoch() ? expected : padding;
+      trip.Add(Cas(EntryAt(segment.at, slot), expected.word(), desired.word()));
+    }
+    co_await trip;
+    for (uint32_t slot = first; slot < end; ++slot) {
+      const uint64_t found = trip.Old(slot - first);
+      const bool done = found == look.image.entries[slot].word();
+      if (!done) look.image.entries[slot] = Entry(found);
+      if (done && look.image.entries[slot].epoch() != look.epoch()) look.image.entries[slot] = padding;
+      // Another client has appended it, or has merged the round.
+      if (look.image.entries[slot].epoch() != look.epoch()) co_return false;
+    }
+  }
+  co_return true;
+}
+
+}  // namespace farside::index::sephash

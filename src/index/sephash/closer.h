@@ -1,0 +1,55 @@
+// Closing rounds that are not full: a segment whose keys are all deleted gives back what it still holds.
+//
+// Deleted records are given back by the merges that follow, and rounds end when they are full. In a segment
+// whose last key was deleted, no client may append any more: the round stays as it is, with its tombstones,
+// and the blocks that they and the last merge have dropped stay too. So a client that has deleted what seems
+// to be the last key of a segment fills the free slots with padding, somewhat later, and merges: twice, since
+// what a merge drops is retired by the next one (sephash/3).
+//
+// That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "farside/task.h"
+#include "index/sephash/context.h"
+#include "index/sephash/look.h"
+#include "index/sephash/merger.h"
+#include "index/sephash/segment_reader.h"
+#include "pool/client.h"
+
+namespace farside::index::sephash {
+
+class Closer {
+ public:
+  Closer(pool::PoolClient& pool, SegmentReader& reader, Merger& merger)
+      : pool_(pool), reader_(reader), merger_(merger) {}
+
+  // A key was deleted; the look has the tombstone, and names a MainSegment of so many entries.
+  void NoteDelete(const Access& at, Segment& segment, const Look& look, uint32_t main_entries);
+
+  // Whether a segment waits for an epoch that has come: so no segment is closed often, however often its keys
+  // come and go.
+  bool IsDue() const { return !waiting_.empty() && waiting_.front().epochs != pool_.KnownEpochs(); }
+  // Closes one segment. The operation holds a pin.
+  Task<Done> CloseOne(fabric::Op& op, const pool::PoolClient::Pin& pin);
+
+ private:
+  struct Waiting {
+    Directory* directory = nullptr;
+    Segment* segment = nullptr;
+    uint64_t epochs = 0;  // pool.KnownEpochs() when it was noted
+  };
+
+  // True: the round was closed.
+  Task<bool> Close(Access at, Segment& segment, uint64_t birth);
+  Task<bool> Pad(Access at, const Segment& segment, Look& look, uint64_t merges);
+
+  pool::PoolClient& pool_;
+  SegmentReader& reader_;
+  Merger& merger_;
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace farside::index::sephash
