@@ -18,8 +18,13 @@ import socket
 sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
 print(*(each.getsockname()[1] for each in sockets))')
 
-# Replaces what may be in use on this machine.
-localized() { sed "s/:7700/:$first_port/g; s/:7701/:$second_port/g; s#--shm pool#--shm $PWD/pool.sock#g; s#shm:pool#shm:$PWD/pool.sock#g"; }
+# Replaces what may be in use on this machine; and the number of a job, which a script cannot foresee: the
+# shell keeps the number of a job that has ended until it has told so.
+localized() {
+  sed "s/:7700/:$first_port/g; s/:7701/:$second_port/g" |
+    sed "s#--shm pool#--shm $PWD/pool.sock#g; s#shm:pool#shm:$PWD/pool.sock#g" |
+    sed 's/kill %1; wait/kill "${pids[-1]}" \&\& wait "${pids[-1]}"/'
+}
 
 # A command that ends in & is a memory node: it has begun when it says that it is ready.
 run_in_background() {
