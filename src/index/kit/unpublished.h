@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "fabric/address.h"
 #include "fabric/op.h"
@@ -16,8 +17,16 @@ namespace farside::index {
 class Unpublished {
  public:
   Unpublished() = default;
-  Unpublished(const Unpublished&) = delete;
-  Unpublished& operator=(const Unpublished&) = delete;
+  Unpublished(Unpublished&& other) noexcept { *this = std::move(other); }
+  Unpublished& operator=(Unpublished&& other) noexcept {
+    Discard();
+    allocator_ = other.allocator_;
+    at_ = other.at_;
+    bytes_ = other.bytes_;
+    owned_ = std::exchange(other.owned_, false);
+    may_be_published_ = other.may_be_published_;
+    return *this;
+  }
   ~Unpublished() { Discard(); }
 
   // Asks for room. True: it has it, from an earlier attempt, or because some was at hand. False: FetchRoom.

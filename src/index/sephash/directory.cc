@@ -96,16 +96,18 @@ void Directory::Learn(uint64_t segment, uint64_t suffix, uint32_t depth) {
 }
 
 // Each step takes at least one more bit of the hash into account.
-Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint64_t hash) {
+Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint64_t hash, bool completes) {
   const auto bit = static_cast<uint32_t>(std::countr_zero(hash ^ segment.suffix));
   const uint64_t suffix = hash & LowBits(bit + 1);
   // INVARIANT sephash/11.
   if (bit + 1 == meta.depth()) {
     const FarAddr main_at(node(), meta.main());
     const MainHeader main = co_await op.InOrder(Read<MainHeader>(main_at));
+    if (main.segment != segment.at.offset) co_return DamagedMain(main_at, "belongs to another segment");
     if (main.sibling != 0) {
       co_await KnowPart(op, shape_.PartOf(suffix));
-      if (!pool_.read_only() && !Mutant(kSiblingNotCompleted)) co_await Complete(op, suffix, main.sibling);
+      if (completes && !pool_.read_only() && !Mutant(kSiblingNotCompleted))
+        co_await Complete(op, suffix, main.sibling);
       Learn(main.sibling, suffix, meta.depth());
       co_return Done{};
     }

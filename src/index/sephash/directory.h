@@ -43,8 +43,10 @@ class Directory {
 
   // The segment that has the keys of this hash, as far as this client knows.
   Segment& Find(uint64_t hash) { return *segments_[routes_[hash & (routes_.size() - 1)]]; }
-  // The meta word shows that the segment does not have the keys of this hash: learns which one has.
-  Task<Done> Follow(fabric::Op& op, const Segment& segment, MetaWord meta, uint64_t hash);
+  // The meta word shows that the segment does not have the keys of this hash: learns which one has. With
+  // `completes`, it also makes the entry of a sibling that has none yet.
+  Task<Done> Follow(fabric::Op& op, const Segment& segment, MetaWord meta, uint64_t hash,
+                    bool completes = true);
 
   // ---- for splits
   // Makes the part in which the siblings of this depth have their entries.

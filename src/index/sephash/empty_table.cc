@@ -20,7 +20,8 @@ using fabric::WriteObject;
 uint64_t EmptyTable::Bytes(const Shape& shape) {
   const uint64_t segments = shape.PartEntries(0);
   const uint64_t spare = shape.HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * shape.page_bytes();
-  return sizeof(Root) + spare + shape.PartBytes(0) + segments * (shape.segment_bytes() + shape.HeadBytes(0));
+  return sizeof(Root) + Root::kSpares * spare + shape.PartBytes(0) +
+         segments * (shape.segment_bytes() + shape.HeadBytes(0));
 }
 
 Task<FarAddr> EmptyTable::Allocate(Op& op, NodeId node, uint64_t bytes) {
@@ -43,9 +44,11 @@ Task<FarAddr> EmptyTable::Make(Op& op, NodeId node) {
   }
   const FarAddr part = co_await Allocate(op, node, shape_.PartBytes(0));
   co_await op.InOrder(Unreachable(Write(part, std::as_bytes(std::span(directory)))));
-  const FarAddr spare = co_await MakeMain(op, node, 0, Shape::kUsualPages);
   Root root{};
-  root.spare = spare.offset;
+  for (SpareWord& spare : root.spares) {
+    const FarAddr made = co_await MakeMain(op, node, 0, Shape::kUsualPages);
+    spare = SpareWord::New(made.offset);
+  }
   root.parts[0] = part.offset;
   const FarAddr root_at = co_await Allocate(op, node, sizeof(Root));
   co_await op.InOrder(Unreachable(WriteObject(root_at, root)));

@@ -2,7 +2,7 @@
 //
 // On each node of the table:
 //
-//   root          | spare | zero .. | directory: 40 offsets of parts |
+//   root          | spares | zero .. | directory: 40 offsets of parts |
 //   part k        | offsets of CurSegments, one for each suffix of the hash that the part has |
 //   CurSegment    | meta | suffix | entries: appended one after the other |
 //   MainSegment   | header | filter, 5 lines | where each fingerprint begins | numbers of pages |
@@ -238,11 +238,41 @@ static_assert(sizeof(DroppedBlock) == 8);
 
 // ---- the root and the directory ----------------------------------------------------------------------
 
+// A MainSegment of kUsualPages pages that no segment has any more: memory for a merge by a client that deletes
+// in a full pool. Changed by CAS only; 0: there is none.
+//   63..38                                          37..0
+//   stamp: an epoch that was read after it was      offset in lines
+//   unlinked, or 0 if no segment ever had it
+class SpareWord {
+ public:
+  using Offset = Field<0, 38>;
+  using Stamp = Field<38, 26>;
+  static_assert(TilesWord<Offset, Stamp>());
+
+  constexpr SpareWord() = default;
+  explicit constexpr SpareWord(uint64_t word) : word_(word) {}
+  static constexpr SpareWord New(uint64_t offset) { return SpareWord(Offset::Set(0, offset / pool::kLine)); }
+  static constexpr SpareWord Unlinked(uint64_t offset, uint64_t epoch) {
+    return SpareWord(Stamp::Set(New(offset).word_, std::max<uint64_t>(epoch & Stamp::kMax, 1)));
+  }
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
+  constexpr bool is_new() const { return Stamp::Get(word_) == 0; }
+  // Whether no client can still read it, if what was stamped with less than `safe_epoch` may be reused.
+  constexpr bool IsFree(uint64_t safe_epoch) const {
+    const uint64_t passed = (safe_epoch - Stamp::Get(word_)) & Stamp::kMax;
+    return is_new() || (passed > 1 && passed < Stamp::kMax / 2);
+  }
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(SpareWord) == 8);
+
 struct Root {
-  // Offset of a MainSegment without entries: its pages are memory for a merge by a client that deletes in a
-  // full pool. 0: it was taken. Changed by CAS only.
-  uint64_t spare;
-  std::array<uint64_t, 7> zero;
+  static constexpr size_t kSpares = 2;
+  std::array<SpareWord, kSpares> spares;
+  std::array<uint64_t, 6> zero;
   std::array<uint64_t, kMostParts> parts;  // offsets; 0: not made yet. Changed by CAS only
 };
 static_assert(sizeof(Root) == 384);
@@ -271,7 +301,8 @@ struct Shape {
     return kStartsOffset + kFingerprints * StartBytes(pages);
   }
   constexpr uint64_t HeadBytes(uint64_t pages) const {
-    return pool::RoundUp(NumbersOffset(pages) + pages * sizeof(uint32_t), pool::kLine);
+    const uint64_t numbers = std::max(pages, kUsualPages);  // so that nearly all heads have one size
+    return pool::RoundUp(NumbersOffset(pages) + numbers * sizeof(uint32_t), pool::kLine);
   }
   // A page has a number of 32 bits, an entry an offset of 38: a node may have so many bytes.
   constexpr uint64_t most_region_bytes() const {

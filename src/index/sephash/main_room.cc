@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace farside::index::sephash {
 
@@ -13,22 +14,19 @@ using fabric::Write;
 Task<Done> MainRoom::Fetch(Op& op, pool::Allocator& allocator, uint64_t pages) {
   if (!head_.Reserve(allocator, shape_.HeadBytes(pages))) co_await head_.FetchRoom(op);
   while (pages_.size() < pages) {
-    Unpublished& page = pages_.emplace_back();
+    Unpublished page;
     if (!page.Reserve(allocator, shape_.page_bytes())) co_await page.FetchRoom(op);
+    pages_.push_back(std::move(page));
   }
   co_return Done{};
 }
 
-void MainRoom::Adopt(pool::Allocator& allocator, FarAddr head, const std::vector<uint32_t>& numbers,
-                     uint64_t pages) {
+void MainRoom::Adopt(pool::Allocator& allocator, FarAddr head, const std::vector<uint32_t>& numbers) {
   pages_.clear();
-  head_.Adopt(allocator, head, shape_.HeadBytes(numbers.size()));
+  head_.Adopt(allocator, head, shape_.HeadBytes(Shape::kUsualPages));
   for (const uint32_t number : numbers) {
-    Unpublished page;
-    page.Adopt(allocator, FarAddr(node_, number * shape_.page_bytes()), shape_.page_bytes());
-    if (pages_.size() == pages) continue;  // and frees it
-    page.Publish();
-    pages_.emplace_back().Adopt(allocator, page.at(), page.bytes());
+    const FarAddr page(node_, number * shape_.page_bytes());
+    pages_.emplace_back().Adopt(allocator, page, shape_.page_bytes());
   }
 }
 

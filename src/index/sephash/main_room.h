@@ -21,10 +21,8 @@ class MainRoom {
 
   // For so many pages.
   Task<Done> Fetch(fabric::Op& op, pool::Allocator& allocator, uint64_t pages);
-  // That of a MainSegment without entries, which this client alone can reach: as many pages as are wanted. The
-  // others go back to the allocator.
-  void Adopt(pool::Allocator& allocator, fabric::FarAddr head, const std::vector<uint32_t>& numbers,
-             uint64_t pages);
+  // Instead, that of a spare MainSegment, which this client alone can reach.
+  void Adopt(pool::Allocator& allocator, fabric::FarAddr head, const std::vector<uint32_t>& numbers);
 
   fabric::FarAddr at() const { return head_.at(); }
   uint64_t pages() const { return pages_.size(); }

@@ -87,7 +87,7 @@ MainImage EncodeMain(const Shape& shape, const MainContent& content, std::span<c
 }
 
 Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes, fabric::FarAddr at,
-                            uint64_t segment) {
+                            std::optional<uint64_t> segment) {
   if (bytes.size() < kStartsOffset) return DamagedMain(at, "is too short");
   MainHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -95,7 +95,7 @@ Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes
     return DamagedMain(at, "has another number of pages than its segment says");
   if (header.head_checksum != HeadChecksum(header, bytes.subspan(kStartsOffset)))
     return DamagedMain(at, "does not have the checksum that it names");
-  if (header.segment != segment) return DamagedMain(at, "belongs to another segment");
+  if (segment.has_value() && header.segment != *segment) return DamagedMain(at, "belongs to another segment");
   MainHead head;
   head.merges = header.merges;
   head.segment = header.segment;

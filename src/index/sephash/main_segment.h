@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,10 +53,10 @@ struct MainImage {
 // `pages` are as many as the content needs, or more. The filter is empty.
 MainImage EncodeMain(const Shape& shape, const MainContent& content, std::span<const uint32_t> pages);
 
-// kCorrupt if the bytes are no whole MainSegment of this CurSegment. They come from far memory: anything is
-// possible.
+// kCorrupt if the bytes are no whole MainSegment of this CurSegment; none: of any. They come from far memory:
+// anything is possible.
 Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes, fabric::FarAddr at,
-                            uint64_t segment);
+                            std::optional<uint64_t> segment);
 Result<MainContent> DecodeMain(const MainHead& head, std::span<const std::byte> pages, fabric::FarAddr at);
 
 Starts StartsOf(std::span<const Entry> entries);

@@ -39,17 +39,19 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     if (split) co_return Done{};
   }
   co_await CommitMerge(plan, next);  // trip 4
-  if (spare_missing_) co_await RefillSpare(at).Outcome();
   co_return Done{};
 }
 
-// The client whose CAS has changed the meta word.
-void Merger::Retire(const Plan& plan) {
+// INVARIANT sephash/9: by the client whose CAS has changed the meta word.
+Task<Done> Merger::Retire(const Plan& plan) {
   pool::Allocator& allocator = pool_.allocator(plan.at.node());
-  RetireMain(allocator, plan.at.shape(), SegmentReader::MainOf(plan.segment, plan.look.meta()),
-             plan.retired_pages, plan.birth);
   for (const DroppedBlock& block : plan.retired)
     allocator.Retire(FarAddr(plan.at.node(), block.offset()), block.bytes(), plan.birth);
+  const bool kept = co_await KeepAsSpare(plan);
+  if (kept) co_return Done{};
+  RetireMain(allocator, plan.at.shape(), SegmentReader::MainOf(plan.segment, plan.look.meta()),
+             plan.retired_pages, plan.birth);
+  co_return Done{};
 }
 
 void Merger::Remember(Segment& segment, const MainRoom& room, const MainContent& content) {
@@ -80,13 +82,13 @@ Task<Done> Merger::CommitMerge(Plan& plan, const MainContent& next) {
     // INVARIANT sephash/9: the client that was faster retires what there is to retire.
     room.Unpublish();
     ++counts_.lost;
-    if (Mutant(kLoserRetires)) Retire(plan);
+    if (Mutant(kLoserRetires)) co_await Retire(plan);
     co_return Done{};
   }
   ++counts_.merges;
-  Retire(plan);
   segment.free_slot = 0;
   Remember(segment, room, next);
+  co_await Retire(plan);
   co_return Done{};
 }
 

@@ -60,7 +60,8 @@ class Merger {
   };
 
   Task<Done> CommitMerge(Plan& plan, const MainContent& next);
-  void Retire(const Plan& plan);
+  // This client has committed the merge.
+  Task<Done> Retire(const Plan& plan);
   // This client has made it.
   void Remember(Segment& segment, const MainRoom& room, const MainContent& content);
 
@@ -75,14 +76,13 @@ class Merger {
   // ---- spare.cc
   // Room for a MainSegment of so many words.
   Task<Done> FetchRoom(const Plan& plan, uint64_t words, MainRoom& room);
-  Task<bool> TakeSpare(const Plan& plan, uint64_t pages, MainRoom& room);
-  Task<Done> RefillSpare(Access at);
+  Task<bool> TakeSpare(Access at, MainRoom& room);
+  Task<bool> KeepAsSpare(const Plan& plan);
 
   const Options& options_;
   pool::PoolClient& pool_;
   SegmentReader& reader_;
   MergeCounts counts_;
-  bool spare_missing_ = false;
 };
 
 }  // namespace farside::index::sephash

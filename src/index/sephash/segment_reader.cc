@@ -94,7 +94,7 @@ Task<MainHead> SegmentReader::ReadHead(Op& op, const Segment& segment, MetaWord 
 Task<MainHead> SegmentReader::ReadSpare(Op& op, FarAddr at) {
   std::vector<std::byte> bytes(options_.shape.HeadBytes(Shape::kUsualPages));
   co_await op.InOrder(Read(at, bytes));
-  Result<MainHead> head = DecodeHead(options_.shape, bytes, at, 0);
+  Result<MainHead> head = DecodeHead(options_.shape, bytes, at, std::nullopt);
   if (!head.ok()) co_return head.error();
   co_return std::move(*head);
 }

@@ -72,7 +72,7 @@ class SegmentReader {
     return fabric::FarAddr(segment.at.node, meta.main());
   }
   Task<MainHead> ReadHead(fabric::Op& op, const Segment& segment, MetaWord meta);
-  // That of the spare one: it belongs to no segment.
+  // That of a spare one.
   Task<MainHead> ReadSpare(fabric::Op& op, fabric::FarAddr at);
   // All of it.
   Task<MainContent> ReadMain(fabric::Op& op, const Segment& segment, MetaWord meta);

@@ -35,7 +35,7 @@ std::string SephashEngine::Describe(FarAddr at, std::span<const FarAddr> roots) 
   for (const FarAddr& root : roots) {
     if (at.node != root.node || at.offset < root.offset || at.offset >= root.offset + sizeof(Root)) continue;
     const uint64_t inside = at.offset - root.offset;
-    if (inside == offsetof(Root, spare)) return "root spare";
+    if (inside < sizeof(Root::spares)) return fmt::format("root spare {}", inside / sizeof(SpareWord));
     if (inside >= offsetof(Root, parts))
       return fmt::format("root part {}", (inside - offsetof(Root, parts)) / sizeof(uint64_t));
     return "root";

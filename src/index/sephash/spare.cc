@@ -1,9 +1,12 @@
 // Memory for merges: the part of Merger that knows what to do in a full pool.
 //
 // Deletes make room, so they must not need any; but a merge writes a new MainSegment before it retires the
-// old one. So a table has a spare one on each node, without entries. A client that deletes takes it if there
-// is no other memory, by a CAS of the word in the root that names it. Behind the merges that follow there is
-// memory again, and that client makes a new spare.
+// old one. So a table has two spare ones on each node. A client that deletes takes one of them if there is no
+// other memory, by a CAS of its word in the root; and a MainSegment of that size that a merge has replaced
+// becomes a spare again, if one is missing. Two of them take turns for as long as the pool is full, whichever
+// clients merge: no client has to own memory.
+#include <span>
+
 #include "index/sephash/main_room.h"
 #include "index/sephash/merger.h"
 
@@ -11,8 +14,16 @@ namespace farside::index::sephash {
 
 using fabric::Cas;
 using fabric::FarAddr;
-using fabric::Order;
 using fabric::Read;
+using Spares = std::array<SpareWord, Root::kSpares>;
+
+namespace {
+
+FarAddr SpareAt(const Access& at, size_t spare) {
+  return at.directory.root() + offsetof(Root, spares) + spare * sizeof(SpareWord);
+}
+
+}  // namespace
 
 Task<Done> Merger::FetchRoom(const Plan& plan, uint64_t words, MainRoom& room) {
   const uint64_t pages = plan.at.shape().PagesOf(words);
@@ -21,40 +32,46 @@ Task<Done> Merger::FetchRoom(const Plan& plan, uint64_t words, MainRoom& room) {
   const Result<Done> fetched =
       co_await room.Fetch(plan.at.op, pool_.allocator(plan.at.node()), pages).Outcome();
   if (fetched.ok()) co_return Done{};
-  if (fetched.error().code() != ErrorCode::kOutOfMemory || !plan.frees) co_return fetched.error();
-  const bool taken = co_await TakeSpare(plan, pages, room);
+  // One that is a spare itself goes back, so that there are as many as before.
+  const bool is_spare = plan.retired_pages.size() == Shape::kUsualPages;
+  const bool may_take = (plan.frees || is_spare) && pages <= Shape::kUsualPages;
+  if (fetched.error().code() != ErrorCode::kOutOfMemory || !may_take) co_return fetched.error();
+  const bool taken = co_await TakeSpare(plan.at, room);
   if (!taken) co_return fetched.error();
   co_return Done{};
 }
 
-Task<bool> Merger::TakeSpare(const Plan& plan, uint64_t pages, MainRoom& room) {
-  const Access& at = plan.at;
-  const FarAddr word = at.directory.root() + offsetof(Root, spare);
-  const uint64_t spare = co_await at.op.InOrder(Read<uint64_t>(word));
-  spare_missing_ |= spare == 0;
-  if (spare == 0 || pages > Shape::kUsualPages) co_return false;
-  const FarAddr spare_at(at.node(), spare);
-  const MainHead head = co_await reader_.ReadSpare(at.op, spare_at);
-  const uint64_t found = co_await at.op.InOrder(Cas(word, spare, 0));
-  if (found != spare) co_return false;
-  spare_missing_ = true;
-  room.Adopt(pool_.allocator(at.node()), spare_at, head.pages, pages);
-  co_return true;
+// INVARIANT sephash/3, of spares: one that was in use is written only when no client can still read it.
+Task<bool> Merger::TakeSpare(Access at, MainRoom& room) {
+  const Spares spares = co_await at.op.InOrder(Read<Spares>(SpareAt(at, 0)));
+  const pool::RegistryView others = co_await pool_.member(at.node()).LookAround(at.op);
+  for (size_t i = 0; i < spares.size(); ++i) {
+    const SpareWord spare = spares[i];
+    if (spare.offset() == 0 || !spare.IsFree(others.safe_epoch)) continue;
+    const uint64_t found = co_await at.op.InOrder(Cas(SpareAt(at, i), spare.word(), 0));
+    if (found != spare.word()) continue;
+    const FarAddr spare_at(at.node(), spare.offset());
+    const MainHead head = co_await reader_.ReadSpare(at.op, spare_at);
+    room.Adopt(pool_.allocator(at.node()), spare_at, head.pages);
+    co_return true;
+  }
+  co_return false;
 }
 
-Task<Done> Merger::RefillSpare(Access at) {
-  MainRoom room(at.shape(), at.node());
-  co_await room.Fetch(at.op, pool_.allocator(at.node()), Shape::kUsualPages);
-  const MainImage image = EncodeMain(at.shape(), MainContent(), room.numbers());
-  const FarAddr word = at.directory.root() + offsetof(Root, spare);
-  fabric::Batch trip(at.op, Order::kInOrder);
-  room.AddWrites(trip, image);
-  const size_t cas = trip.Add(Cas(word, 0, room.at().offset));
-  room.Publish();
-  co_await trip;
-  if (trip.Old(cas) != 0) room.Unpublish();
-  spare_missing_ = false;
-  co_return Done{};
+// True: the MainSegment that the merge has replaced is a spare now.
+Task<bool> Merger::KeepAsSpare(const Plan& plan) {
+  const Access& at = plan.at;
+  if (plan.retired_pages.size() != Shape::kUsualPages) co_return false;
+  const Spares spares = co_await at.op.InOrder(Read<Spares>(SpareAt(at, 0)));
+  for (size_t i = 0; i < spares.size(); ++i) {
+    if (spares[i].offset() != 0) continue;
+    co_await pool_.Sync(at.op, /*raise=*/true);
+    const uint64_t stamp = pool_.member(at.node()).known_epoch();
+    const SpareWord spare = SpareWord::Unlinked(plan.look.meta().main(), stamp);
+    const uint64_t found = co_await at.op.InOrder(Cas(SpareAt(at, i), 0, spare.word()));
+    if (found == 0) co_return true;
+  }
+  co_return false;
 }
 
 }  // namespace farside::index::sephash

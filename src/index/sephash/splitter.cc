@@ -117,7 +117,6 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   }
   ++counts_.merges;
   ++counts_.splits;
-  Retire(plan);
   segment.free_slot = 0;
   Remember(segment, low_room, low);
   at.directory.Learn(sibling.at().offset, suffix, depth);
@@ -128,6 +127,7 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   } else {
     co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
   }
+  co_await Retire(plan);
   co_return Done{};
 }
 

@@ -46,7 +46,7 @@ Task<Done> Walker::ReadWhole(Access at, uint64_t suffix, Whole& whole) {
     Segment& segment = at.directory.Find(suffix);
     co_await reader_.ReadLook(at.op, segment, at.shape().entries, whole.look);
     if (!whole.look.Covers(suffix)) {
-      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix);
+      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix, /*completes=*/false);
       continue;
     }
     whole.segment = &segment;
@@ -81,10 +81,12 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
-  if (root.spare != 0) {
-    const FarAddr spare(at.node(), root.spare);
+  for (const SpareWord& word : root.spares) {
+    if (word.offset() == 0) continue;
+    const FarAddr spare(at.node(), word.offset());
     const MainHead head = co_await reader_.ReadSpare(at.op, spare);
-    MarkMain(at, spare, head.pages, reach);
+    reach.Mark(spare, at.shape().HeadBytes(head.pages.size()));
+    MarkPages(at, head.pages, reach);
   }
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     reach.Mark(FarAddr(at.node(), root.parts[part]), at.shape().PartBytes(part));
@@ -98,9 +100,7 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   co_return Done{};
 }
 
-void Walker::MarkMain(const Access& at, FarAddr main, const std::vector<uint32_t>& pages,
-                      pool::Reach& reach) {
-  reach.Mark(main, at.shape().HeadBytes(pages.size()));
+void Walker::MarkPages(const Access& at, const std::vector<uint32_t>& pages, pool::Reach& reach) {
   for (const uint32_t page : pages)
     reach.Mark(FarAddr(at.node(), page * at.shape().page_bytes()), at.shape().page_bytes());
 }
@@ -108,7 +108,9 @@ void Walker::MarkMain(const Access& at, FarAddr main, const std::vector<uint32_t
 // INVARIANT sephash/3: what slots name, and no entry, stands in the lists of what was dropped.
 Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach) {
   reach.Mark(whole.segment->at, at.shape().segment_bytes());
-  MarkMain(at, SegmentReader::MainOf(*whole.segment, whole.look.meta()), whole.main.pages, reach);
+  const FarAddr main = SegmentReader::MainOf(*whole.segment, whole.look.meta());
+  reach.Mark(main, at.shape().HeadBytes(whole.main.pages.size()));
+  MarkPages(at, whole.main.pages, reach);
   for (const Entry& entry : whole.merged.entries) {
     const uint64_t bytes = co_await BytesOfBlock(at, entry);
     reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes);
@@ -225,9 +227,11 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
   totals.directory_bytes += sizeof(Root);
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     totals.directory_bytes += at.shape().PartBytes(part);
-  if (root.spare != 0)
-    totals.spare_bytes +=
-        at.shape().HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * at.shape().page_bytes();
+  for (const SpareWord& spare : root.spares) {
+    if (spare.offset() != 0)
+      totals.spare_bytes +=
+          at.shape().HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * at.shape().page_bytes();
+  }
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
     Whole whole;

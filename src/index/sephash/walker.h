@@ -48,8 +48,7 @@ class Walker {
   // The segment that has the keys of this suffix.
   Task<Done> ReadWhole(Access at, uint64_t suffix, Whole& whole);
   Task<Done> WalkDirectory(Access at, pool::Reach& reach);
-  static void MarkMain(const Access& at, fabric::FarAddr main, const std::vector<uint32_t>& pages,
-                       pool::Reach& reach);
+  static void MarkPages(const Access& at, const std::vector<uint32_t>& pages, pool::Reach& reach);
   Task<Done> WalkSegment(Access at, const Whole& whole, pool::Reach& reach);
   Task<Done> AddStats(Access at, Totals& totals, TableStats& stats);
   Task<uint64_t> BytesOfBlock(Access at, Entry entry);
