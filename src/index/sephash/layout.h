@@ -143,6 +143,9 @@ class MetaWord {
 };
 static_assert(sizeof(MetaWord) == 8);
 
+// 32 bits that differ if two meta words do, nearly always.
+constexpr uint32_t FoldOf(MetaWord meta) { return static_cast<uint32_t>(meta.word() ^ meta.word() >> 32); }
+
 // A CurSegment is a power of two of bytes, and so lies within a page: one READ of it is sampled within the
 // window that the fabric bounds (fabric/21).
 struct SegmentHeader {
@@ -183,8 +186,10 @@ struct MainHeader {
   uint32_t entries;
   uint32_t dropped;
   uint32_t pages;
-  uint32_t zero32;
-  uint64_t zero64;
+  // Of a segment that a split has made, until it is merged after the one that it was split from: the slots of
+  // that CurSegment may name blocks of this MainSegment while its meta word is the one that the split wrote.
+  uint32_t parent_meta;  // FoldOf that word
+  uint64_t parent;       // offset of that CurSegment; 0: no other segment's slots name blocks of this one
 };
 static_assert(sizeof(MainHeader) == pool::kLine);
 

@@ -77,6 +77,8 @@ MainImage EncodeMain(const Shape& shape, const MainContent& content, std::span<c
   header.merges = content.merges;
   header.segment = content.segment;
   header.sibling = content.sibling;
+  header.parent = content.parent;
+  header.parent_meta = content.parent_meta;
   header.entries = static_cast<uint32_t>(content.entries.size());
   header.dropped = static_cast<uint32_t>(content.dropped.size());
   header.pages = static_cast<uint32_t>(pages.size());
@@ -100,6 +102,8 @@ Result<MainHead> DecodeHead(const Shape& shape, std::span<const std::byte> bytes
   head.merges = header.merges;
   head.segment = header.segment;
   head.sibling = header.sibling;
+  head.parent = header.parent;
+  head.parent_meta = header.parent_meta;
   head.words_checksum = header.words_checksum;
   head.entries = header.entries;
   head.dropped = header.dropped;
@@ -121,6 +125,8 @@ Result<MainContent> DecodeMain(const MainHead& head, std::span<const std::byte> 
   content.merges = head.merges;
   content.segment = head.segment;
   content.sibling = head.sibling;
+  content.parent = head.parent;
+  content.parent_meta = head.parent_meta;
   content.entries = DecodeWords<Entry>(pages, head.entries);
   content.dropped = DecodeWords<DroppedBlock>(pages.subspan(head.entries * sizeof(Entry)), head.dropped);
   content.pages = head.pages;

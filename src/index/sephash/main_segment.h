@@ -21,6 +21,8 @@ struct MainHead {
   uint64_t merges = 0;
   uint64_t segment = 0;
   uint64_t sibling = 0;
+  uint64_t parent = 0;
+  uint32_t parent_meta = 0;
   uint64_t words_checksum = 0;
   uint32_t entries = 0;
   uint32_t dropped = 0;
@@ -37,6 +39,8 @@ struct MainContent {
   uint64_t merges = 0;
   uint64_t segment = 0;
   uint64_t sibling = 0;
+  uint64_t parent = 0;
+  uint32_t parent_meta = 0;
   std::vector<Entry> entries;  // sorted, of epoch 0
   std::vector<DroppedBlock> dropped;
   std::vector<uint32_t> pages;  // numbers, of one that was read

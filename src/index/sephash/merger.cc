@@ -10,6 +10,7 @@ namespace farside::index::sephash {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Order;
+using fabric::Read;
 
 // Four trips, if some keys have the same tag, and three if not: READ the head of the MainSegment, READ its
 // pages, READ the blocks of the few entries that share a tag, WRITE the new MainSegment and commit.
@@ -29,17 +30,29 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   next.segment = segment.at.offset;
   next.entries = std::move(merged.entries);
   next.dropped = std::move(merged.dropped);
-  // INVARIANT sephash/3: what the last merge dropped is named by no slot now: the round is full.
-  plan.retired = std::move(merged.replaced);
-  plan.retired.insert(plan.retired.end(), old.dropped.begin(), old.dropped.end());
-
-  const bool too_large = next.entries.size() > at.shape().most_main_entries();
+  // INVARIANT sephash/3: what the last merge dropped is named by no slot of this segment now: the round is full.
+  // But slots of the segment that it was split from may name it, and what is replaced now.
+  const bool named_by_parent = co_await IsNamedByParent(at, old);
+  std::vector<DroppedBlock>& list = named_by_parent ? next.dropped : plan.retired;
+  list.insert(list.end(), merged.replaced.begin(), merged.replaced.end());
+  list.insert(list.end(), old.dropped.begin(), old.dropped.end());
+  if (named_by_parent) {
+    next.parent = old.parent;
+    next.parent_meta = old.parent_meta;
+  }
+  const bool too_large = next.entries.size() > at.shape().most_main_entries() && !named_by_parent;
   if (too_large && look.depth() < at.shape().most_depth()) {
     const bool split = co_await TrySplit(plan, next);
     if (split) co_return Done{};
   }
   co_await CommitMerge(plan, next);  // trip 4
   co_return Done{};
+}
+
+Task<bool> Merger::IsNamedByParent(Access at, const MainContent& main) {
+  if (main.parent == 0 || Mutant(kParentSlotsForgotten)) co_return false;
+  const MetaWord parent = co_await at.op.InOrder(Read<MetaWord>(FarAddr(at.node(), main.parent)));
+  co_return FoldOf(parent) == main.parent_meta;
 }
 
 // INVARIANT sephash/9: by the client whose CAS has changed the meta word.

@@ -59,6 +59,8 @@ class Merger {
     uint64_t sibling_suffix() const { return segment.suffix | uint64_t{1} << depth(); }
   };
 
+  // Whether slots of the segment that this one was split from may name blocks of its MainSegment.
+  Task<bool> IsNamedByParent(Access at, const MainContent& main);
   Task<Done> CommitMerge(Plan& plan, const MainContent& next);
   // This client has committed the merge.
   Task<Done> Retire(const Plan& plan);

@@ -24,6 +24,9 @@ inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
 inline constexpr MutantName kFilledSlotExpected{"sephash/filled-slot-expected"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
+// So does the merge of a segment that a split has made, of what slots of the old segment still name
+// (sephash/3).
+inline constexpr MutantName kParentSlotsForgotten{"sephash/parent-slots-forgotten"};
 // The padding of all rounds is the same (sephash/4).
 inline constexpr MutantName kPaddingNotUnique{"sephash/padding-not-unique"};
 // The filter is set when the entry is there already (sephash/6).
@@ -60,11 +63,13 @@ inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,    kOwnCommitsIgnored,   kEntryOfLastRoundTaken, kOldestEntryWins,  kFreeSlotByPair,
-    kNextSlotUnseen,   kFilledSlotExpected,  kRetiredWhileNamed,     kPaddingNotUnique, kFilterAfterCas,
-    kFilterOfOldMain,  kFilterBeforeMeta,    kReadsTakenInAnyOrder,  kOldMainTaken,     kAddressIsName,
-    kFp2OfLastRound,   kMergeDropsLast,      kLoserRetires,          kSplitKeepsEpoch,  kDepthIgnored,
-    kSiblingForgotten, kSiblingNotCompleted, kEntryBeforeSegment,    kOldDepthBits,     kTagsNotRenewed,
+    kTornLookTaken,    kOwnCommitsIgnored,    kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,   kNextSlotUnseen,       kFilledSlotExpected,    kRetiredWhileNamed,
+    kPaddingNotUnique, kParentSlotsForgotten, kFilterAfterCas,        kFilterOfOldMain,
+    kFilterBeforeMeta, kReadsTakenInAnyOrder, kOldMainTaken,          kAddressIsName,
+    kFp2OfLastRound,   kMergeDropsLast,       kLoserRetires,          kSplitKeepsEpoch,
+    kDepthIgnored,     kSiblingForgotten,     kSiblingNotCompleted,   kEntryBeforeSegment,
+    kOldDepthBits,     kTagsNotRenewed,
 };
 
 }  // namespace farside::index::sephash

@@ -170,8 +170,7 @@ Task<Done> SegmentReader::CompleteRange(Op& op, const KnownMain& main, uint8_t f
 Task<Done> SegmentReader::ReadView(Op& op, Segment& segment, uint8_t fp, View& view) {
   Valid valid = Valid::kNothing;
   const std::shared_ptr<const KnownMain> before = segment.main;
-  if (before != nullptr && !stale_.Expects() && op.client().orders_reads())
-    valid = co_await TryReadView(op, segment, fp, view);
+  if (before != nullptr && !stale_.Expects()) valid = co_await TryReadView(op, segment, fp, view);
   if (valid == Valid::kView) co_return Done{};
   if (valid == Valid::kNothing) co_await ReadLook(op, segment, options_.shape.entries, view.look);
   const MainHead head = co_await ReadHead(op, segment, view.look.meta());
@@ -182,9 +181,9 @@ Task<Done> SegmentReader::ReadView(Op& op, Segment& segment, uint8_t fp, View& v
   co_return Done{};
 }
 
-// INVARIANT sephash/5: the look names the MainSegment, and READs keep their order: whatever the READs behind
-// the look show is of the MainSegment that was there then, which the pin keeps. The count of merges tells
-// whether that is the one that this client remembers.
+// INVARIANT sephash/5: the look is sampled first, by a trip of its own where READs have no order. It names the
+// MainSegment: whatever the READs behind the look show is of the one that was there then, which the pin keeps.
+// The count of merges tells whether that is the one that this client remembers.
 Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, uint8_t fp, View& view) {
   const std::shared_ptr<const KnownMain> main = segment.main;
   Look& look = view.look;
@@ -192,8 +191,11 @@ Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, 
   if (Pieces(view.main.range()) > kPiecesAlong) co_return Valid::kNothing;
   const uint64_t commits = segment.commits;
   uint64_t merges = 0;
+  const auto read_look = Read(segment.at, BytesOf(look, options_.shape.entries));
+  const bool together = op.client().orders_reads() || Mutant(kReadsTakenInAnyOrder);
+  if (!together) co_await op.InOrder(read_look);
   fabric::SmallBatch<2 + kPiecesAlong> trip(op, Order::kInOrder);
-  trip.Add(Read(segment.at, BytesOf(look, options_.shape.entries)));
+  if (together) trip.Add(read_look);
   trip.Add(Read(main->at, std::as_writable_bytes(std::span(&merges, 1))));
   AddReads(trip, *main, view.main);
   co_await trip;

@@ -9,7 +9,8 @@
 //              slots were seen with entries of the round: so the CAS proves that nothing was appended since
 //              the look (changer.h).
 //   sephash/3  A block is retired only when no slot of a CurSegment names it: what a merge drops of its round
-//              is listed in the new MainSegment, and retired by the next merge. So the word that a CAS
+//              is listed in the new MainSegment, and retired by the next merge; and a segment that a split
+//              has made retires nothing before the old segment was merged once more. So the word that a CAS
 //              expects does not come back while the operation holds its pin.
 //   sephash/4  Words that pad a round are unique: they have the count of merges.
 //   sephash/5  A MainSegment is named by its address and its count of merges. A search by a remembered one

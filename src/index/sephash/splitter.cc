@@ -81,22 +81,24 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   co_await high_room.Fetch(at.op, allocator, shape.PagesOf(high.words()));
   MainRoom low_room(shape, at.node());
   co_await low_room.Fetch(at.op, allocator, shape.PagesOf(low.words()));
+  const uint32_t depth = plan.depth() + 1;
+  const MetaWord before = plan.look.meta();
+  const uint32_t epoch = Mutant(kSplitKeepsEpoch) ? before.epoch() : EpochAfter(before.epoch());
+  const MetaWord after(epoch, depth, low_room.at().offset, low_room.pages());
   high.segment = sibling.at().offset;
+  high.parent = segment.at.offset;
+  high.parent_meta = FoldOf(after);
   if (!Mutant(kSiblingForgotten)) low.sibling = sibling.at().offset;
   const MainImage high_image = EncodeMain(shape, high, high_room.numbers());
   const MainImage low_image = EncodeMain(shape, low, low_room.numbers());
   co_await high_room.WriteEarly(at.op, high_image);
   co_await low_room.WriteEarly(at.op, low_image);
 
-  const uint32_t depth = plan.depth() + 1;
   const uint64_t suffix = plan.sibling_suffix();
   const SegmentHeader header{.meta = MetaWord(kFirstEpoch, depth, high_room.at().offset, high_room.pages()),
                              .suffix = suffix};
   std::vector<std::byte> sibling_bytes(sibling.bytes());
   std::memcpy(sibling_bytes.data(), &header, sizeof header);
-  const MetaWord before = plan.look.meta();
-  const uint32_t epoch = Mutant(kSplitKeepsEpoch) ? before.epoch() : EpochAfter(before.epoch());
-  const MetaWord after(epoch, depth, low_room.at().offset, low_room.pages());
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
   fabric::Batch trip(at.op, fabric::Order::kInOrder);
   high_room.AddWrites(trip, high_image);
