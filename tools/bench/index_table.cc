@@ -33,8 +33,8 @@ class MemorySum final : public pool::Reach {
 Task<bool> IndexTable::Join(const BenchPlan& plan) {
   Op op(*client_, OpKind::kMaintenance);
   registration_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, options_);
-  table_.emplace(co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name,
-                                                               plan.engine_options));
+  table_.emplace(
+      co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name, plan.engine_options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return table_->created;
 }
@@ -47,6 +47,12 @@ Task<bool> IndexTable::Get(std::string_view key, std::string& value) {
 Task<bool> IndexTable::Insert(std::string_view key, std::string_view value) {
   Op op(*client_, OpKind::kInsert);
   co_return co_await index().Insert(op, key, value);
+}
+
+Task<Done> IndexTable::Put(std::string_view key, std::string_view value) {
+  Op op(*client_, OpKind::kInsert);
+  co_await index().Put(op, key, value);
+  co_return Done{};
 }
 
 Task<bool> IndexTable::Update(std::string_view key, std::string_view value) {

@@ -15,10 +15,29 @@ using fabric::FarAddr;
 using fabric::Unreachable;
 using fabric::Write;
 
+namespace {
+
+// Adds the time of its life.
+class Stopwatch {
+ public:
+  Stopwatch(const fabric::Client& client, Nanos& sum) : client_(client), sum_(sum), begin_(client.Now()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += client_.Now() - begin_; }
+
+ private:
+  const fabric::Client& client_;
+  Nanos& sum_;
+  const Nanos begin_;
+};
+
+}  // namespace
+
 // Three trips, if no two of the keys have the same tag: READ the MainSegment, READ the blocks of the few
 // entries that share a tag, WRITE the new MainSegment and commit.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
+  const Stopwatch stopwatch(at.op.client(), counts_.time);
   MainContent old = co_await reader_.ReadMain(at.op, segment, look.meta());  // trip 1
   Plan plan{.at = at, .segment = segment, .look = look, .birth = birth, .frees = frees};
   plan.old_main_bytes = old.allocated;
