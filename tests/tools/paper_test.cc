@@ -86,6 +86,7 @@ TEST(PaperRow, FiguresAreWrittenForPeople) {
   EXPECT_EQ(Format(Unit::kBytes, 2.36e6), "2.36 MB");
   EXPECT_EQ(Format(Unit::kOpsPerSecond, 1234567.4), "1,234,567/s");
   EXPECT_EQ(Format(Unit::kTimes, 4.296), "4.30 x");
+  EXPECT_EQ(Format(Unit::kMicros, 4.3), "4.30 us");
   EXPECT_EQ(Format(Unit::kNumber, 0.1), "0.1");
 }
 

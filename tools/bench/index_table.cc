@@ -33,8 +33,8 @@ class MemorySum final : public pool::Reach {
 Task<bool> IndexTable::Join(const BenchPlan& plan) {
   Op op(*client_, OpKind::kMaintenance);
   registration_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, options_);
-  table_.emplace(
-      co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name, plan.engine_options));
+  table_.emplace(co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name,
+                                                               plan.engine_options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return table_->created;
 }

@@ -94,10 +94,9 @@ class Meter {
     const std::string name = fmt::format("{} {}", plan_.engine, what);
     for (uint64_t record = 0; record < plan_.records && failed_.ok(); record += stride) {
       if (record % 1024 == 0) progress_(name, record, plan_.records, "records");
-      const Nanos begin = client_->Now();
       const Result<bool> ended = fabric::Run(*client_, (this->*step)(record));
-      if (step == &Meter::Insert && plan_.on_insert) {
-        plan_.on_insert(client_->counters().at(kind, outcome), client_->Now() - begin);
+      if (plan_.observe) {
+        plan_.observe(what, client_->counters().at(kind, outcome));
         counted_.Add(client_->counters());
         client_->counters() = fabric::Counters();
       }

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
-#include "base/clock.h"
 #include "fabric/counters.h"
 #include "farside/result.h"
 #include "index/index.h"
@@ -21,8 +21,9 @@ struct TripsPlan {
   index::OptionMap options;
   uint64_t records = 1;
   bool puts = false;  // measures puts too, which takes time
-  // Called behind each insert, with what it alone has counted and how long it took. May be empty.
-  std::function<void(const fabric::OpTally& tally, Nanos time)> on_insert = {};
+  // Called behind each operation of the phases "inserts", "updates" and so on, with what it alone has
+  // counted. May be empty.
+  std::function<void(std::string_view phase, const fabric::OpTally& tally)> observe = {};
 };
 
 // What an operation of one kind cost on average.
