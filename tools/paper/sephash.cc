@@ -82,6 +82,7 @@ struct Trips {
   TripFigures unmerged;  // with room for all records in CurSegments
   ChangeKinds inserts_by_kind;
   ChangeKinds updates_by_kind;
+  ChangeKinds puts_by_kind;
   BenchRun inserts;  // by 64 clients
   BenchRun puts;
 };
@@ -102,7 +103,10 @@ constexpr std::array kTrips = {
                  }},
     Claim<Trips>{"of these, maintenance", kNotGiven, Rule::Reported(), Unit::kTrips,
                  [](const Trips& t) { return t.from_empty.maintenance_beside_inserts; }},
-    Claim<Trips>{"insert that does not merge", 2, Rule::AtMost(2.01), Unit::kTrips,
+    Claim<Trips>{"put that does not merge", 2, Rule::AtMost(2.0), Unit::kTrips,
+                 [](const Trips& t) { return t.puts_by_kind.plain_trips(); }},
+    // Some keys have the tag of another one, whose block is read then.
+    Claim<Trips>{"insert that does not merge", 2, Rule::AtMost(2.02), Unit::kTrips,
                  [](const Trips& t) { return t.inserts_by_kind.plain_trips(); }},
     Claim<Trips>{"insert, no merges, segments met for the first time", kNotGiven, Rule::Reported(),
                  Unit::kTrips, [](const Trips& t) { return t.unmerged.insert.end_to_end; }},
@@ -144,6 +148,7 @@ Result<Report> RunTrips(const Settings& settings) {
   plan.observe = [&trips](std::string_view phase, const fabric::OpTally& tally) {
     if (phase == "inserts") trips.inserts_by_kind.Add(tally);
     if (phase == "updates") trips.updates_by_kind.Add(tally);
+    if (phase == "puts") trips.puts_by_kind.Add(tally);
   };
   Result<TripFigures> from_empty = MeasureTrips(plan, settings.progress);
   if (!from_empty.ok()) return from_empty.error();
@@ -181,7 +186,7 @@ Result<Report> RunTrips(const Settings& settings) {
       "bits: every fourth split of a key reads its block, 16 blocks in a trip. A merge of updates reads the\n"
       "blocks of keys that it replaces, to be sure of it. {} clients begin in one segment, and all append "
       "to\n"
-      "its first free slot: failed CAS are most of their trips. What binds: inserts {}; puts {}.",
+      "its first free slot: failed CAS are most of their trips. What binds:\n  inserts   {}\n  puts      {}",
       kManyClients, WhatBinds(trips.inserts), WhatBinds(trips.puts));
   return report;
 }
@@ -223,8 +228,10 @@ Status AddResizes(const Resizes& resizes, const BenchCommand& command, const Set
                          time / run->run->seconds(), Rule::Reported(), Unit::kShare});
   report.rows.push_back({name + ", attempts of an insert", resizes.retries_of_paper, 1 + RetriesOf(*run),
                          Rule::Reported(), Unit::kNumber});
-  report.rows.push_back({name + ", merges of client 0 that were in vain", kNotGiven,
-                         Detail(run->stats, "merges lost by this client"), Rule::Reported(), Unit::kNumber});
+  const double lost = Detail(run->stats, "merges lost by this client");
+  report.rows.push_back({name + ", merges that another client was faster with", kNotGiven,
+                         lost / std::max(lost + Detail(run->stats, "merges by this client"), 1.0),
+                         Rule::Reported(), Unit::kShare});
   report.rows.push_back(
       {name + ", inserts", kNotGiven, OpsPerSecond(*run->run), Rule::Reported(), Unit::kOpsPerSecond});
   report.note += fmt::format("\n  {:<14}{}", name, WhatBinds(*run));
@@ -232,13 +239,13 @@ Status AddResizes(const Resizes& resizes, const BenchCommand& command, const Set
 }
 
 Result<Report> RunTable1(const Settings& settings) {
-  const uint64_t records = settings.Scaled(200'000, 10'000'000, 4000);
+  const uint64_t records = settings.Scaled(600'000, 10'000'000, 4000);
   Report report;
   report.set_up = fmt::format(
       "{} records put into an empty table, on a simulated cluster with one memory node; times are virtual.\n"
       "Merges and splits are counted by the MainSegments themselves, and stand here by proportion; a split "
       "is\n"
-      "a merge too. The time in them is that of client 0, waiting included.",
+      "a merge too. The time in them and the merges in vain are those of one of the clients.",
       Grouped(records));
   report.note =
       "Ours merge when 126 entries are full, the paper's when 113 are or so: that makes fewer merges. A\n"
