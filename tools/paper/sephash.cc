@@ -471,7 +471,11 @@ Result<Report> RunEven(const Settings& settings) {
       "CurSegments of 62 entries and MainSegments of 8 of them, so that a short run splits often; with "
       "--full\n"
       "126 and 64.";
-  report.note = "A table never resizes as a whole: each segment splits when it is full. What binds:";
+  report.note =
+      "Keys divide evenly, so that all segments of a depth are full at nearly the same time. Segments of "
+      "depth\n"
+      "7 and 11 have used up their depth bits: their splits read all blocks, and the slowest stretches are\n"
+      "those. What binds:";
   for (const Growing& growing : kGrowings) {
     if (Status added = AddGrowing(growing, settings, report); !added.ok()) return added.error();
   }
