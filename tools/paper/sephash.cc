@@ -35,8 +35,8 @@ double PerRecord(double amount, const BenchRun& run) {
 // ---- trips -----------------------------------------------------------------------------------------------
 
 // Changes of one client, told apart by what they have written and read: one that merges WRITEs a MainSegment
-// beside the byte of the filter; one that splits WRITEs two, and a CurSegment; and one whose split has used up
-// the depth bits READs the blocks of all entries.
+// beside the byte of the filter; one that splits WRITEs two, and a CurSegment; and one whose split finds the
+// depth bits used up READs the blocks of all entries.
 class ChangeKinds {
  public:
   void Add(const fabric::OpTally& tally) {
@@ -89,6 +89,11 @@ struct Trips {
 
 constexpr uint32_t kManyClients = 64;
 
+// Of the merges of client 0: those that another client was faster with.
+double LostMerges(const BenchRun& run) {
+  const double lost = Detail(run.stats, "merges lost by this client");
+  return lost / std::max(lost + Detail(run.stats, "merges by this client"), 1.0);
+}
 double RetriesOf(const BenchRun& run) { return CostOf(*run.run).retries; }
 double FailedCasOf(const BenchRun& run) { return CostOf(*run.run).cas_failed; }
 double InsertTrips(const BenchRun& run) {
@@ -228,9 +233,7 @@ Status AddResizes(const Resizes& resizes, const BenchCommand& command, const Set
                          time / run->run->seconds(), Rule::Reported(), Unit::kShare});
   report.rows.push_back({name + ", attempts of an insert", resizes.retries_of_paper, 1 + RetriesOf(*run),
                          Rule::Reported(), Unit::kNumber});
-  const double lost = Detail(run->stats, "merges lost by this client");
-  report.rows.push_back({name + ", merges that another client was faster with", kNotGiven,
-                         lost / std::max(lost + Detail(run->stats, "merges by this client"), 1.0),
+  report.rows.push_back({name + ", merges that another client was faster with", kNotGiven, LostMerges(*run),
                          Rule::Reported(), Unit::kShare});
   report.rows.push_back(
       {name + ", inserts", kNotGiven, OpsPerSecond(*run->run), Rule::Reported(), Unit::kOpsPerSecond});
@@ -456,6 +459,8 @@ Status AddGrowing(const Growing& growing, const Settings& settings, Report& repo
                          kSephashClients, Grouped(static_cast<uint64_t>(Detail(run->stats, "segments")))));
   plot.legend = "^ a client knows of segments that are one bit deeper";
   report.plots.push_back(std::move(plot));
+  report.rows.push_back({name + ", merges that another client was faster with", kNotGiven, LostMerges(*run),
+                         Rule::Reported(), Unit::kShare});
   report.rows.push_back(
       {name + ", failed CAS of an insert", kNotGiven, FailedCasOf(*run), Rule::Reported(), Unit::kNumber});
   report.note += fmt::format("\n  {:<20}{}", name, WhatBinds(*run));

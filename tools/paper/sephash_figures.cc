@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::optional<double> kNotGiven;
 constexpr std::array<uint32_t, 8> kClients = {1, 2, 4, 8, 16, 32, 64, 128};
-// In a table of one segment, 128 clients append to one slot. The paper's tables have thousands of segments for
-// most of the time.
+// In a table of one segment, 128 clients append to one slot. The paper's tables have thousands of segments
+// for most of the time.
 constexpr uint64_t kFirstSegments = 256;
 // Every client keeps a chunk of each size of MainSegments.
 constexpr std::string_view kRoom = "8GiB";
@@ -138,7 +138,7 @@ Result<Report> RunSephashFigure16(const Settings& settings) {
   return report;
 }
 
-// ---- figure 19: techniques ---------------------------------------------------------------------------------
+// ---- figure 19: techniques -------------------------------------------------------------------------------
 
 namespace {
 
