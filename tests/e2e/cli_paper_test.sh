@@ -53,6 +53,16 @@ run paper chime-table1 --scale 5
 expect_status 0
 expect_no_err
 expect_out "scan of 100"
+run paper sephash-trips --scale 10
+expect_status 0
+expect_no_err
+for words in 'put that does not merge' 'a merge of new keys' 'a split that reads all blocks' 'What binds'; do
+  expect_out "$words"
+done
+run paper sephash-figure13 --scale 1
+expect_status 0
+expect_out "p99 of put by clients"
+expect_out " us "
 run paper shard-levels --scale 10
 expect_status 0
 expect_no_err

@@ -157,9 +157,10 @@ Status AddTechniques(std::span<const Technique> techniques, const BenchCommand& 
     const Result<BenchRun> run = MeasurePuts(with, settings);
     if (!run.ok()) return run.error();
     const double rate = OpsPerSecond(*run->run);
-    if (base == 0) base = rate;
+    const bool is_base = base == 0;
+    if (is_base) base = rate;
     report.rows.push_back({technique.name, kNotGiven, rate, Rule::Reported(), Unit::kOpsPerSecond});
-    if (rate != base) {
+    if (!is_base) {
       report.rows.push_back({fmt::format("{}, times the base", technique.name), technique.paper, rate / base,
                              Rule::Reported(), Unit::kTimes});
     }
