@@ -252,7 +252,11 @@ Result<Report> RunTable1(const Settings& settings) {
       Grouped(records));
   report.note =
       "Ours merge when 126 entries are full, the paper's when 113 are or so: that makes fewer merges. A\n"
-      "MainSegment has 64 times as many entries in both. What binds:";
+      "MainSegment has 64 times as many entries in both. 128 clients begin in one segment: until it has "
+      "been\n"
+      "split a few times, most attempts fail. A client that has waited a while for another one to merge "
+      "merges\n"
+      "too, in vain, and splits that read all blocks take longer than that. What binds:";
   for (const Resizes& resizes : kResizes) {
     const BenchCommand command = SephashOnCluster("load", records, resizes.clients);
     if (Status added = AddResizes(resizes, command, settings, report); !added.ok()) return added.error();
