@@ -54,9 +54,9 @@ double Micros(const Histogram& latency, double quantile) {
 // p50 and p99 over the numbers of clients.
 class Latencies {
  public:
-  explicit Latencies(std::string_view what) : what_(what) {
-    plots_[0].title = fmt::format("p50 of {} by clients", what);
-    plots_[1].title = fmt::format("p99 of {} by clients", what);
+  explicit Latencies(std::string what) : what_(std::move(what)) {
+    plots_[0].title = fmt::format("p50 of {} by clients", what_);
+    plots_[1].title = fmt::format("p99 of {} by clients", what_);
   }
 
   void Add(uint32_t clients, const BenchRun& run, std::optional<double> p50_of_paper, Report& report) {
@@ -80,7 +80,7 @@ class Latencies {
   }
 
  private:
-  const std::string_view what_;
+  const std::string what_;
   std::array<paper::Plot, 2> plots_;
 };
 
@@ -105,6 +105,14 @@ Result<Report> RunSephashFigure13(const Settings& settings) {
     if (!run.ok()) return run.error();
     inserts.Add(clients, *run, kNotGiven, report);
   }
+  // How much it depends on the segments that clients share.
+  constexpr uint64_t kFewSegments = 64;
+  BenchCommand crowded = Inserts(settings, kClients.back());
+  crowded.options["segments"] = std::to_string(kFewSegments);
+  const Result<BenchRun> few = MeasurePuts(crowded, settings);
+  if (!few.ok()) return few.error();
+  Latencies puts_of_few(fmt::format("put from {} segments", kFewSegments));
+  puts_of_few.Add(kClients.back(), *few, kNotGiven, report);
   report.set_up = fmt::format(
       "{} records into a table that begins with {} segments, merges and splits included; keys of 16 and\n"
       "values of 32 bytes; 16 clients on a machine; simulated. put: like the paper's insert, does not look\n"
