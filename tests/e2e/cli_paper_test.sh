@@ -13,7 +13,9 @@ run paper list --json
 expect_status 0
 expect_json "set(o) == {'names'}" \
   "{'shard-table3', 'shard-table4', 'shard-levels', 'shard-figure13', 'shard-figure16', 'shard-figure18'} <= set(o['names'])" \
-  "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-speculation', 'chime-sherman'} <= set(o['names'])"
+  "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-speculation', 'chime-sherman'} <= set(o['names'])" \
+  "{'sephash-trips', 'sephash-table1', 'sephash-table2', 'sephash-table3', 'sephash-even'} <= set(o['names'])" \
+  "{'sephash-figure' + n for n in ('13', '16', '18', '19', '20', '21', '22')} <= set(o['names'])"
 mapfile -t names < <(json_field '"\n".join(o["names"])')
 
 # ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but
@@ -51,6 +53,16 @@ run paper chime-table1 --scale 5
 expect_status 0
 expect_no_err
 expect_out "scan of 100"
+run paper sephash-trips --scale 10
+expect_status 0
+expect_no_err
+for words in 'put that does not merge' 'a merge of new keys' 'a split' 'What binds'; do
+  expect_out "$words"
+done
+run paper sephash-figure13 --scale 1
+expect_status 0
+expect_out "p99 of put by clients"
+expect_out " us "
 run paper shard-levels --scale 10
 expect_status 0
 expect_no_err

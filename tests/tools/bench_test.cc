@@ -112,6 +112,28 @@ TEST(Bench, TheLoadInsertsEveryRecordOnce) {
   EXPECT_EQ(run->memory.block_bytes, 501u * 64);
 }
 
+TEST(Bench, RecordsCanBePutInsteadOfInserted) {
+  // Given a plan with puts, on both fabrics. When records are loaded and read. Expect all of them, without
+  // errors.
+  for (const char* fabric : {"embedded", "sim"}) {
+    SCOPED_TRACE(fabric);
+    BenchCommand command = Small("c", fabric);
+    command.engine = "sephash";
+    command.options.clear();
+    command.clients = 3;
+    Result<BenchPlan> plan = PlanBench(command);
+    ASSERT_TRUE(plan.ok()) << plan.error().ToString();
+    plan->puts = true;
+    const Result<BenchRun> run =
+        RunBench(*plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
+    ASSERT_TRUE(run.ok()) << run.error().ToString();
+    EXPECT_EQ(run->load->errors, 0u) << run->load->first_problem;
+    EXPECT_EQ(run->run->errors, 0u) << run->run->first_problem;
+    EXPECT_EQ(run->stats.records, 500u);
+    EXPECT_EQ(CountOf(*run->load, Action::kInsert), 500u);
+  }
+}
+
 TEST(Bench, TripsAndBytesAreThoseOfTheEngine) {
   // Given the reference engine, whose searches read a bucket of 512 bytes and a block. When workload c is run
   // in the simulated cluster. Expect one index trip, two or (if two keys look alike) a little more of all,

@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -15,6 +18,7 @@
 #include "tools/paper/plot.h"
 #include "tools/paper/row.h"
 #include "tools/paper/timeline.h"
+#include "tools/paper/trips.h"
 
 namespace farside::tools::paper {
 namespace {
@@ -86,6 +90,7 @@ TEST(PaperRow, FiguresAreWrittenForPeople) {
   EXPECT_EQ(Format(Unit::kBytes, 2.36e6), "2.36 MB");
   EXPECT_EQ(Format(Unit::kOpsPerSecond, 1234567.4), "1,234,567/s");
   EXPECT_EQ(Format(Unit::kTimes, 4.296), "4.30 x");
+  EXPECT_EQ(Format(Unit::kMicros, 4.3), "4.30 us");
   EXPECT_EQ(Format(Unit::kNumber, 0.1), "0.1");
 }
 
@@ -208,6 +213,28 @@ TEST(PaperTimeline, GrowthIsMarkedWhereItHappened) {
   EXPECT_EQ(plot.columns.size(), 8u);
   EXPECT_DOUBLE_EQ(plot.columns[0], 1.0);
   EXPECT_THAT(plot.marks, ElementsAre(testing::Pair(0.25, '.'), testing::Pair(0.5, '^')));
+}
+
+TEST(PaperTrips, ThePhasesAreTheSumsOfTheirOperations) {
+  // Given a plan with an observer, and with puts. When trips are measured. Expect each operation of each phase
+  // once, with what it has counted alone: they add up to the figures of the phase.
+  constexpr uint64_t kRecords = 400;
+  std::map<std::string, fabric::OpTally, std::less<>> sums;
+  TripsPlan plan{.engine = "sephash", .records = kRecords, .puts = true};
+  plan.observe = [&sums](std::string_view phase, const fabric::OpTally& tally) {
+    EXPECT_LE(tally.operations, 1u);
+    sums[std::string(phase)].Add(tally);
+  };
+  const Result<TripFigures> figures =
+      MeasureTrips(plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
+  ASSERT_TRUE(figures.ok()) << figures.error().ToString();
+  for (const auto& [phase, trips] :
+       {std::pair{"inserts", &figures->insert}, std::pair{"searches", &figures->search},
+        std::pair{"updates", &figures->update}, std::pair{"puts", &figures->put}}) {
+    EXPECT_EQ(sums[phase].operations, kRecords) << phase;
+    EXPECT_EQ(sums[phase].end_to_end_trips, trips->tally.end_to_end_trips) << phase;
+    EXPECT_GT(sums[phase].end_to_end_trips, 0u) << phase;
+  }
 }
 
 TEST(BenchTally, WindowsAddUpAndGrowthIsThatOfTheFirstToKnow) {

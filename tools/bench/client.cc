@@ -194,7 +194,13 @@ Task<Done> BenchClient::Insert(uint64_t record, Buffers& buffers) {
 Task<bool> BenchClient::InsertUncontended(Buffers& buffers) {
   const int attempts = phase_->options().shape.mix.is_load ? kMostLoadAttempts : 1;
   for (int attempt = 1;; ++attempt) {
-    Result<bool> inserted = co_await table_->Insert(buffers.key, buffers.value).Outcome();
+    Result<bool> inserted = true;
+    if (phase_->options().puts) {
+      const Result<Done> put = co_await table_->Put(buffers.key, buffers.value).Outcome();
+      if (!put.ok()) inserted = put.error();
+    } else {
+      inserted = co_await table_->Insert(buffers.key, buffers.value).Outcome();
+    }
     const bool contended = !inserted.ok() && inserted.error().code() == ErrorCode::kContended;
     if (!contended || attempt == attempts) co_return inserted;
   }

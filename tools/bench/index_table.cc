@@ -49,6 +49,12 @@ Task<bool> IndexTable::Insert(std::string_view key, std::string_view value) {
   co_return co_await index().Insert(op, key, value);
 }
 
+Task<Done> IndexTable::Put(std::string_view key, std::string_view value) {
+  Op op(*client_, OpKind::kInsert);
+  co_await index().Put(op, key, value);
+  co_return Done{};
+}
+
 Task<bool> IndexTable::Update(std::string_view key, std::string_view value) {
   Op op(*client_, OpKind::kUpdate);
   co_return co_await index().Update(op, key, value);

@@ -29,6 +29,7 @@ class IndexTable final : public BenchTable {
 
   Task<bool> Get(std::string_view key, std::string& value) override;
   Task<bool> Insert(std::string_view key, std::string_view value) override;
+  Task<Done> Put(std::string_view key, std::string_view value) override;
   Task<bool> Update(std::string_view key, std::string_view value) override;
   Task<bool> Scan(const KeyRange& range, size_t limit, std::vector<Record>& page) override;
 

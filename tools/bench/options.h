@@ -47,6 +47,7 @@ struct BenchPlan {
   uint64_t value_size = 8;
   uint64_t seed = 1;
   Nanos window{0};                      // of BenchTally::windows; 0: none
+  bool puts = false;                    // records are put, not inserted: the table need not look for them
   uint64_t region_bytes = 0;            // of each node
   uint64_t operations_per_sync = 1000;  // fewer with large values: what was retired must not fill the memory
 

@@ -54,6 +54,7 @@ class BenchPhase {
     uint64_t key_size = 8;
     bool verify = true;
     Nanos window{0};      // 0: the tally has no windows
+    bool puts = false;    // new records are put, not inserted
     uint64_t stream = 0;  // phases of one seed draw different numbers
   };
 

@@ -105,6 +105,7 @@ class Bencher {
     options.value_size = plan_.value_size;
     options.verify = plan_.verifies();
     options.window = plan_.window;
+    options.puts = plan_.puts;
     return options;
   }
   BenchPhase::Options WarmupOptions() const {

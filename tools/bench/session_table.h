@@ -24,6 +24,9 @@ class SessionTable final : public BenchTable {
   Task<bool> Insert(std::string_view key, std::string_view value) override {
     return session_.Async().Insert(table_, key, value);
   }
+  Task<Done> Put(std::string_view key, std::string_view value) override {
+    return session_.Async().Put(table_, key, value);
+  }
   Task<bool> Update(std::string_view key, std::string_view value) override {
     return session_.Async().Update(table_, key, value);
   }

@@ -39,6 +39,7 @@ class BenchTable {
   // ---- operations; arguments stay until the task has ended
   virtual Task<bool> Get(std::string_view key, std::string& value) = 0;
   virtual Task<bool> Insert(std::string_view key, std::string_view value) = 0;
+  virtual Task<Done> Put(std::string_view key, std::string_view value) = 0;
   virtual Task<bool> Update(std::string_view key, std::string_view value) = 0;
   virtual Task<bool> Scan(const KeyRange& range, size_t limit, std::vector<Record>& page) = 0;
 

@@ -16,6 +16,7 @@ std::string_view Name(Unit unit) {
     case Unit::kBytes: return "bytes";
     case Unit::kOpsPerSecond: return "ops/s";
     case Unit::kTimes: return "times";
+    case Unit::kMicros: return "us";
     case Unit::kNumber: break;
   }
   return "";
@@ -33,6 +34,7 @@ std::string Format(Unit unit, double figure) {
     case Unit::kOpsPerSecond:
       return fmt::format("{}/s", Grouped(static_cast<uint64_t>(std::llround(std::max(figure, 0.0)))));
     case Unit::kTimes: return fmt::format("{:.2f} x", figure);
+    case Unit::kMicros: return fmt::format("{:.2f} us", figure);
     case Unit::kNumber: break;
   }
   return fmt::format("{:g}", figure);

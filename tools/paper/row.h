@@ -13,10 +13,10 @@
 
 namespace farside::tools::paper {
 
-enum class Unit : uint8_t { kTrips, kShare, kBytes, kOpsPerSecond, kTimes, kNumber };
-// "trips", "share", "bytes", "ops/s", "times", "": for programs; shares are from 0 to 1.
+enum class Unit : uint8_t { kTrips, kShare, kBytes, kOpsPerSecond, kTimes, kMicros, kNumber };
+// "trips", "share", "bytes", "ops/s", "times", "us", "": for programs; shares are from 0 to 1.
 std::string_view Name(Unit unit);
-// For people: 1.009, "97.7 %", "328 B", "1,234,567/s", "4.30 x".
+// For people: 1.009, "97.7 %", "328 B", "1,234,567/s", "4.30 x", "4.30 us".
 std::string Format(Unit unit, double figure);
 
 class Rule {

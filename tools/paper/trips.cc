@@ -69,6 +69,7 @@ class Meter {
     figures.repeated_search =
         Phase("repeated searches", &Meter::SearchAgain, OpKind::kSearch, OpOutcome::kDone, 1);
     figures.update = Phase("updates", &Meter::Update, OpKind::kUpdate, OpOutcome::kDone, 1);
+    if (plan_.puts) figures.put = Phase("puts", &Meter::Put, OpKind::kInsert, OpOutcome::kDone, 1);
     if (ordered_) figures.scan = Phase("scans", &Meter::Scan, OpKind::kScan, OpOutcome::kDone, kScanned);
     figures.erase = Phase("deletes", &Meter::Delete, OpKind::kDelete, OpOutcome::kDone, 2);
     if (!failed_.ok()) return failed_.error();
@@ -94,6 +95,11 @@ class Meter {
     for (uint64_t record = 0; record < plan_.records && failed_.ok(); record += stride) {
       if (record % 1024 == 0) progress_(name, record, plan_.records, "records");
       const Result<bool> ended = fabric::Run(*client_, (this->*step)(record));
+      if (plan_.observe) {
+        plan_.observe(what, client_->counters().at(kind, outcome));
+        counted_.Add(client_->counters());
+        client_->counters() = fabric::Counters();
+      }
       if (!ended.ok()) {
         failed_ = ended.error();
       } else if (!*ended) {
@@ -126,6 +132,13 @@ class Meter {
     Op op(*client_, OpKind::kInsert);
     const bool inserted = co_await table_->index->Insert(op, key_, value_);
     co_return inserted;
+  }
+  Task<bool> Put(uint64_t record) {
+    FillKey(record);
+    FillValue();
+    Op op(*client_, OpKind::kInsert);
+    co_await table_->index->Put(op, key_, value_);
+    co_return true;
   }
   Task<bool> Search(uint64_t record) {
     FillKey(record);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "fabric/counters.h"
 #include "farside/result.h"
@@ -18,6 +20,10 @@ struct TripsPlan {
   std::string engine;
   index::OptionMap options;
   uint64_t records = 1;
+  bool puts = false;  // measures puts too, which takes time
+  // Called behind each operation of the phases "inserts", "updates" and so on, with what it alone has
+  // counted. May be empty.
+  std::function<void(std::string_view phase, const fabric::OpTally& tally)> observe = {};
 };
 
 // What an operation of one kind cost on average.
@@ -35,6 +41,7 @@ struct TripFigures {
   KindTrips absent;           // as many keys that are not there
   KindTrips repeated_search;  // every record, right after another search of it
   KindTrips update;           // every record
+  KindTrips put;              // every record, which is there already; of plans with puts
   KindTrips scan;             // of 100 records, from every 100th record on; of engines that have an order
   KindTrips erase;            // every second record
   double maintenance_beside_inserts = 0;  // trips per insert: syncs, grace, memory

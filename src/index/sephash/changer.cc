@@ -18,7 +18,7 @@ namespace {
 
 // How often an operation finds the same round full before it merges: the client that has filled it merges it
 // at once, so that there is something to wait for unless that client is dead or slow.
-constexpr int kLooksUntilMerge = 3;
+constexpr int kLooksUntilMerge = 6;
 constexpr uint8_t kFilterByte = 1;
 
 // The slot that is filled next.
@@ -146,7 +146,7 @@ Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look
   const Entry expected = look.image.entries[slot];
   Entry appended = entry;
   if (Mutant(kFp2OfLastRound)) {
-    const Tag fp2 = 0xff << kMostDepthBits;
+    const Tag fp2 = LowBits(kFp2Bits) << 9;
     appended = entry.WithTag((entry.tag() & ~fp2) | (expected.tag() & fp2));
   }
   // WRITE, CAS keep their order: the block is complete, and the filter says so, before the entry is there.

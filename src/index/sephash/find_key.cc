@@ -35,9 +35,9 @@ Task<std::optional<Found>> FindInLook(KeyAccess at, const Look& look, BlockBuffe
 
 Task<std::optional<Found>> FindInMain(KeyAccess at, uint32_t depth, const MainRange& main,
                                       BlockBuffer& block) {
-  const Tag tag = at.tag(depth);
+  const Candidates candidates(at, depth);
   for (const Entry& entry : main.entries()) {
-    if (entry.tag() != tag) continue;
+    if (!candidates.Has(entry)) continue;
     const std::optional<Found> found = co_await ReadIfOf(at, entry, block);
     if (found.has_value()) co_return found;
   }

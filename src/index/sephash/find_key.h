@@ -24,6 +24,18 @@ struct Found {
 
 // The latest entry of the key in the round; it may be a tombstone.
 Task<std::optional<Found>> FindInLook(KeyAccess at, const Look& look, BlockBuffer& block);
+// Entries of a MainSegment that may be the key's, if its segment has this depth.
+class Candidates {
+ public:
+  Candidates(const KeyAccess& at, uint32_t depth)
+      : tag_(at.tag(depth)), before_(TagBefore(tag_, at.hash, at.shape(), depth)) {}
+  bool Has(Entry entry) const { return entry.tag() == tag_ || entry.tag() == before_; }
+
+ private:
+  const Tag tag_;
+  const Tag before_;  // of entries whose tags are not renewed yet
+};
+
 // The entry of the key in the MainSegment that a look of this depth names.
 Task<std::optional<Found>> FindInMain(KeyAccess at, uint32_t depth, const MainRange& main,
                                       BlockBuffer& block);

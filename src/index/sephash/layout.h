@@ -48,9 +48,9 @@ constexpr uint32_t EpochBefore(uint32_t epoch) { return (epoch + kEpochs - 1) % 
 
 // ---- entries -----------------------------------------------------------------------------------------
 
-// What an entry says about its key, 20 bits of the hash: two entries with different tags have different keys.
-//   19..12   11..4   3..0
-//   fp       fp2     depth bits
+// What an entry says about its key, 20 bits: see TagOf.
+//   19..12   11..9   8        7..0
+//   fp       fp2     parity   depth bits
 using Tag = uint32_t;
 constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> 12); }
 
@@ -288,7 +288,7 @@ struct Shape {
   uint32_t entries = kMostEntries;       // of a CurSegment
   uint32_t main = 64;                    // CurSegments that a MainSegment holds before it is split
   uint32_t initial_bits = 0;             // a table begins with 2^initial_bits segments on each node
-  uint32_t depth_bits = kMostDepthBits;  // of an entry that are used: splits between two looks at the blocks
+  uint32_t depth_bits = kMostDepthBits;  // of a group: splits that entries last for, twice
 
   constexpr uint64_t segment_bytes() const { return SegmentBytes(entries); }
   constexpr uint64_t most_main_entries() const { return uint64_t{entries} * main; }
@@ -339,17 +339,50 @@ static_assert(Shape().PagesOf(Shape().most_main_entries() + Shape().entries) == 
 
 // ---- hashes ------------------------------------------------------------------------------------------
 
-// The lowest bits choose the segment, the highest 16 are the fingerprints. The depth bits are those that the
-// next splits look at; splits in the same group of `depth_bits` share them (paper, section 4.2, figure 6).
-constexpr Tag TagOf(uint64_t hash, const Shape& shape, uint32_t depth) {
-  const uint32_t first = depth / shape.depth_bits * shape.depth_bits;
-  const auto bits = static_cast<Tag>((hash >> first) & LowBits(shape.depth_bits));
-  return static_cast<Tag>(hash >> 48) << kMostDepthBits | bits;
+// The lowest bits of a hash choose the segment, the highest eleven are the fingerprints. The depth bits are
+// those that splits look at: 2 * depth_bits of them, beginning with the first bit of the group of the depth.
+//
+//   hash      63..56   55..53   ...   g + 2b - 1 ................... g + b ... g   ...   depth .. 0
+//             fp       fp2            depth bits of a segment whose depth is in the group g .. g + b - 1
+//
+// So they last for the splits of two groups (paper, section 4.2, figure 6, has one), and the entries of the
+// group before are renewed one by one, by the merges of a whole group: no split has to read all blocks. The
+// parity says which of the two groups an entry is of.
+constexpr uint32_t kFp2Bits = 3;
+constexpr uint32_t kFingerprintBits = 8 + kFp2Bits;
+static_assert(kMostDepth + 2 * kMostDepthBits <= 64 - kFingerprintBits, "depth bits are no fingerprints");
+
+// The first bit of the group of a depth.
+constexpr uint32_t GroupOf(const Shape& shape, uint32_t depth) {
+  return depth / shape.depth_bits * shape.depth_bits;
 }
-static_assert(kMostDepth + kMostDepthBits <= 48, "depth bits are no fingerprints");
+constexpr Tag ParityOf(const Shape& shape, uint32_t group) { return group / shape.depth_bits % 2; }
+constexpr Tag TagInGroup(uint64_t hash, const Shape& shape, uint32_t group) {
+  const auto bits = static_cast<Tag>((hash >> group) & LowBits(2 * shape.depth_bits));
+  const auto fingerprints = static_cast<Tag>(hash >> (64 - kFingerprintBits));
+  return fingerprints << 9 | ParityOf(shape, group) << 8 | bits;
+}
+// The tag of a key in a segment of this depth.
+constexpr Tag TagOf(uint64_t hash, const Shape& shape, uint32_t depth) {
+  return TagInGroup(hash, shape, GroupOf(shape, depth));
+}
+constexpr bool IsOfGroup(Tag tag, const Shape& shape, uint32_t group) {
+  return (tag >> 8 & 1) == ParityOf(shape, group);
+}
+// The tag of the same key in the group before, of a segment with this suffix; itself in the first group.
+constexpr Tag TagBefore(Tag tag, uint64_t suffix, const Shape& shape, uint32_t depth) {
+  const uint32_t group = GroupOf(shape, depth);
+  if (group == 0) return tag;
+  const uint32_t half = shape.depth_bits;
+  const auto below = static_cast<Tag>((suffix >> (group - half)) & LowBits(half));
+  const auto bits = static_cast<Tag>((tag & LowBits(half)) << half | below);
+  return (tag >> 9 << 9) | ParityOf(shape, group - half) << 8 | bits;
+}
 // The bit of the hash that a split of a segment of this depth looks at.
 constexpr bool SplitBit(Tag tag, const Shape& shape, uint32_t depth) {
-  return (tag >> (depth % shape.depth_bits) & 1) != 0;
+  const uint32_t group = GroupOf(shape, depth);
+  const uint32_t first = IsOfGroup(tag, shape, group) ? group : group - shape.depth_bits;
+  return (tag >> (depth - first) & 1) != 0;
 }
 
 }  // namespace farside::index::sephash

@@ -12,10 +12,33 @@ using fabric::FarAddr;
 using fabric::Order;
 using fabric::Read;
 
-// Four trips, if some keys have the same tag, and three if not: READ the head of the MainSegment, READ its
-// pages, READ the blocks of the few entries that share a tag, WRITE the new MainSegment and commit.
+namespace {
+
+// As many as a trip reads. A segment is merged so often before its depth leaves the next group that none are
+// left to the split which needs them.
+constexpr size_t kRenewedByAMerge = fabric::kAnsweredVerbsPerRoundTrip;
+
+// Adds the time of its life.
+class Stopwatch {
+ public:
+  Stopwatch(const fabric::Client& client, Nanos& sum) : client_(client), sum_(sum), begin_(client.Now()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += client_.Now() - begin_; }
+
+ private:
+  const fabric::Client& client_;
+  Nanos& sum_;
+  const Nanos begin_;
+};
+
+}  // namespace
+
+// Three trips: READ the head of the MainSegment, READ its pages, WRITE the new MainSegment and commit. One more
+// for the blocks of entries that share a tag, and one for those whose tags are renewed, if there are any.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
+  const Stopwatch stopwatch(at.op.client(), counts_.time);
   MainContent old = co_await reader_.ReadMain(at.op, segment, look.meta());  // trips 1 and 2
   Plan plan{.at = at, .segment = segment, .look = look, .birth = birth, .frees = frees};
   plan.retired_pages = old.pages;
@@ -25,6 +48,8 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     co_await at.directory.Complete(at.op, suffix, old.sibling);
   }
   Merged merged = co_await Resolve(at, look, old.entries);  // trip 3
+  const uint32_t group = GroupOf(at.shape(), look.depth());
+  co_await RenewTags(at, group, kRenewedByAMerge, merged.entries);  // trip 4
   MainContent next;
   next.merges = old.merges + 1;
   next.segment = segment.at.offset;
@@ -45,7 +70,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     const bool split = co_await TrySplit(plan, next);
     if (split) co_return Done{};
   }
-  co_await CommitMerge(plan, next);  // trip 4
+  co_await CommitMerge(plan, next);  // trip 5
   co_return Done{};
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "farside/task.h"
 #include "index/sephash/context.h"
 #include "index/sephash/look.h"
@@ -30,6 +31,7 @@ struct MergeCounts {
   uint64_t merges = 0;  // splits included
   uint64_t splits = 0;
   uint64_t lost = 0;  // another client was faster
+  Nanos time{0};      // of operations in all of these, waiting included
 };
 
 class Merger {

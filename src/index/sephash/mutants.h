@@ -59,7 +59,9 @@ inline constexpr MutantName kSiblingNotCompleted{"sephash/sibling-not-completed"
 inline constexpr MutantName kEntryBeforeSegment{"sephash/entry-before-segment"};
 // The depth bits of an entry are those of the depth that the directory knows (sephash/8).
 inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
-// A split that uses up the depth bits leaves the entries as they are (sephash/8).
+// A merge does not see that an entry with the tag of the group before is of the same key (sephash/8).
+inline constexpr MutantName kTagsBeforeForgotten{"sephash/tags-before-forgotten"};
+// A split that ends a group leaves the tags of the group before as they are (sephash/8).
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
 
 inline constexpr std::array kAllMutants = {
@@ -69,7 +71,7 @@ inline constexpr std::array kAllMutants = {
     kFilterBeforeMeta, kReadsTakenInAnyOrder, kOldMainTaken,          kAddressIsName,
     kFp2OfLastRound,   kMergeDropsLast,       kLoserRetires,          kSplitKeepsEpoch,
     kDepthIgnored,     kSiblingForgotten,     kSiblingNotCompleted,   kEntryBeforeSegment,
-    kOldDepthBits,     kTagsNotRenewed,
+    kOldDepthBits,     kTagsNotRenewed,       kTagsBeforeForgotten,
 };
 
 }  // namespace farside::index::sephash

@@ -42,22 +42,26 @@ struct Head {
   }
 };
 
-// Entries that share a tag: of the MainSegment first, then of the round, in the order of their age.
+// Entries that share a tag: of the MainSegment, with the tag that they have in this group of depth bits or in
+// the one before, and of the round, in the order of their age.
 struct Group {
   std::span<const Entry> main;
+  std::span<const Entry> main_before;
   std::span<const Entry> round;
+
+  bool is_alone() const { return main.empty() && main_before.empty() && round.size() == 1; }
 };
 
 class Resolution {
  public:
-  Resolution(const Look& look, std::span<const Entry> main) : main_(main) {
+  Resolution(const Access& at, const Look& look, std::span<const Entry> main) : main_(main) {
     for (const Entry& entry : look.entries()) {
       if (entry.epoch() == look.epoch() && !entry.is_padding()) round_.push_back(entry.WithEpoch(0));
     }
     if (Mutant(kMergeDropsLast) && !round_.empty()) round_.pop_back();
     // Stable: within a tag, the order of age stays.
     std::stable_sort(round_.begin(), round_.end(), [](Entry a, Entry b) { return a.tag() < b.tag(); });
-    FindGroups();
+    FindGroups(at.shape(), look);
   }
 
   std::vector<Head>& heads() { return heads_; }
@@ -67,7 +71,8 @@ class Resolution {
   Task<Merged> Finish(Access at);
 
  private:
-  void FindGroups();
+  void FindGroups(const Shape& shape, const Look& look);
+  std::span<const Entry> MainWith(Tag tag) const;
   void AddHeads(const Group& group);
   Head& HeadOf(Entry entry) {
     return *std::lower_bound(heads_.begin(), heads_.end(), entry.offset(),
@@ -86,15 +91,20 @@ class Resolution {
   Merged merged_;
 };
 
-void Resolution::FindGroups() {
+std::span<const Entry> Resolution::MainWith(Tag tag) const {
+  const auto by_tag = [](Entry entry, Tag wanted) { return entry.tag() < wanted; };
+  const auto first = std::lower_bound(main_.begin(), main_.end(), tag, by_tag);
+  return {first, std::lower_bound(first, main_.end(), tag + 1, by_tag)};
+}
+
+void Resolution::FindGroups(const Shape& shape, const Look& look) {
   for (auto first = round_.begin(); first != round_.end();) {
     const Tag tag = first->tag();
+    const Tag before = TagBefore(tag, look.suffix(), shape, look.depth());
     const auto end = std::find_if(first, round_.end(), [tag](Entry entry) { return entry.tag() != tag; });
-    const auto by_tag = [](Entry entry, Tag wanted) { return entry.tag() < wanted; };
-    const auto main_first = std::lower_bound(main_.begin(), main_.end(), tag, by_tag);
-    const auto main_end = std::lower_bound(main_first, main_.end(), tag + 1, by_tag);
-    const Group group{.main = {main_first, main_end}, .round = {first, end}};
-    if (group.main.empty() && group.round.size() == 1 && !first->is_tombstone()) {
+    Group group{.main = MainWith(tag), .main_before = {}, .round = {first, end}};
+    if (before != tag && !Mutant(kTagsBeforeForgotten)) group.main_before = MainWith(before);
+    if (group.is_alone() && !first->is_tombstone()) {
       added_.push_back(*first);
     } else {
       groups_.push_back(group);
@@ -118,7 +128,7 @@ void Resolution::FindGroups() {
 void Resolution::AddHeads(const Group& group) {
   const size_t before = heads_.size();
   bool several = false;
-  for (const std::span<const Entry> some : {group.main, group.round}) {
+  for (const std::span<const Entry> some : {group.main, group.main_before, group.round}) {
     for (const Entry& entry : some) {
       several |= heads_.size() > before && heads_.back().offset != entry.offset();
       heads_.push_back({.offset = entry.offset(), .bytes = entry.bytes()});
@@ -173,8 +183,9 @@ void Resolution::Keep(std::span<const Entry> of_key, size_t from_main) {
 
 Task<Done> Resolution::Divide(Access at, Group group) {
   std::vector<Entry> left(group.main.begin(), group.main.end());
+  left.insert(left.end(), group.main_before.begin(), group.main_before.end());
+  size_t main_left = left.size();
   left.insert(left.end(), group.round.begin(), group.round.end());
-  size_t main_left = group.main.size();
   while (!left.empty()) {
     std::vector<Entry> of_key = {left.front()};
     std::vector<Entry> others;
@@ -211,7 +222,7 @@ Task<Merged> Resolution::Finish(Access at) {
 }  // namespace
 
 Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main) {
-  Resolution resolution(look, main);
+  Resolution resolution(at, look, main);
   std::vector<Head*> wanted;
   for (Head& head : resolution.heads()) {
     if (head.wanted) wanted.push_back(&head);
@@ -244,10 +255,25 @@ Task<std::vector<uint64_t>> ReadHashes(Access at, std::span<const Entry> entries
     co_await reads;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (hashes[i] >> 48 != entries[i].tag() >> kMostDepthBits)
+    if (hashes[i] >> (64 - kFingerprintBits) != entries[i].tag() >> 9)
       co_return DamagedMain(FarAddr(at.node(), entries[i].offset()), "names a block of another key");
   }
   co_return std::move(hashes);
+}
+
+Task<Done> RenewTags(Access at, uint32_t group, size_t most, std::vector<Entry>& entries) {
+  std::vector<size_t> old;
+  for (size_t i = 0; i < entries.size() && old.size() < most; ++i) {
+    if (!IsOfGroup(entries[i].tag(), at.shape(), group)) old.push_back(i);
+  }
+  if (old.empty()) co_return Done{};
+  std::vector<Entry> renewed;
+  for (const size_t i : old) renewed.push_back(entries[i]);
+  const std::vector<uint64_t> hashes = co_await ReadHashes(at, renewed);
+  for (size_t i = 0; i < old.size(); ++i)
+    entries[old[i]] = renewed[i].WithTag(TagInGroup(hashes[i], at.shape(), group));
+  std::sort(entries.begin(), entries.end());
+  co_return Done{};
 }
 
 }  // namespace farside::index::sephash

@@ -29,5 +29,7 @@ Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main);
 
 // The hashes of the keys that these entries are of, by as many READs.
 Task<std::vector<uint64_t>> ReadHashes(Access at, std::span<const Entry> entries);
+// Gives some of the entries that are not of this group of depth bits the tags that they have in it.
+Task<Done> RenewTags(Access at, uint32_t group, size_t most, std::vector<Entry>& entries);
 
 }  // namespace farside::index::sephash

@@ -127,10 +127,10 @@ Task<Done> Searcher::ReadMain(const KeyAccess& at, Segment& segment, Known& know
 Task<std::optional<bool>> Searcher::SearchBoth(SearchContext& context, Segment& segment, Known& known) {
   const KeyAccess& at = context.at;
   const MetaWord meta = known.header.meta;
-  const Tag tag = at.tag(meta.depth());
+  const Candidates candidates(at, meta.depth());
   const std::span<const Entry> entries = known.main.entries();
-  const auto candidate = std::find_if(entries.begin(), entries.end(), [tag](const Entry& entry) {
-    return entry.tag() == tag && entry.bytes() != 0;
+  const auto candidate = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return candidates.Has(entry) && entry.bytes() != 0;
   });
   View view;
   BlockBuffer along;

@@ -40,30 +40,28 @@ Task<bool> Merger::TrySplit(Plan& plan, const MainContent& next) {
   co_return true;
 }
 
-// No block is read, unless the depth bits of the entries are used up, or are not to be used (paper, section
+// No block is read, unless the tags of some entries end with this split, or are not to be used (paper, section
 // 4.2.2).
 Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& entries) {
   const Shape& shape = plan.at.shape();
   const uint32_t depth = plan.depth();
-  const bool new_tags = (depth + 1) % shape.depth_bits == 0;
-  const bool reads = new_tags || options_.depth_bits == DepthBits::kBlocks;
+  // INVARIANT sephash/8: the tags of a segment's entries are of the group of its depth, or of the one before.
+  const uint32_t group = GroupOf(shape, depth);
+  const bool ends_group = GroupOf(shape, depth + 1) != group;
+  if (ends_group && !Mutant(kTagsNotRenewed)) co_await RenewTags(plan.at, group, entries.size(), entries);
+  const bool reads = options_.depth_bits == DepthBits::kBlocks;
   std::vector<uint64_t> hashes;
   if (reads) hashes = co_await ReadHashes(plan.at, entries);
   std::vector<Entry> low;
   std::vector<Entry> high;
   for (size_t i = 0; i < entries.size(); ++i) {
-    Entry entry = entries[i];
-    const bool is_high = reads ? (hashes[i] >> depth & 1) != 0 : SplitBit(entry.tag(), shape, depth);
-    // INVARIANT sephash/8: the tags of a segment's entries are all of the group of its depth.
-    if (new_tags && !Mutant(kTagsNotRenewed)) entry = entry.WithTag(TagOf(hashes[i], shape, depth + 1));
-    (is_high ? high : low).push_back(entry);
+    const bool is_high = reads ? (hashes[i] >> depth & 1) != 0 : SplitBit(entries[i].tag(), shape, depth);
+    (is_high ? high : low).push_back(entries[i]);
   }
   if (std::min(low.size(), high.size()) < std::max<size_t>(entries.size() / kWorstShare, 1)) {
     high.clear();
     co_return std::move(high);
   }
-  std::sort(low.begin(), low.end());
-  std::sort(high.begin(), high.end());
   entries = std::move(low);
   co_return std::move(high);
 }

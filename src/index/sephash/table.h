@@ -30,7 +30,7 @@ class Table final : public KeyedIndex<Table> {
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) override {
     return walker_.Next(op, cursor, page);
   }
-  Task<TableStats> Stats(fabric::Op& op) override { return walker_.Stats(op); }
+  Task<TableStats> Stats(fabric::Op& op) override { return walker_.Stats(op, merger_.counts()); }
   uint64_t growth() const override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override { return walker_.Walk(op, reach); }
   Task<Done> Verify(fabric::Op& op) override { return walker_.Verify(op); }

@@ -1,6 +1,7 @@
 #include "index/sephash/walker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -178,6 +179,7 @@ Task<Done> Walker::AppendRecords(Access at, std::vector<Entry> entries, std::vec
 struct Walker::Totals {
   uint64_t segments = 0;
   uint64_t depth = 0;
+  uint64_t merges = 0;     // of all rounds that are over, splits included
   uint64_t in_round = 0;   // entries of CurSegments
   uint64_t in_main = 0;    // entries of MainSegments
   uint64_t slots = 0;      // that both kinds have room for
@@ -194,7 +196,7 @@ uint64_t Walker::Allocated(fabric::NodeId node, uint64_t bytes) {
   return classes.ChunksOf(bytes) * classes.chunk_bytes();
 }
 
-Task<TableStats> Walker::Stats(Op& op) {
+Task<TableStats> Walker::Stats(Op& op, const MergeCounts& own) {
   const pool::PoolClient::Pin pin = pool_.Begin();
   TableStats stats;
   Totals totals;
@@ -209,6 +211,7 @@ Task<TableStats> Walker::Stats(Op& op) {
   stats.details = {
       {"segments", static_cast<double>(totals.segments)},
       {"depth", static_cast<double>(totals.depth)},
+      {"merges", static_cast<double>(totals.merges)},
       {"entries of CurSegments", static_cast<double>(totals.in_round)},
       {"entries of MainSegments", static_cast<double>(totals.in_main)},
       {"load", static_cast<double>(stats.records) / slots},
@@ -216,6 +219,9 @@ Task<TableStats> Walker::Stats(Op& op) {
       {"directory bytes", static_cast<double>(totals.directory_bytes)},
       {"naive FPTable bytes", static_cast<double>(totals.naive_bytes)},
       {"record point FPTable bytes", static_cast<double>(totals.points_bytes)},
+      {"merges by this client", static_cast<double>(own.merges)},
+      {"merges lost by this client", static_cast<double>(own.lost)},
+      {"seconds in merges by this client", std::chrono::duration<double>(own.time).count()},
   };
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return stats;
@@ -238,6 +244,7 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
     co_await ReadWhole(at, *suffix, whole);
     ++totals.segments;
     totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
+    totals.merges += whole.main.merges - 1;  // a new segment begins with 1
     totals.in_round += whole.look.Used();
     totals.in_main += whole.main.entries.size();
     const Shape& shape = at.shape();

@@ -16,6 +16,7 @@
 #include "index/kit/partitions.h"
 #include "index/sephash/context.h"
 #include "index/sephash/directory.h"
+#include "index/sephash/merger.h"
 #include "index/sephash/resolver.h"
 #include "index/sephash/segment_reader.h"
 #include "pool/client.h"
@@ -31,7 +32,7 @@ class Walker {
 
   // As Index promises.
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
-  Task<TableStats> Stats(fabric::Op& op);
+  Task<TableStats> Stats(fabric::Op& op, const MergeCounts& own);
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
   Task<Done> Verify(fabric::Op& op);
 
