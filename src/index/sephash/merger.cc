@@ -15,8 +15,9 @@ using fabric::FarAddr;
 using fabric::Unreachable;
 using fabric::Write;
 
-// Three trips, if no two of the keys have the same tag: READ the MainSegment, READ the blocks of the few
-// entries that share a tag, WRITE the new MainSegment and commit.
+// Three trips: READ the MainSegment, READ the blocks of the entries that share a tag, WRITE the new MainSegment
+// and commit. Two if no entry of the round shares its tag; the second is several if more than 64 blocks are
+// read.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
   MainContent old = co_await reader_.ReadMain(at.op, segment, look.meta());  // trip 1

@@ -58,7 +58,7 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
       const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
       co_await reader_.ReadRange(at.op, SegmentReader::MainOf(segment, meta), head.table, at.fp(),
                                  known.main);
-      // INVARIANT sephash/2: the byte was sampled behind the meta word.
+      // INVARIANT sephash/5: the byte was sampled behind the meta word.
       known.filter = IsSet(head.filter[at.fp() / FilterLine::kBytes], at.fp());
     }
     if (!known.filter) {
