@@ -1,11 +1,11 @@
 // Merging a full CurSegment into a new MainSegment, and splitting a segment whose MainSegment became too
 // large.
 //
-//   sephash/6  A merge is committed by one CAS on the meta word: the epoch, the depth and the MainSegment
+//   sephash/7  A merge is committed by one CAS on the meta word: the epoch, the depth and the MainSegment
 //              change together. What it is made from can change no more: the round is full, and MainSegments
 //              never change. So any client can merge, a client that dies while it merges blocks no other
-//              client, and of several clients the first one wins.
-//   sephash/7  A split commits both of its segments with that CAS: the new MainSegment names the sibling.
+//              client, and of several clients the first one wins. A split commits both of its segments with
+//              that CAS: the new MainSegment names the sibling.
 //   sephash/9  What a merge has replaced is retired by the client that has committed it, and by no other.
 #pragma once
 
