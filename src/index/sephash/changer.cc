@@ -55,6 +55,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   Look& look = view.look;
   if (blind) {
     co_await reader_.ReadLook(at.op, segment, reader_.Window(segment), look);  // trip 1
+    reader_.NoteUsed(segment, look.Used());
   } else {
     co_await reader_.ReadView(at.op, segment, at.fp(), view);  // trip 1
   }
@@ -76,7 +77,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
 
   if (FreeSlot(look) == look.sampled) {
     const bool is_full = look.sampled == at.shape().entries;
-    segment.free_slot = at.shape().entries;  // the next look is at all of it
+    segment.free_slot = at.shape().entries;  // so that the next look is at all of it
     if (is_full) co_await MakeRoom(context, segment, look);
     co_return Attempt::kRetry;
   }

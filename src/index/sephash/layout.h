@@ -48,21 +48,21 @@ constexpr uint32_t EpochBefore(uint32_t epoch) { return (epoch + kEpochs - 1) % 
 
 // ---- entries -----------------------------------------------------------------------------------------
 
-// What an entry says about its key, 20 bits: see TagOf.
-//   19..12   11..9   8        7..0
+// What an entry says about its key, 22 bits: see TagOf.
+//   21..14   13..9   8        7..0
 //   fp       fp2     parity   depth bits
 using Tag = uint32_t;
-constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> 12); }
+constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> 14); }
 
 // Where a block is.
-//   63..61   60..41   40..38   37..0
+//   63..61   60..39   38..36   35..0
 //   epoch    tag      size     offset in lines
 // In a CurSegment, changed by CAS only. In a MainSegment, the epoch is 0: sorted words are sorted by tag.
 class Entry {
  public:
-  using Offset = Field<0, 38>;
-  using Size = Field<38, 3>;  // 1 to 5: lines of the block; and see below
-  using TagBits = Field<41, 20>;
+  using Offset = Field<0, 36>;
+  using Size = Field<36, 3>;  // 1 to 5: lines of the block; and see below
+  using TagBits = Field<39, 22>;
   using Epoch = Field<61, 3>;
   static_assert(TilesWord<Offset, Size, TagBits, Epoch>());
 
@@ -309,7 +309,7 @@ struct Shape {
     const uint64_t numbers = std::max(pages, kUsualPages);  // so that nearly all heads have one size
     return pool::RoundUp(NumbersOffset(pages) + numbers * sizeof(uint32_t), pool::kLine);
   }
-  // A page has a number of 32 bits, an entry an offset of 38: a node may have so many bytes.
+  // A page has a number of 32 bits, an entry an offset of 36: a node may have so many bytes.
   constexpr uint64_t most_region_bytes() const {
     return std::min((Entry::Offset::kMax + 1) * pool::kLine, (uint64_t{1} << 32) * page_bytes());
   }
@@ -339,16 +339,16 @@ static_assert(Shape().PagesOf(Shape().most_main_entries() + Shape().entries) == 
 
 // ---- hashes ------------------------------------------------------------------------------------------
 
-// The lowest bits of a hash choose the segment, the highest eleven are the fingerprints. The depth bits are
+// The lowest bits of a hash choose the segment, the highest thirteen are the fingerprints. The depth bits are
 // those that splits look at: 2 * depth_bits of them, beginning with the first bit of the group of the depth.
 //
-//   hash      63..56   55..53   ...   g + 2b - 1 ................... g + b ... g   ...   depth .. 0
+//   hash      63..56   55..51   ...   g + 2b - 1 ................... g + b ... g   ...   depth .. 0
 //             fp       fp2            depth bits of a segment whose depth is in the group g .. g + b - 1
 //
 // So they last for the splits of two groups (paper, section 4.2, figure 6, has one), and the entries of the
 // group before are renewed one by one, by the merges of a whole group: no split has to read all blocks. The
 // parity says which of the two groups an entry is of.
-constexpr uint32_t kFp2Bits = 3;
+constexpr uint32_t kFp2Bits = 5;
 constexpr uint32_t kFingerprintBits = 8 + kFp2Bits;
 static_assert(kMostDepth + 2 * kMostDepthBits <= 64 - kFingerprintBits, "depth bits are no fingerprints");
 

@@ -34,8 +34,9 @@ class Stopwatch {
 
 }  // namespace
 
-// Three trips: READ the head of the MainSegment, READ its pages, WRITE the new MainSegment and commit. One more
-// for the blocks of entries that share a tag, and one for those whose tags are renewed, if there are any.
+// Four trips: READ the head of the MainSegment, READ its pages, READ blocks (of entries that share a tag, and of
+// some whose tags are renewed), WRITE the new MainSegment and commit. Three if this client remembers the
+// MainSegment, and one less if there are no blocks to read.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
   const Stopwatch stopwatch(at.op.client(), counts_.time);
@@ -47,9 +48,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     const uint64_t suffix = segment.suffix | uint64_t{1} << (look.depth() - 1);
     co_await at.directory.Complete(at.op, suffix, old.sibling);
   }
-  Merged merged = co_await Resolve(at, look, old.entries);  // trip 3
-  const uint32_t group = GroupOf(at.shape(), look.depth());
-  co_await RenewTags(at, group, kRenewedByAMerge, merged.entries);  // trip 4
+  Merged merged = co_await Resolve(at, look, old.entries, kRenewedByAMerge);  // trip 3
   MainContent next;
   next.merges = old.merges + 1;
   next.segment = segment.at.offset;
@@ -70,7 +69,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     const bool split = co_await TrySplit(plan, next);
     if (split) co_return Done{};
   }
-  co_await CommitMerge(plan, next);  // trip 5
+  co_await CommitMerge(plan, next);  // trip 4
   co_return Done{};
 }
 

@@ -221,17 +221,65 @@ Task<Merged> Resolution::Finish(Access at) {
 
 }  // namespace
 
-Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main) {
+namespace {
+
+// Entries of a MainSegment whose tags are of the group before, and the hashes that their blocks have.
+class Renewal {
+ public:
+  Renewal(const Access& at, uint32_t depth, std::span<const Entry> main, size_t most)
+      : shape_(at.shape()), group_(GroupOf(at.shape(), depth)) {
+    for (size_t i = 0; i < main.size() && entries_.size() < most; ++i) {
+      if (!IsOfGroup(main[i].tag(), shape_, group_)) entries_.push_back(main[i]);
+    }
+    hashes_.resize(entries_.size());
+  }
+
+  void AddReads(const Access& at, fabric::Batch& reads) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const FarAddr hash_at(at.node(), entries_[i].offset() + offsetof(pool::BlockHeader, hash));
+      reads.Add(ForBlock(Read(hash_at, std::as_writable_bytes(std::span(&hashes_[i], 1)))));
+    }
+  }
+  // Those that are still there get the tags that they have in this group.
+  Status Apply(const Access& at, std::vector<Entry>& entries) const {
+    std::vector<Entry*> found;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (hashes_[i] >> (64 - kFingerprintBits) != entries_[i].tag() >> 9)
+        return DamagedMain(FarAddr(at.node(), entries_[i].offset()), "names a block of another key");
+      const auto entry = std::lower_bound(entries.begin(), entries.end(), entries_[i]);
+      found.push_back(entry != entries.end() && *entry == entries_[i] ? &*entry : nullptr);
+    }
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (found[i] != nullptr) *found[i] = entries_[i].WithTag(TagInGroup(hashes_[i], shape_, group_));
+    }
+    if (!entries_.empty()) std::sort(entries.begin(), entries.end());
+    return OkStatus();
+  }
+
+ private:
+  const Shape& shape_;
+  const uint32_t group_;
+  std::vector<Entry> entries_;
+  std::vector<uint64_t> hashes_;
+};
+
+}  // namespace
+
+Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main, size_t renewals) {
   Resolution resolution(at, look, main);
   std::vector<Head*> wanted;
   for (Head& head : resolution.heads()) {
     if (head.wanted) wanted.push_back(&head);
   }
-  for (size_t first = 0; first < wanted.size(); first += fabric::kMaxVerbsPerTrip) {
-    const size_t end = std::min(wanted.size(), first + fabric::kMaxVerbsPerTrip);
+  // They are read by a trip that is made anyway, or by one.
+  const size_t along = wanted.size() % fabric::kAnsweredVerbsPerRoundTrip;
+  Renewal renewal(at, look.depth(), main, renewals - std::min(renewals, along));
+  for (size_t first = 0; first == 0 || first < wanted.size(); first += fabric::kAnsweredVerbsPerRoundTrip) {
+    const size_t end = std::min(wanted.size(), first + fabric::kAnsweredVerbsPerRoundTrip);
     fabric::Batch reads(at.op, Order::kTogether);
     for (size_t i = first; i < end; ++i)
       reads.Add(ForBlock(Read(FarAddr(at.node(), wanted[i]->offset), wanted[i]->line)));
+    if (end == wanted.size()) renewal.AddReads(at, reads);
     co_await reads;
   }
   for (Head* head : wanted) {
@@ -240,6 +288,8 @@ Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main) {
     head->bytes = *bytes;
   }
   Merged merged = co_await resolution.Finish(at);
+  const Status renewed = renewal.Apply(at, merged.entries);
+  if (!renewed.ok()) co_return renewed.error();
   co_return std::move(merged);
 }
 
@@ -261,18 +311,17 @@ Task<std::vector<uint64_t>> ReadHashes(Access at, std::span<const Entry> entries
   co_return std::move(hashes);
 }
 
-Task<Done> RenewTags(Access at, uint32_t group, size_t most, std::vector<Entry>& entries) {
-  std::vector<size_t> old;
-  for (size_t i = 0; i < entries.size() && old.size() < most; ++i) {
-    if (!IsOfGroup(entries[i].tag(), at.shape(), group)) old.push_back(i);
-  }
-  if (old.empty()) co_return Done{};
+Task<Done> RenewTags(Access at, uint32_t group, std::vector<Entry>& entries) {
+  std::vector<Entry> old;
   std::vector<Entry> renewed;
-  for (const size_t i : old) renewed.push_back(entries[i]);
-  const std::vector<uint64_t> hashes = co_await ReadHashes(at, renewed);
+  for (const Entry& entry : entries)
+    (IsOfGroup(entry.tag(), at.shape(), group) ? renewed : old).push_back(entry);
+  if (old.empty()) co_return Done{};
+  const std::vector<uint64_t> hashes = co_await ReadHashes(at, old);
   for (size_t i = 0; i < old.size(); ++i)
-    entries[old[i]] = renewed[i].WithTag(TagInGroup(hashes[i], at.shape(), group));
-  std::sort(entries.begin(), entries.end());
+    renewed.push_back(old[i].WithTag(TagInGroup(hashes[i], at.shape(), group)));
+  std::sort(renewed.begin(), renewed.end());
+  entries = std::move(renewed);
   co_return Done{};
 }
 

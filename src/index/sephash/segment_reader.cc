@@ -66,12 +66,6 @@ Task<Done> SegmentReader::ReadLook(Op& op, const Segment& segment, uint32_t slot
   co_return Outrun();
 }
 
-uint32_t SegmentReader::Window(const Segment& segment) const {
-  const uint32_t all = options_.shape.entries;
-  if (options_.window == 0) return all;
-  return std::min(all, segment.free_slot + options_.window);
-}
-
 // ---- MainSegments ------------------------------------------------------------------------------------
 
 bool SegmentReader::CanBe(const Segment& segment, MetaWord meta) const {
@@ -100,25 +94,34 @@ Task<MainHead> SegmentReader::ReadSpare(Op& op, FarAddr at) {
 }
 
 Task<Done> SegmentReader::ReadPages(Op& op, NodeId node, std::vector<uint32_t> pages,
-                                    std::span<std::byte> into) {
+                                    std::span<std::byte> into, std::optional<fabric::ReadIntoVerb> along) {
   const uint64_t bytes = options_.shape.page_bytes();
-  for (size_t first = 0; first < pages.size(); first += fabric::kAnsweredVerbsPerRoundTrip) {
-    const size_t end = std::min(pages.size(), first + fabric::kAnsweredVerbsPerRoundTrip);
+  size_t read = 0;
+  while (read < pages.size() || along.has_value()) {
     fabric::Batch reads(op, Order::kTogether);
-    for (size_t i = first; i < end; ++i)
-      reads.Add(Read(FarAddr(node, PageOffset(pages[i])), into.subspan(i * bytes, bytes)));
+    if (along.has_value()) reads.Add(*along);
+    along.reset();
+    for (; read < pages.size() && reads.size() < fabric::kAnsweredVerbsPerRoundTrip; ++read)
+      reads.Add(Read(FarAddr(node, PageOffset(pages[read])), into.subspan(read * bytes, bytes)));
     co_await reads;
   }
   co_return Done{};
 }
 
-// One trip for the head, one for the pages.
+// One trip for the head, one for the pages; one for both if this client remembers where the pages are.
 Task<MainContent> SegmentReader::ReadMain(Op& op, const Segment& segment, MetaWord meta) {
   const FarAddr at = MainOf(segment, meta);
-  MainHead head = co_await ReadHead(op, segment, meta);
-  std::vector<std::byte> pages(head.pages.size() * options_.shape.page_bytes());
-  co_await ReadPages(op, at.node, head.pages, pages);
-  Result<MainContent> content = DecodeMain(head, pages, at);
+  if (!CanBe(segment, meta)) co_return DamagedMain(at, "is where no MainSegment can be");
+  std::vector<std::byte> head_bytes(options_.shape.HeadBytes(meta.pages()));
+  std::vector<std::byte> pages(meta.pages() * options_.shape.page_bytes());
+  std::vector<uint32_t> guess;
+  if (segment.main != nullptr && segment.main->at == at && segment.main->pages.size() == meta.pages())
+    guess = segment.main->pages;
+  co_await ReadPages(op, at.node, guess, pages, Read(at, head_bytes));
+  Result<MainHead> head = DecodeHead(options_.shape, head_bytes, at, segment.at.offset);
+  if (!head.ok()) co_return head.error();
+  if (head->pages != guess) co_await ReadPages(op, at.node, head->pages, pages, std::nullopt);
+  Result<MainContent> content = DecodeMain(*head, pages, at);
   if (!content.ok()) co_return content.error();
   co_return std::move(*content);
 }

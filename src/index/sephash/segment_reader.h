@@ -1,10 +1,12 @@
 // Reading segments: looks at CurSegments, and the parts of MainSegments that an operation needs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -63,7 +65,14 @@ class SegmentReader {
   Task<Done> ReadLook(fabric::Op& op, const Segment& segment, uint32_t slots, Look& look,
                       const fabric::ReadIntoVerb* along = nullptr);
   // How many entries a put reads.
-  uint32_t Window(const Segment& segment) const;
+  uint32_t Window(const Segment& segment) const {
+    return options_.window == 0 || missed_.Expects() ? options_.shape.entries : Narrow(segment);
+  }
+  // A look of a put found so many entries of the round.
+  void NoteUsed(Segment& segment, uint32_t used) {
+    missed_.Note(used >= Narrow(segment) && used < options_.shape.entries);
+    segment.free_slot = used;
+  }
   // kCorrupt if the segment cannot say this of itself.
   Status Check(const Segment& segment, const SegmentHeader& header) const;
 
@@ -111,9 +120,14 @@ class SegmentReader {
       first = end;
     }
   }
+  // As much as is worth reading if the free slot is near to where it was.
+  uint32_t Narrow(const Segment& segment) const {
+    return std::min(options_.shape.entries, segment.free_slot + options_.window);
+  }
   uint64_t PageOffset(uint32_t number) const { return uint64_t{number} * options_.shape.page_bytes(); }
+  // With another READ, if there is one.
   Task<Done> ReadPages(fabric::Op& op, fabric::NodeId node, std::vector<uint32_t> pages,
-                       std::span<std::byte> into);
+                       std::span<std::byte> into, std::optional<fabric::ReadIntoVerb> along);
   enum class Valid : uint8_t { kNothing, kLook, kView };  // what of a view is valid
   Task<Valid> TryReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
   // Whether a MainSegment with so many pages can be on its node.
@@ -124,6 +138,8 @@ class SegmentReader {
   // MainSegments that other clients have replaced since this client remembers them. READs in vain cost two
   // verbs; a MainSegment that is read by a trip of its own, a trip.
   Tendency<1, 2, 32> stale_;
+  // Windows that end before the free slot. One in vain costs a trip; a whole CurSegment, some hundred bytes.
+  Tendency<8, 1, 64> missed_;
 };
 
 }  // namespace farside::index::sephash

@@ -48,7 +48,7 @@ Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& en
   // INVARIANT sephash/8: the tags of a segment's entries are of the group of its depth, or of the one before.
   const uint32_t group = GroupOf(shape, depth);
   const bool ends_group = GroupOf(shape, depth + 1) != group;
-  if (ends_group && !Mutant(kTagsNotRenewed)) co_await RenewTags(plan.at, group, entries.size(), entries);
+  if (ends_group && !Mutant(kTagsNotRenewed)) co_await RenewTags(plan.at, group, entries);
   const bool reads = options_.depth_bits == DepthBits::kBlocks;
   std::vector<uint64_t> hashes;
   if (reads) hashes = co_await ReadHashes(plan.at, entries);
