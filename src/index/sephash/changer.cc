@@ -22,7 +22,10 @@ constexpr int kLooksUntilMerge = 6;
 constexpr uint8_t kFilterByte = 1;
 
 // The slot that is filled next.
-uint32_t FreeSlot(const Look& look) {
+uint32_t FreeSlot(const Segment& segment, const Look& look) {
+  const uint32_t last = segment.free_slot;
+  if (Mutant(kWindowTrusted) && last < look.sampled && look.image.entries[last].epoch() != look.epoch())
+    return last;
   if (!Mutant(kFreeSlotByPair)) return look.Used();
   // As the paper has it: a slot that is free behind one that is not.
   for (uint32_t slot = look.sampled; slot-- > 1;) {
@@ -55,7 +58,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   Look& look = view.look;
   if (blind) {
     co_await reader_.ReadLook(at.op, segment, reader_.Window(segment), look);  // trip 1
-    reader_.NoteUsed(segment, look.Used());
+    if (!Mutant(kWindowTrusted)) reader_.NoteUsed(segment, look.Used());
   } else {
     co_await reader_.ReadView(at.op, segment, at.fp(), view);  // trip 1
   }
@@ -75,8 +78,9 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
                     .told = !blind};
   if (!decision.applied) co_return Attempt::kDone;
 
-  if (FreeSlot(look) == look.sampled) {
+  if (FreeSlot(segment, look) == look.sampled) {
     const bool is_full = look.sampled == at.shape().entries;
+    if (Mutant(kPartialLookMerged)) co_await Merge(context, segment, look);
     segment.free_slot = at.shape().entries;  // so that the next look is at all of it
     if (is_full) co_await MakeRoom(context, segment, look);
     co_return Attempt::kRetry;
@@ -118,8 +122,8 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
 // was sampled as free.
 Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
   const bool blind = context.change.kind == ChangeKind::kPut;
-  for (uint32_t slot = FreeSlot(look); slot < look.sampled; ++slot) {
-    const bool is_free = look.image.entries[slot].epoch() != look.epoch() || Mutant(kFilledSlotExpected);
+  for (uint32_t slot = FreeSlot(segment, look); slot < look.sampled; ++slot) {
+    const bool is_free = look.image.entries[slot].epoch() != look.epoch() || Mutant(kFilledSlotTaken);
     bool done = false;
     if (is_free) done = co_await TrySlot(context, segment, look, slot, entry);
     if (done) {

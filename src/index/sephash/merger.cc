@@ -59,7 +59,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   const bool named_by_parent = co_await IsNamedByParent(at, old);
   std::vector<DroppedBlock>& list = named_by_parent ? next.dropped : plan.retired;
   list.insert(list.end(), merged.replaced.begin(), merged.replaced.end());
-  list.insert(list.end(), old.dropped.begin(), old.dropped.end());
+  if (!Mutant(kDroppedForgotten)) list.insert(list.end(), old.dropped.begin(), old.dropped.end());
   if (named_by_parent) {
     next.parent = old.parent;
     next.parent_meta = old.parent_meta;
@@ -74,7 +74,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
 }
 
 Task<bool> Merger::IsNamedByParent(Access at, const MainContent& main) {
-  if (main.parent == 0 || Mutant(kParentSlotsForgotten)) co_return false;
+  if (main.parent == 0 || Mutant(kMovedStayNamed)) co_return false;
   const MetaWord parent = co_await at.op.InOrder(Read<MetaWord>(FarAddr(at.node(), main.parent)));
   co_return FoldOf(parent) == main.parent_meta;
 }
@@ -109,7 +109,7 @@ Task<Done> Merger::CommitMerge(Plan& plan, const MainContent& next) {
   const MetaWord after(EpochAfter(before.epoch()), before.depth(), room.at().offset, room.pages());
   co_await room.WriteEarly(plan.at.op, image);
   // WRITE, CAS keep their order: the MainSegment is complete before the meta word names it.
-  fabric::Batch trip(plan.at.op, Order::kInOrder);
+  fabric::Batch trip(plan.at.op, Mutant(kCommitBeforeMain) ? Order::kTogether : Order::kInOrder);
   room.AddWrites(trip, image);
   const size_t cas = trip.Add(Cas(segment.at, before.word(), after.word()));
   room.Publish();

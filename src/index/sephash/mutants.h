@@ -19,16 +19,21 @@ inline constexpr MutantName kOldestEntryWins{"sephash/oldest-entry-wins"};
 inline constexpr MutantName kFreeSlotByPair{"sephash/free-slot-by-pair"};
 // After a CAS that failed, a strict change goes on to the next slot whatever has taken this one (sephash/2).
 inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
-// After a CAS that failed, the next slot is taken although the look shows an entry of the round in it
-// (sephash/2).
-inline constexpr MutantName kFilledSlotExpected{"sephash/filled-slot-expected"};
+// Behind a slot that was taken meanwhile, the next one counts as free, though the look shows an entry of the
+// round in it (sephash/2).
+inline constexpr MutantName kFilledSlotTaken{"sephash/filled-slot-taken"};
+// A put appends where it has found the last free slot, whatever the slots before that one have (sephash/2).
+inline constexpr MutantName kWindowTrusted{"sephash/window-trusted"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
-// So does the merge of a segment that a split has made, of what slots of the old segment still name
-// (sephash/3).
-inline constexpr MutantName kParentSlotsForgotten{"sephash/parent-slots-forgotten"};
-// The padding of all rounds is the same (sephash/4).
+// A segment that a split has made retires what slots of the old segment still name (sephash/3).
+inline constexpr MutantName kMovedStayNamed{"sephash/moved-stay-named"};
+// The padding of a round is that of another round (sephash/4).
 inline constexpr MutantName kPaddingNotUnique{"sephash/padding-not-unique"};
+// A merge retires nothing of what the last one has dropped (sephash/3).
+inline constexpr MutantName kDroppedForgotten{"sephash/dropped-forgotten"};
+// The walk does not know of what the last merge has dropped (sephash/3).
+inline constexpr MutantName kWalkWithoutDropped{"sephash/walk-without-dropped"};
 // The filter is set when the entry is there already (sephash/6).
 inline constexpr MutantName kFilterAfterCas{"sephash/filter-after-cas"};
 // The filter of a round that is over is set (sephash/6).
@@ -45,6 +50,10 @@ inline constexpr MutantName kAddressIsName{"sephash/address-is-name"};
 inline constexpr MutantName kFp2OfLastRound{"sephash/fp2-of-last-round"};
 // A merge leaves out what was appended last.
 inline constexpr MutantName kMergeDropsLast{"sephash/merge-drops-last"};
+// A merge is made from the slots that a put has read, though there are more.
+inline constexpr MutantName kPartialLookMerged{"sephash/partial-look-merged"};
+// The meta word names a MainSegment before it is written (sephash/7).
+inline constexpr MutantName kCommitBeforeMain{"sephash/commit-before-main"};
 // A client whose merge came too late retires what it would have replaced (sephash/9).
 inline constexpr MutantName kLoserRetires{"sephash/loser-retires"};
 // A split does not begin a round: a client that has not seen it appends all the same (sephash/10).
@@ -53,25 +62,42 @@ inline constexpr MutantName kSplitKeepsEpoch{"sephash/split-keeps-epoch"};
 inline constexpr MutantName kDepthIgnored{"sephash/depth-ignored"};
 // The MainSegment of a split does not name the sibling (sephash/7).
 inline constexpr MutantName kSiblingForgotten{"sephash/sibling-forgotten"};
+// A MainSegment that names no sibling is taken for the end of the way: the directory is not asked (sephash/11).
+inline constexpr MutantName kDirectoryNotAsked{"sephash/directory-not-asked"};
 // No client makes the directory's entry of a sibling but the one that has split (sephash/12).
 inline constexpr MutantName kSiblingNotCompleted{"sephash/sibling-not-completed"};
 // The directory names a sibling before it is there (sephash/13).
 inline constexpr MutantName kEntryBeforeSegment{"sephash/entry-before-segment"};
+// A part of the directory has whatever its memory had before (sephash/13).
+inline constexpr MutantName kPartNotEmpty{"sephash/part-not-empty"};
 // The depth bits of an entry are those of the depth that the directory knows (sephash/8).
 inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
 // A merge does not see that an entry with the tag of the group before is of the same key (sephash/8).
 inline constexpr MutantName kTagsBeforeForgotten{"sephash/tags-before-forgotten"};
 // A split that ends a group leaves the tags of the group before as they are (sephash/8).
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
+// A cursor passes over segments that were split from those that its client knows.
+inline constexpr MutantName kCursorSkipsSibling{"sephash/cursor-skips-sibling"};
+// The walk, which only reads, makes the directory's entry of a sibling.
+inline constexpr MutantName kWalkCompletes{"sephash/walk-completes"};
+// The walk does not know of the spare memory.
+inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
+// Spare memory is written while clients may still read what it was (sephash/3).
+inline constexpr MutantName kSpareWithoutGrace{"sephash/spare-without-grace"};
+// Clients that find the spare memory at the same time all use it.
+inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,    kOwnCommitsIgnored,    kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,   kNextSlotUnseen,       kFilledSlotExpected,    kRetiredWhileNamed,
-    kPaddingNotUnique, kParentSlotsForgotten, kFilterAfterCas,        kFilterOfOldMain,
-    kFilterBeforeMeta, kReadsTakenInAnyOrder, kOldMainTaken,          kAddressIsName,
-    kFp2OfLastRound,   kMergeDropsLast,       kLoserRetires,          kSplitKeepsEpoch,
-    kDepthIgnored,     kSiblingForgotten,     kSiblingNotCompleted,   kEntryBeforeSegment,
-    kOldDepthBits,     kTagsNotRenewed,       kTagsBeforeForgotten,
+    kTornLookTaken,        kOwnCommitsIgnored,   kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,       kNextSlotUnseen,      kFilledSlotTaken,       kWindowTrusted,
+    kRetiredWhileNamed,    kMovedStayNamed,      kPaddingNotUnique,      kDroppedForgotten,
+    kWalkWithoutDropped,   kFilterAfterCas,      kFilterOfOldMain,       kFilterBeforeMeta,
+    kReadsTakenInAnyOrder, kOldMainTaken,        kAddressIsName,         kFp2OfLastRound,
+    kMergeDropsLast,       kPartialLookMerged,   kCommitBeforeMain,      kLoserRetires,
+    kSplitKeepsEpoch,      kDepthIgnored,        kSiblingForgotten,      kDirectoryNotAsked,
+    kSiblingNotCompleted,  kEntryBeforeSegment,  kPartNotEmpty,          kOldDepthBits,
+    kTagsNotRenewed,       kTagsBeforeForgotten, kCursorSkipsSibling,    kWalkCompletes,
+    kWalkWithoutSpare,     kSpareTakenTwice,     kSpareWithoutGrace,
 };
 
 }  // namespace farside::index::sephash

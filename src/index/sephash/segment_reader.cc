@@ -203,7 +203,7 @@ Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, 
   AddReads(trip, *main, view.main);
   co_await trip;
   const bool one_round = look.IsOfOneRound() || Mutant(kTornLookTaken);
-  if (!one_round || segment.commits != commits) {
+  if (!one_round || (segment.commits != commits && !Mutant(kOwnCommitsIgnored))) {
     op.CountRetry();
     co_return Valid::kNothing;
   }

@@ -9,6 +9,7 @@
 
 #include "index/sephash/main_room.h"
 #include "index/sephash/merger.h"
+#include "index/sephash/mutants.h"
 
 namespace farside::index::sephash {
 
@@ -47,9 +48,10 @@ Task<bool> Merger::TakeSpare(Access at, MainRoom& room) {
   const pool::RegistryView others = co_await pool_.member(at.node()).LookAround(at.op);
   for (size_t i = 0; i < spares.size(); ++i) {
     const SpareWord spare = spares[i];
-    if (spare.offset() == 0 || !spare.IsFree(others.safe_epoch)) continue;
+    const bool is_free = spare.IsFree(others.safe_epoch) || Mutant(kSpareWithoutGrace);
+    if (spare.offset() == 0 || !is_free) continue;
     const uint64_t found = co_await at.op.InOrder(Cas(SpareAt(at, i), spare.word(), 0));
-    if (found != spare.word()) continue;
+    if (found != spare.word() && !Mutant(kSpareTakenTwice)) continue;
     const FarAddr spare_at(at.node(), spare.offset());
     const MainHead head = co_await reader_.ReadSpare(at.op, spare_at);
     room.Adopt(pool_.allocator(at.node()), spare_at, head.pages);

@@ -47,7 +47,8 @@ Task<Done> Walker::ReadWhole(Access at, uint64_t suffix, Whole& whole) {
     Segment& segment = at.directory.Find(suffix);
     co_await reader_.ReadLook(at.op, segment, at.shape().entries, whole.look);
     if (!whole.look.Covers(suffix)) {
-      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix, /*completes=*/false);
+      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix,
+                                   /*completes=*/Mutant(kWalkCompletes));
       continue;
     }
     whole.segment = &segment;
@@ -83,7 +84,7 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
   for (const SpareWord& word : root.spares) {
-    if (word.offset() == 0) continue;
+    if (word.offset() == 0 || Mutant(kWalkWithoutSpare)) continue;
     const FarAddr spare(at.node(), word.offset());
     const MainHead head = co_await reader_.ReadSpare(at.op, spare);
     reach.Mark(spare, at.shape().HeadBytes(head.pages.size()));
@@ -117,6 +118,7 @@ Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach
     reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes);
   }
   for (const auto* list : {&whole.main.dropped, &whole.merged.dropped, &whole.merged.replaced}) {
+    if (list == &whole.main.dropped && Mutant(kWalkWithoutDropped)) continue;
     for (const DroppedBlock& block : *list) reach.Mark(FarAddr(at.node(), block.offset()), block.bytes());
   }
   co_return Done{};
@@ -143,7 +145,8 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     co_await AppendRecords(at, std::move(some), page);
     fp = end;
     if (fp < kFingerprints) continue;
-    const std::optional<uint64_t> next = NextSuffix(suffix, whole.look.depth());
+    const uint32_t depth = Mutant(kCursorSkipsSibling) ? whole.segment->born : whole.look.depth();
+    const std::optional<uint64_t> next = NextSuffix(suffix, depth);
     number += next.has_value() ? 0 : 1;
     suffix = next.value_or(0);
     fp = 0;
