@@ -22,7 +22,10 @@ constexpr int kLooksUntilMerge = 3;
 constexpr uint8_t kFilterByte = 1;
 
 // The slot that is filled next.
-uint32_t FreeSlot(const Look& look) {
+uint32_t FreeSlot(const Segment& segment, const Look& look) {
+  const uint32_t last = segment.free_slot;
+  if (Mutant(kWindowTrusted) && last < look.sampled && look.image.entries[last].epoch() != look.epoch())
+    return last;
   if (!Mutant(kFreeSlotByPair)) return look.Used();
   // As the paper has it: a slot that is free behind one that is not.
   for (uint32_t slot = look.sampled; slot-- > 1;) {
@@ -63,8 +66,9 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
                     .told = !blind};
   if (!decision.applied) co_return Attempt::kDone;
 
-  if (FreeSlot(look) == look.sampled) {
+  if (FreeSlot(segment, look) == look.sampled) {
     const bool is_full = look.sampled == at.shape().entries;
+    if (Mutant(kPartialLookMerged)) co_await Merge(context, segment, look);
     segment.free_slot = at.shape().entries;  // the next look is at all of it
     if (is_full) co_await MakeRoom(context, segment, look);
     co_return Attempt::kRetry;
@@ -102,7 +106,7 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
 // be of the same key, everything is looked at again; otherwise the look holds, with one entry more.
 Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
   const bool blind = context.change.kind == ChangeKind::kPut;
-  for (uint32_t slot = FreeSlot(look); slot < look.sampled; ++slot) {
+  for (uint32_t slot = FreeSlot(segment, look); slot < look.sampled; ++slot) {
     const bool done = co_await TrySlot(context, segment, look, slot, entry);
     if (done) {
       segment.free_slot = slot + 1;

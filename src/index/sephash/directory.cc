@@ -109,6 +109,7 @@ Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint
       Learn(main.sibling, suffix, meta.depth());
       co_return Done{};
     }
+    if (Mutant(kDirectoryNotAsked)) co_return DamagedRoot(root_, "does not name a sibling");
   }
   co_await KnowPart(op, shape_.PartOf(suffix));
   const uint64_t found = co_await op.InOrder(Read<uint64_t>(EntryOf(suffix)));
@@ -128,7 +129,7 @@ Task<Done> Directory::MakePart(Op& op, uint32_t depth) {
   Unpublished made;
   if (!made.Reserve(pool_.allocator(node()), shape_.PartBytes(part))) co_await made.FetchRoom(op);
   const std::vector<std::byte> zeros(std::min(made.bytes(), kZeroedByATrip));
-  for (uint64_t done = 0; done < made.bytes(); done += zeros.size()) {
+  for (uint64_t done = 0; done < made.bytes() && !Mutant(kPartNotEmpty); done += zeros.size()) {
     const std::span<const std::byte> some(zeros.data(),
                                           std::min<uint64_t>(zeros.size(), made.bytes() - done));
     co_await op.InOrder(Unreachable(Write(made.at() + done, some)));

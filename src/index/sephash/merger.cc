@@ -35,7 +35,8 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   next.dropped = std::move(merged.dropped);
   // INVARIANT sephash/3: what the last merge dropped is named by no slot now: the round is full.
   plan.retired = std::move(merged.replaced);
-  plan.retired.insert(plan.retired.end(), old.dropped.begin(), old.dropped.end());
+  if (!Mutant(kDroppedForgotten))
+    plan.retired.insert(plan.retired.end(), old.dropped.begin(), old.dropped.end());
 
   const bool too_large = next.entries.size() > at.shape().most_main_entries();
   if (too_large && look.depth() < at.shape().most_depth()) {
@@ -66,8 +67,16 @@ Task<Done> Merger::CommitMerge(Plan& plan, MainContent next) {
   main.Publish();
   ++segment.commits;
   // WRITE, CAS keep their order: the MainSegment is complete before the meta word names it.
-  auto [written, found] = co_await plan.at.op.InOrder(Unreachable(Write(main.at(), bytes)),
-                                                      Cas(segment.at, before.word(), after.word()));
+  const auto write = Unreachable(Write(main.at(), bytes));
+  const auto commit = Cas(segment.at, before.word(), after.word());
+  uint64_t found = 0;
+  if (Mutant(kCommitBeforeMain)) {
+    found = co_await plan.at.op.InOrder(commit);
+    if (found == before.word()) co_await plan.at.op.InOrder(write);
+  } else {
+    auto [written, old] = co_await plan.at.op.InOrder(write, commit);
+    found = old;
+  }
   if (found != before.word()) {
     // INVARIANT sephash/9: the client that was faster retires what there is to retire.
     main.Unpublish();

@@ -19,8 +19,14 @@ inline constexpr MutantName kOldestEntryWins{"sephash/oldest-entry-wins"};
 inline constexpr MutantName kFreeSlotByPair{"sephash/free-slot-by-pair"};
 // After a CAS that failed, a strict change goes on to the next slot whatever has taken this one (sephash/2).
 inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
+// A put appends where it has found the last free slot, whatever the slots before that one have (sephash/2).
+inline constexpr MutantName kWindowTrusted{"sephash/window-trusted"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
+// A merge retires nothing of what the last one has dropped (sephash/3).
+inline constexpr MutantName kDroppedForgotten{"sephash/dropped-forgotten"};
+// The walk does not know of what the last merge has dropped (sephash/3).
+inline constexpr MutantName kWalkWithoutDropped{"sephash/walk-without-dropped"};
 // The filter is set when the entry is there already (sephash/6).
 inline constexpr MutantName kFilterAfterCas{"sephash/filter-after-cas"};
 // The filter of a round that is over is set (sephash/6).
@@ -37,6 +43,10 @@ inline constexpr MutantName kAddressIsName{"sephash/address-is-name"};
 inline constexpr MutantName kFp2OfLastRound{"sephash/fp2-of-last-round"};
 // A merge leaves out what was appended last.
 inline constexpr MutantName kMergeDropsLast{"sephash/merge-drops-last"};
+// A merge is made from the slots that a put has read, though there are more.
+inline constexpr MutantName kPartialLookMerged{"sephash/partial-look-merged"};
+// The meta word names a MainSegment before it is written (sephash/7).
+inline constexpr MutantName kCommitBeforeMain{"sephash/commit-before-main"};
 // A client whose merge came too late retires what it would have replaced (sephash/9).
 inline constexpr MutantName kLoserRetires{"sephash/loser-retires"};
 // A split does not begin a round: a client that has not seen it appends all the same (sephash/10).
@@ -45,22 +55,35 @@ inline constexpr MutantName kSplitKeepsEpoch{"sephash/split-keeps-epoch"};
 inline constexpr MutantName kDepthIgnored{"sephash/depth-ignored"};
 // The MainSegment of a split does not name the sibling (sephash/7).
 inline constexpr MutantName kSiblingForgotten{"sephash/sibling-forgotten"};
+// A MainSegment that names no sibling is taken for the end of the way: the directory is not asked (sephash/11).
+inline constexpr MutantName kDirectoryNotAsked{"sephash/directory-not-asked"};
 // No client makes the directory's entry of a sibling but the one that has split (sephash/12).
 inline constexpr MutantName kSiblingNotCompleted{"sephash/sibling-not-completed"};
 // The directory names a sibling before it is there (sephash/13).
 inline constexpr MutantName kEntryBeforeSegment{"sephash/entry-before-segment"};
+// A part of the directory has whatever its memory had before (sephash/13).
+inline constexpr MutantName kPartNotEmpty{"sephash/part-not-empty"};
 // The depth bits of an entry are those of the depth that the directory knows (sephash/8).
 inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
 // A split that uses up the depth bits leaves the entries as they are (sephash/8).
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
+// A cursor passes over segments that were split from those that its client knows.
+inline constexpr MutantName kCursorSkipsSibling{"sephash/cursor-skips-sibling"};
+// The walk does not know of the spare memory.
+inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
+// Clients that find the spare memory at the same time all use it.
+inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,      kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,     kNextSlotUnseen,    kRetiredWhileNamed,     kFilterAfterCas,
-    kFilterOfOldMain,    kFilterBeforeMeta,  kReadsTakenInAnyOrder,  kOldMainTaken,
-    kAddressIsName,      kFp2OfLastRound,    kMergeDropsLast,        kLoserRetires,
-    kSplitKeepsEpoch,    kDepthIgnored,      kSiblingForgotten,      kSiblingNotCompleted,
-    kEntryBeforeSegment, kOldDepthBits,      kTagsNotRenewed,
+    kTornLookTaken,     kOwnCommitsIgnored,    kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,    kNextSlotUnseen,       kWindowTrusted,         kRetiredWhileNamed,
+    kDroppedForgotten,  kWalkWithoutDropped,   kFilterAfterCas,        kFilterOfOldMain,
+    kFilterBeforeMeta,  kReadsTakenInAnyOrder, kOldMainTaken,          kAddressIsName,
+    kFp2OfLastRound,    kMergeDropsLast,       kPartialLookMerged,     kCommitBeforeMain,
+    kLoserRetires,      kSplitKeepsEpoch,      kDepthIgnored,          kSiblingForgotten,
+    kDirectoryNotAsked, kSiblingNotCompleted,  kEntryBeforeSegment,    kPartNotEmpty,
+    kOldDepthBits,      kTagsNotRenewed,       kCursorSkipsSibling,    kWalkWithoutSpare,
+    kSpareTakenTwice,
 };
 
 }  // namespace farside::index::sephash

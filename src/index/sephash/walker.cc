@@ -81,7 +81,8 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
-  if (root.spare.offset() != 0) reach.Mark(FarAddr(at.node(), root.spare.offset()), root.spare.bytes());
+  if (root.spare.offset() != 0 && !Mutant(kWalkWithoutSpare))
+    reach.Mark(FarAddr(at.node(), root.spare.offset()), root.spare.bytes());
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     reach.Mark(FarAddr(at.node(), root.parts[part]), at.shape().PartBytes(part));
   std::optional<uint64_t> suffix = 0;
@@ -103,6 +104,7 @@ Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach
     reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes);
   }
   for (const auto* list : {&whole.main.dropped, &whole.merged.dropped, &whole.merged.replaced}) {
+    if (list == &whole.main.dropped && Mutant(kWalkWithoutDropped)) continue;
     for (const DroppedBlock& block : *list) reach.Mark(FarAddr(at.node(), block.offset()), block.bytes());
   }
   co_return Done{};
@@ -129,7 +131,8 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     co_await AppendRecords(at, std::move(some), page);
     fp = end;
     if (fp < kFingerprints) continue;
-    const std::optional<uint64_t> next = NextSuffix(suffix, whole.look.depth());
+    const uint32_t depth = Mutant(kCursorSkipsSibling) ? whole.segment->born : whole.look.depth();
+    const std::optional<uint64_t> next = NextSuffix(suffix, depth);
     number += next.has_value() ? 0 : 1;
     suffix = next.value_or(0);
     fp = 0;

@@ -1,0 +1,375 @@
+#include "tests/engines/sephash/scenarios.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "index/sephash/segment_reader.h"
+
+namespace farside::index::sephash {
+namespace {
+
+constexpr auto kNap = std::chrono::milliseconds(4);
+
+// A value whose block has four lines, so that blocks of other values are never at the same place.
+std::string FourLines(char fill) { return std::string(200, fill); }
+
+// Puts of new keys, or of the same few again.
+std::vector<Request> Puts(size_t count, size_t keys, const std::string& value) {
+  std::vector<Request> puts;
+  for (size_t i = 0; i < count; ++i)
+    puts.push_back(Put(fmt::format("o{}", i % keys), fmt::format("{}{}", value, i)));
+  return puts;
+}
+
+}  // namespace
+
+// ---- changes ---------------------------------------------------------------------------------------------
+
+std::string ChangerFallsAsleep(const Nap& nap) {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play(nap.table);
+    Member& other = play.Enter();
+    Member& sleeper = play.Enter();
+    play.DoAll(other, nap.before);
+    play.Do(sleeper, Get(nap.change.key));
+    play.Begin(sleeper, nap.change, steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    play.DoAll(other, nap.meanwhile);
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string ChangersFallAsleep() {
+  const std::vector<Request> before = {Put("k", "old"), Put("o0", "old"), Put("o1", "old")};
+  const OptionMap splits = {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}};
+  for (const Request& change : {Put("k", "new"), Insert("j", "new"), Update("k", "new"), Delete("k")}) {
+    std::vector<std::vector<Request>> meanwhile = {Puts(1, 4, "of other "), Puts(4, 4, "of other "),
+                                                   Puts(17, 4, "of other ")};
+    for (std::vector<Request>& requests : meanwhile) requests.push_back(Put(change.key, "of other"));
+    meanwhile.push_back({Delete(change.key), Put("o0", "of other"), Put("o1", "of other")});
+    for (const std::vector<Request>& some : meanwhile) {
+      const std::string problem = ChangerFallsAsleep({SmallRounds(), before, change, some});
+      if (!problem.empty()) return problem;
+    }
+    std::vector<Request> many = Puts(8, 8, "of other ");
+    many.push_back(Put(change.key, "of other"));
+    const std::string problem = ChangerFallsAsleep({splits, before, change, many});
+    if (!problem.empty()) return "splits: " + problem;
+  }
+  return "";
+}
+
+// Round 1 has the key twice, so that the first block of it is dropped. In round 2 the sleeper sees the word of
+// round 1 in slot 0. When round 9 begins, whose epoch is that of round 1, the key is put again, and its block
+// has the size of the one that was dropped.
+std::string WordOfASlotComesBack(bool deletes) {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play(SmallRounds());
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    if (deletes) {
+      play.DoAll(writer, {Put("k", FourLines('a')), Put("o", "0")});
+      for (int round = 2; round <= 8; ++round) play.DoAll(writer, {Put("o", "1"), Put("p", "1")});
+      play.DoAll(writer, {Delete("k"), Put("o", "2")});
+    } else {
+      play.DoAll(writer, {Put("k", FourLines('a')), Put("k", "small")});
+    }
+    const uint32_t epoch = play.image().MetaAt(0).epoch();
+    const Entry word = play.image().EntryIn(0, 0);
+    if (word.epoch() != EpochBefore(epoch)) return "the round is not over";
+    play.Do(sleeper, Get("k"));
+    LetMemoryGo(play.world);
+    play.Begin(sleeper, Put("s", "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    for (uint32_t round = 1; round < kEpochs; ++round) {
+      const bool puts_again = deletes && round == 2;
+      play.DoAll(writer, {Put(puts_again ? "k" : "o", puts_again ? FourLines('b') : "3"), Put("p", "3")});
+    }
+    play.Do(writer, deletes ? Delete("k") : Put("k", FourLines('c')));
+    if (steps == 0 && play.image().EntryIn(0, 0).tag() != word.tag()) return "the key is in another slot";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string TwoInsertAKey(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Play play(seed % 2 == 0 ? SmallRounds() : OptionMap{{"entries", "3"}, {"main", "64"}},
+              {.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
+    std::vector<Member*> members = {&play.Enter(), &play.Enter(), &play.Enter()};
+    for (Member* member : members) play.Do(*member, Get("k"));
+    for (size_t i = 0; i < members.size(); ++i) play.Begin(*members[i], Insert("k", fmt::format("of {}", i)));
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+// ---- searches --------------------------------------------------------------------------------------------
+
+namespace {
+
+// A table in which `reader` remembers the first MainSegment, which has other keys; then others merge the key
+// "k" and go on, until the next merge takes the memory of that first MainSegment.
+class RememberedMain {
+ public:
+  explicit RememberedMain(const WorldOptions& options = {}) : play(SmallRounds(), options) {
+    writer = &play.Enter();
+    reader = &play.Enter();
+    play.DoAll(*writer, {Put("a", "0"), Put("b", "0")});
+    play.Do(*reader, Get("a"));
+    main_ = play.image().MetaAt(0).main();
+    play.DoAll(*writer, {Put("k", "0"), Put("c", "0")});
+    LetMemoryGo(play.world);
+  }
+  // One round of other keys.
+  std::vector<Request> Round() {
+    ++rounds_;
+    return {Put("c", fmt::format("{}", rounds_)), Put("d", fmt::format("{}", rounds_))};
+  }
+  bool is_back() const { return play.image().MetaAt(0).main() == main_; }
+
+  Play play;
+  Member* writer = nullptr;
+  Member* reader = nullptr;
+
+ private:
+  uint64_t main_ = 0;
+  int rounds_ = 0;
+};
+
+constexpr int kMostRounds = 30;
+
+// Rounds until the first MainSegment's memory is used again.
+int RoundsUntilBack() {
+  RememberedMain table;
+  for (int round = 1; round < kMostRounds; ++round) {
+    table.play.DoAll(*table.writer, table.Round());
+    if (table.is_back()) return round;
+  }
+  return kMostRounds;
+}
+
+}  // namespace
+
+std::string MainComesBackAtItsAddress() {
+  RememberedMain table;
+  for (int round = 1; round < kMostRounds && !table.is_back(); ++round) {
+    table.play.DoAll(*table.writer, table.Round());
+  }
+  if (!table.is_back()) return "the memory is not used again";
+  table.play.Do(*table.reader, Get("k"));
+  table.play.Do(*table.reader, Get("a"));
+  return table.play.End();
+}
+
+std::string MainComesBackDuringASearch() {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    RememberedMain table;
+    table.play.Begin(*table.reader, Get("k"), steps);
+    more = !table.play.over();
+    table.play.world.fabric.Sleep(table.reader->client().id(), kNap);
+    for (int round = 1; round < kMostRounds && !table.is_back(); ++round)
+      table.play.DoAll(*table.writer, table.Round());
+    if (!table.is_back()) return "the memory is not used again";
+    const std::string problem = table.play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string MainComesBackWhereReadsHaveNoOrder(uint64_t seeds) {
+  const int rounds = RoundsUntilBack();
+  if (rounds == kMostRounds) return "the memory is not used again";
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed};
+    options.chaos.tear = 512;
+    options.chaos.ordered_reads = false;
+    RememberedMain table(options);
+    for (int round = 1; round < rounds; ++round) table.play.DoAll(*table.writer, table.Round());
+    const std::vector<Request> last = table.Round();
+    table.play.Do(*table.writer, last[0]);
+    table.play.Begin(*table.writer, last[1], seed % 16);
+    table.play.Begin(*table.reader, Get("k"));
+    const std::string problem = table.play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+std::string RememberedMainIsGone() {
+  RememberedMain table;
+  table.play.Do(*table.reader, Get("k"));
+  table.play.DoAll(*table.writer, {Put("a", "1"), Delete("b")});
+  for (const char* key : {"a", "b", "c", "k"}) table.play.Do(*table.reader, Get(key));
+  return table.play.End();
+}
+
+// ---- looks -----------------------------------------------------------------------------------------------
+
+std::string LooksMeetMerges(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)};
+    options.chaos.tear = 896;
+    const std::string entries = seed % 2 == 0 ? "7" : "14";
+    Play play({{"entries", entries}, {"main", "64"}, {"filter", seed % 4 < 2 ? "yes" : "no"}}, options);
+    std::vector<Member*> members = {&play.Enter(), &play.Enter(), &play.Enter()};
+    for (Member* member : members) play.Do(*member, Get("k0"));
+    const size_t almost = seed % 2 == 0 ? 5 : 12;
+    play.DoAll(*members[0], Puts(almost, 3, "old "));
+    for (int round = 0; round < 4; ++round) {
+      play.Begin(*members[0], Put(fmt::format("o{}", round % 3), fmt::format("a{}", round)));
+      play.Begin(*members[1], Insert(fmt::format("k{}", round % 2), fmt::format("b{}", round)), seed % 5);
+      play.Begin(*members[1], Put(fmt::format("n{}", round), "b"));
+      play.Begin(*members[2], Insert(fmt::format("k{}", round % 2), fmt::format("c{}", round)), seed % 7);
+      play.Begin(*members[2], Get(fmt::format("o{}", round % 3)));
+      play.Finish();
+    }
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+// fabric/21 does not bound the trips of the client that reads. Chance does not bring eight rounds into one
+// READ, so the bytes of the CurSegment are put there by hand: before the READ those of an old round, and
+// those of now when one of its lines was sampled.
+std::string LookMeetsOwnMerges() {
+  WorldOptions options;
+  options.chaos.tear = fabric::sim::kOneIn;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    options.seed = seed;
+    Play play({{"entries", "14"}, {"main", "64"}}, options);
+    Member& member = play.Enter();
+    const auto put = [&](int i) { play.Do(member, Put(fmt::format("o{}", i % 5), fmt::format("{}", i))); };
+    for (int i = 0; i < 17; ++i) put(i);
+    const uint64_t at = play.image().SegmentAt(0);
+    const std::span<std::byte> bytes = play.world.memory().subspan(at, SegmentBytes(14));
+    const std::vector<std::byte> then(bytes.begin(), bytes.end());
+    for (int i = 17; i < 17 + 14 * static_cast<int>(kEpochs); ++i) put(i);
+    const std::vector<std::byte> now(bytes.begin(), bytes.end());
+
+    SegmentReader reader(member.options(), member.pool());
+    Segment segment(fabric::FarAddr(fabric::NodeId{0}, at), 0, 0);
+    Look look;
+    fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
+    std::copy(then.begin(), then.end(), bytes.begin());
+    Task<Done> reading = reader.ReadLook(op, segment, 14, look);
+    reading.Start();
+    play.world.fabric.Step();
+    std::copy(now.begin(), now.end(), bytes.begin());
+    segment.commits += kEpochs;
+    play.world.Drive([&] { return reading.done(); });
+    const Result<Done> read = reading.TakeResult();
+    if (!read.ok()) return read.error().ToString();
+    if (!std::equal(now.begin(), now.end(), std::as_bytes(std::span(&look.image, 1)).begin()))
+      return fmt::format("seed {}: the look has entries of different rounds", seed);
+  }
+  return "";
+}
+
+// ---- keys, cursors, memory -------------------------------------------------------------------------------
+
+std::string KeysWithTheSameTag() {
+  const std::vector<std::string> keys = KeysWithOneTag(3, kMostDepthBits);
+  for (const OptionMap& table : {SmallRounds(), OptionMap{{"entries", "5"}, {"main", "1"}}}) {
+    Play play(table);
+    Member& one = play.Enter();
+    Member& other = play.Enter();
+    for (const std::string& key : keys) play.Do(one, Insert(key, "of " + key));
+    for (int round = 0; round < 4; ++round) {
+      for (const std::string& key : keys) {
+        play.Do(other, Get(key));
+        play.Do(round % 2 == 0 ? one : other, Update(key, fmt::format("{} of {}", round, key)));
+      }
+      play.DoAll(one, {Delete(keys[round % 3]), Get(keys[round % 3]), Insert(keys[round % 3], "again")});
+      play.DoAll(other, {Insert(keys[(round + 1) % 3], "not"), Delete(keys[(round + 2) % 3])});
+    }
+    const std::string problem = play.End();
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string CursorMeetsSplits() {
+  const OptionMap table = {{"entries", "4"}, {"main", "2"}, {"depth_bits", "2"}};
+  for (int splits_at = 0; splits_at < 12; ++splits_at) {
+    World world;
+    Member reader(world, table);
+    Member writer(world, table);
+    std::set<std::string> missing;
+    for (int i = 0; i < 40; ++i) {
+      missing.insert(fmt::format("k{}", i));
+      writer.Now(writer.Put(fmt::format("k{}", i), "old"));
+      if (i == 8) reader.Now(reader.Get("k0"));
+    }
+    Cursor cursor;
+    for (int pages = 0; pages < 1000; ++pages) {
+      if (pages == splits_at) {
+        for (int i = 0; i < 80; ++i) writer.Now(writer.Put(fmt::format("n{}", i), "new"));
+      }
+      const std::vector<Record> page = reader.Now(reader.Page(cursor));
+      if (page.empty()) break;
+      for (const Record& record : page) missing.erase(record.key);
+    }
+    if (!world.problem.empty()) return world.problem;
+    if (!missing.empty())
+      return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
+  }
+  return "";
+}
+
+std::string TwoDeleteInAFullPool(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .region_bytes = 256 << 10};
+    options.chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false);
+    World world(options);
+    const OptionMap table = {{"entries", "4"}, {"main", "64"}, {"segments", "2"}};
+    Member one(world, table);
+    Member other(world, table);
+    std::vector<std::string> keys;
+    while (true) {
+      std::string key = fmt::format("k{}", keys.size());
+      Member& member = keys.size() % 2 == 0 ? one : other;
+      const Result<PutOutcome> put = member.Try(member.Put(key, std::string(100, 'v')));
+      if (!put.ok() && put.error().code() == ErrorCode::kOutOfMemory) break;
+      if (!put.ok()) return fmt::format("seed {}: {}", seed, put.error().ToString());
+      keys.push_back(std::move(key));
+    }
+    std::set<std::string> left(keys.begin(), keys.end());
+    for (size_t i = 0; i + 1 < keys.size(); i += 2) {
+      Task<bool> first = one.Delete(keys[i]);
+      Task<bool> second = other.Delete(keys[i + 1]);
+      first.Start();
+      second.Start();
+      world.Drive([&] { return first.done() && second.done(); });
+      for (Task<bool>* deleted : {&first, &second}) {
+        if (!deleted->done()) return fmt::format("seed {}: a delete never ends", seed);
+        const Result<bool> end = deleted->TakeResult();
+        if (!end.ok())
+          return fmt::format("seed {}: {} of {}: {}", seed, i, keys.size(), end.error().ToString());
+        if (!*end) return fmt::format("seed {}: a key is not there", seed);
+      }
+      left.erase(keys[i]);
+      left.erase(keys[i + 1]);
+    }
+    const auto listed = one.Now(one.List());
+    if (listed.size() != left.size()) return fmt::format("seed {}: {} keys are left", seed, listed.size());
+    other.Now(other.Verify());
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
+  }
+  return "";
+}
+
+}  // namespace farside::index::sephash
