@@ -5,24 +5,28 @@
 
 namespace farside::index::sephash {
 
-// Few keys: so rounds of two and three entries, and MainSegments that are split as soon as they have more.
+// Few keys: so rounds of two and three entries, and MainSegments that are split as soon as they have more. The
+// first three keys of `farside check` end with the same bit: tables that are to split begin with two segments.
 std::vector<OptionMap> SephashEngine::stress_options() const {
   return {
       // Merges and splits all the time; depth bits that last for one split.
-      {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}},
+      {{"entries", "2"}, {"main", "1"}, {"segments", "2"}, {"depth_bits", "1"}},
       // Merges, and searches by the filter and by remembered MainSegments.
       {{"entries", "3"}, {"main", "64"}, {"window", "1"}},
-      // Splits with depth bits that last, two segments to begin with.
-      {{"entries", "3"}, {"main", "1"}, {"segments", "2"}, {"depth_bits", "2"}},
+      // Splits with depth bits that last.
+      {{"entries", "2"}, {"main", "1"}, {"segments", "2"}, {"depth_bits", "4"}},
       // The techniques switched off.
       {{"entries", "2"},
-       {"main", "2"},
+       {"main", "1"},
+       {"segments", "2"},
        {"fptable", "none"},
        {"filter", "no"},
        {"zero_wait", "no"},
        {"split_by", "blocks"}},
       // Naive FPTables, rounds that last longer.
       {{"entries", "6"}, {"main", "1"}, {"fptable", "naive"}, {"window", "2"}},
+      // CurSegments of two lines.
+      {{"entries", "7"}, {"main", "64"}, {"window", "1"}},
   };
 }
 

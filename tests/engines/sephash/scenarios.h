@@ -48,6 +48,11 @@ std::string RememberedMainIsGone();
 std::string LooksMeetMerges(uint64_t seeds);
 // A look into which so many merges by the same client fall that the epoch comes again.
 std::string LookMeetsOwnMerges();
+// A look into which a merge by another client falls, and appends by the same client behind it.
+std::string LookMeetsOwnAppends();
+// A client inserts a key and puts others at the same time, and another client inserts the same key: the first
+// one may see an entry behind the key's and not the key's.
+std::string InsertMeetsOwnPuts(uint64_t seeds);
 
 // Keys that no 20 bits tell apart, in one segment, through merges and deletes.
 std::string KeysWithTheSameTag();
@@ -57,5 +62,7 @@ std::string CursorMeetsSplits();
 
 // A pool without free memory, in which two clients delete everything at once.
 std::string TwoDeleteInAFullPool(uint64_t seeds);
+// Two clients need the spare memory at the same moment.
+std::string TwoNeedTheSpare(uint64_t seeds);
 
 }  // namespace farside::index::sephash
