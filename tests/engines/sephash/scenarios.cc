@@ -102,6 +102,50 @@ std::string WordOfASlotComesBack(bool deletes) {
   return "";
 }
 
+// Tags last for one split. The first segment is split with a round whose slot 0 names a block that moves; the
+// sibling replaces that block. Then the sleeper looks at the first segment. When the epoch comes again, a key
+// is put whose tag now is what the tag of the moved key was before the split.
+std::string WordOfASlotComesBackAfterASplit() {
+  std::map<uint64_t, std::string> moved;
+  std::string moves;
+  std::string stays;
+  for (int i = 0; stays.empty(); ++i) {
+    const std::string key = fmt::format("t{}", i);
+    const uint64_t hash = HashOf(key);
+    if ((hash & 1) == 1) moved[hash >> 48] = key;
+    if ((hash & 3) != 2 || !moved.contains(hash >> 48)) continue;
+    moves = moved[hash >> 48];
+    stays = key;
+  }
+  const auto low = [](int nth) { return KeyOf(0, 1, nth); };
+  const std::string high = KeyOf(1, 1);
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play({{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}});
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    play.DoAll(writer, {Put(low(0), "0"), Put(high, "0"), Put(moves, FourLines('a')), Put(low(1), "0")});
+    if (play.image().MetaAt(0).depth() != 1) return "the segment is not split";
+    const Entry word = play.image().EntryIn(0, 0);
+    play.DoAll(writer, {Put(moves, "small"), Put(high, "1")});
+    if (play.image().MainAt(1).merges != 2) return "the sibling is not merged";
+    play.Do(sleeper, Get(low(0)));
+    LetMemoryGo(play.world);
+    play.Begin(sleeper, Put(low(2), "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    for (uint32_t round = 1; round < kEpochs; ++round)
+      play.DoAll(writer, {Put(low(0), fmt::format("{}", round)), Put(low(1), fmt::format("{}", round))});
+    play.Do(writer, Put(stays, FourLines('b')));
+    const Entry again = play.image().EntryIn(0, 0);
+    if (steps == 0 && (again.tag() != word.tag() || again.epoch() != word.epoch()))
+      return "the words have different tags or epochs";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
 std::string TwoInsertAKey(uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Play play(seed % 2 == 0 ? SmallRounds() : OptionMap{{"entries", "3"}, {"main", "64"}},
@@ -300,7 +344,7 @@ std::string InsertMeetsOwnPuts(uint64_t seeds) {
     play.DoAll(other, Puts(5, 5, "old"));  // the next slot is the last one of its line
     play.Begin(other, Insert("k", "of other"), seed % 8);
     play.Begin(one, Insert("k", "of one"));
-    for (int i = 0; i < 3; ++i) play.Begin(one, Put(fmt::format("p{}", i), "of one"));
+    for (int i = 0; i < 6; ++i) play.Begin(one, Put(fmt::format("p{}", i), "of one"));
     const std::string problem = play.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }
