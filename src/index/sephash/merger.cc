@@ -27,6 +27,7 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     const uint64_t suffix = segment.suffix | uint64_t{1} << (look.depth() - 1);
     co_await at.directory.Complete(at.op, suffix, old.sibling);
   }
+  if (old.merges == 1) co_await ForgetMoved(plan);
   Merged merged = co_await Resolve(at, look, old.entries);  // trip 2
   MainContent next;
   next.merges = old.merges + 1;

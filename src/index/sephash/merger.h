@@ -62,6 +62,8 @@ class Merger {
   // False: there is no memory for it, or the keys do not divide.
   Task<bool> TrySplit(Plan& plan, MainContent& next);
   Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
+  // No slot of the segment that this one was split from names a block of this one any more.
+  Task<Done> ForgetMoved(const Plan& plan);
   // The entries of `next` that go to the sibling, with the tags of the new depth. They stay there if they do
   // not divide: then there are none.
   Task<std::vector<Entry>> Divide(const Plan& plan, MainContent& next);

@@ -23,6 +23,8 @@ inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
 inline constexpr MutantName kWindowTrusted{"sephash/window-trusted"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
+// The first merge of a sibling retires what slots of the segment that was split still name (sephash/3).
+inline constexpr MutantName kMovedStayNamed{"sephash/moved-stay-named"};
 // A merge retires nothing of what the last one has dropped (sephash/3).
 inline constexpr MutantName kDroppedForgotten{"sephash/dropped-forgotten"};
 // The walk does not know of what the last merge has dropped (sephash/3).
@@ -75,15 +77,15 @@ inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
 inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,     kOwnCommitsIgnored,    kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,    kNextSlotUnseen,       kWindowTrusted,         kRetiredWhileNamed,
-    kDroppedForgotten,  kWalkWithoutDropped,   kFilterAfterCas,        kFilterOfOldMain,
-    kFilterBeforeMeta,  kReadsTakenInAnyOrder, kOldMainTaken,          kAddressIsName,
-    kFp2OfLastRound,    kMergeDropsLast,       kPartialLookMerged,     kCommitBeforeMain,
-    kLoserRetires,      kSplitKeepsEpoch,      kDepthIgnored,          kSiblingForgotten,
-    kDirectoryNotAsked, kSiblingNotCompleted,  kEntryBeforeSegment,    kPartNotEmpty,
-    kOldDepthBits,      kTagsNotRenewed,       kCursorSkipsSibling,    kWalkWithoutSpare,
-    kSpareTakenTwice,
+    kTornLookTaken,    kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,   kNextSlotUnseen,    kWindowTrusted,         kRetiredWhileNamed,
+    kMovedStayNamed,   kDroppedForgotten,  kWalkWithoutDropped,    kFilterAfterCas,
+    kFilterOfOldMain,  kFilterBeforeMeta,  kReadsTakenInAnyOrder,  kOldMainTaken,
+    kAddressIsName,    kFp2OfLastRound,    kMergeDropsLast,        kPartialLookMerged,
+    kCommitBeforeMain, kLoserRetires,      kSplitKeepsEpoch,       kDepthIgnored,
+    kSiblingForgotten, kDirectoryNotAsked, kSiblingNotCompleted,   kEntryBeforeSegment,
+    kPartNotEmpty,     kOldDepthBits,      kTagsNotRenewed,        kCursorSkipsSibling,
+    kWalkWithoutSpare, kSpareTakenTwice,
 };
 
 }  // namespace farside::index::sephash

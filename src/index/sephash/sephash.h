@@ -10,7 +10,8 @@
 //              the look (changer.h).
 //   sephash/3  A block is retired only when no slot of a CurSegment names it: what a merge drops of its round
 //              is listed in the new MainSegment, and retired by the next merge. So the word that a CAS
-//              expects does not come back while the operation holds its pin.
+//              expects does not come back while the operation holds its pin. What a split moves to the
+//              sibling is named by slots of the old segment: the sibling's first merge puts padding there.
 //   sephash/4  Words that pad a round are unique: they have the count of merges.
 //   sephash/5  A MainSegment is named by its address and its count of merges. A search by a remembered one
 //              samples the meta word first, then the count and the filter, then the entries.

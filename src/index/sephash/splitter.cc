@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "index/kit/unpublished.h"
+#include "index/sephash/errors.h"
 #include "index/sephash/merger.h"
 #include "index/sephash/mutants.h"
 
@@ -11,6 +12,8 @@ namespace farside::index::sephash {
 
 using fabric::Cas;
 using fabric::FarAddr;
+using fabric::Order;
+using fabric::Read;
 using fabric::Unreachable;
 using fabric::Write;
 
@@ -38,6 +41,43 @@ Task<bool> Merger::TrySplit(Plan& plan, MainContent& next) {
   if (!committed.ok() && IsOutOfMemory(committed.error())) co_return false;
   if (!committed.ok()) co_return committed.error();
   co_return true;
+}
+
+// INVARIANT sephash/3. A split moves entries of the round to the sibling, and the slots keep the words of that
+// round until they are filled again. The first merge of the sibling, which may be the first one to retire what
+// they name, puts padding in their place: three trips, for each split.
+Task<Done> Merger::ForgetMoved(const Plan& plan) {
+  const Access& at = plan.at;
+  const uint32_t born = plan.segment.born;
+  if (born == at.shape().initial_bits || Mutant(kMovedStayNamed)) co_return Done{};
+  const uint64_t suffix = plan.segment.suffix & LowBits(born - 1);
+  Segment* parent = nullptr;
+  Look look;
+  for (uint32_t step = 0; step <= kMostDepth; ++step) {
+    parent = &at.directory.Find(suffix);
+    co_await reader_.ReadLook(at.op, *parent, at.shape().entries, look);
+    if (look.Covers(suffix)) break;
+    co_await at.directory.Follow(at.op, *parent, look.meta(), suffix);
+  }
+  if (!look.Covers(suffix)) co_return Outrun();
+  if (look.depth() != born) co_return Done{};  // it was split again, with a full round
+  const MainHeader main =
+      co_await at.op.InOrder(Read<MainHeader>(SegmentReader::MainOf(*parent, look.meta())));
+  if (main.sibling != plan.segment.at.offset) co_return Done{};  // it was merged again
+  const Entry padding = Entry::Padding(EpochBefore(look.epoch()), main.merges);
+  std::vector<std::pair<uint32_t, Entry>> moved;
+  for (uint32_t slot = look.Used(); slot < look.sampled; ++slot) {
+    const Entry entry = look.image.entries[slot];
+    if (!entry.is_padding() && SplitBit(entry.tag(), at.shape(), born - 1)) moved.emplace_back(slot, entry);
+  }
+  for (size_t first = 0; first < moved.size(); first += fabric::kMaxVerbsPerTrip) {
+    const size_t end = std::min(moved.size(), first + fabric::kMaxVerbsPerTrip);
+    fabric::Batch trip(at.op, Order::kTogether);
+    for (size_t i = first; i < end; ++i)
+      trip.Add(Cas(EntryAt(parent->at, moved[i].first), moved[i].second.word(), padding.word()));
+    co_await trip;
+  }
+  co_return Done{};
 }
 
 // No block is read, unless the depth bits of the entries are used up, or are not to be used (paper, section

@@ -63,6 +63,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
        [=] { return MainComesBackWhereReadsHaveNoOrder(400 / fewer); }},
       {"the word of a slot comes back", [] { return WordOfASlotComesBack(/*deletes=*/false); }},
       {"the word of a tombstone comes back", [] { return WordOfASlotComesBack(/*deletes=*/true); }},
+      {"the word of a slot comes back after a split", WordOfASlotComesBackAfterASplit},
       {"a cursor meets splits", CursorMeetsSplits},
       {"several splits behind", [] { return DirectoryIsSeveralSplitsBehind(); }},
       {"two insert a key", [=] { return TwoInsertAKey(200 / fewer); }},
