@@ -52,9 +52,11 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
   return {
       {"short scripts", [=] { return Search(stress, 60 / fewer, {}); }},
+      {"a cursor meets splits", CursorMeetsSplits},
       {"keys with the same tag", KeysWithTheSameTag},
       {"a look meets own merges", LookMeetsOwnMerges},
       {"a look meets own appends", LookMeetsOwnAppends},
+      {"the filter is trusted", FilterIsTrusted},
       {"a split segment is merged again", SplitSegmentIsMergedAgain},
       {"a remembered MainSegment is gone", RememberedMainIsGone},
       {"a MainSegment comes back", MainComesBackAtItsAddress},
@@ -64,7 +66,6 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"the word of a slot comes back", [] { return WordOfASlotComesBack(/*deletes=*/false); }},
       {"the word of a tombstone comes back", [] { return WordOfASlotComesBack(/*deletes=*/true); }},
       {"the word of a slot comes back after a split", WordOfASlotComesBackAfterASplit},
-      {"a cursor meets splits", CursorMeetsSplits},
       {"several splits behind", [] { return DirectoryIsSeveralSplitsBehind(); }},
       {"two insert a key", [=] { return TwoInsertAKey(200 / fewer); }},
       {"two delete in a full pool", [=] { return TwoDeleteInAFullPool(16 / fewer); }},
@@ -75,7 +76,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"a client dies in a merge", [] { return ClientDies(Dying::kMerge, Then::kStay); }},
       {"changers fall asleep", ChangersFallAsleep},
       {"two need the spare", [=] { return TwoNeedTheSpare(24 / fewer); }},
-      {"an insert meets own puts", [=] { return InsertMeetsOwnPuts(1000 / fewer); }},
+      {"an insert meets own puts", [=] { return InsertMeetsOwnPuts(3000 / fewer); }},
       {"looks meet merges", [=] { return LooksMeetMerges(200 / fewer); }},
       {"stale clients meet splits", [=] { return StaleClientsMeetSplits(200 / fewer); }},
       {"CurSegments of several lines", [=] { return Search(lines, 100 / fewer, long_scripts); }},

@@ -46,6 +46,13 @@ std::string ChangerFallsAsleep(const Nap& nap) {
   return "";
 }
 
+std::string FilterIsTrusted() {
+  return ChangerFallsAsleep({{{"entries", "4"}, {"main", "64"}},
+                             {Put("o", "old")},
+                             Put("k", "new"),
+                             {Insert("k", "of other"), Get("k")}});
+}
+
 std::string ChangersFallAsleep() {
   const std::vector<Request> before = {Put("k", "old"), Put("o0", "old"), Put("o1", "old")};
   const OptionMap splits = {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}};
@@ -336,15 +343,15 @@ std::string LookMeetsOwnAppends() { return LookMeetsPuts(13, 1 + 8, 0); }
 std::string InsertMeetsOwnPuts(uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     WorldOptions options{.seed = seed};
-    options.chaos.tear = fabric::sim::kOneIn;
+    options.chaos.tear = 256;
     Play play({{"entries", "14"}, {"main", "64"}}, options);
     Member& one = play.Enter();
     Member& other = play.Enter();
     for (Member* member : {&one, &other}) play.Do(*member, Get("k"));
     play.DoAll(other, Puts(5, 5, "old"));  // the next slot is the last one of its line
-    play.Begin(other, Insert("k", "of other"), seed % 8);
+    play.Begin(other, Insert("k", "of other"), 5 + seed % 4);
     play.Begin(one, Insert("k", "of one"));
-    for (int i = 0; i < 6; ++i) play.Begin(one, Put(fmt::format("p{}", i), "of one"));
+    for (int i = 0; i < 8; ++i) play.Begin(one, Put(fmt::format("p{}", i), "of one"));
     const std::string problem = play.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
   }

@@ -20,6 +20,8 @@ struct Nap {
   std::vector<Request> meanwhile;  // by the other one
 };
 std::string ChangerFallsAsleep(const Nap& nap);
+// A client has appended an entry and falls asleep. Another one sees it, and then asks the filter.
+std::string FilterIsTrusted();
 // The same for changes of every kind, and for others that append a little, begin a round, begin so many rounds
 // that the epoch comes again, or split.
 std::string ChangersFallAsleep();
