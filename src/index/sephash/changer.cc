@@ -107,6 +107,8 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
 Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
   const bool blind = context.change.kind == ChangeKind::kPut;
   for (uint32_t slot = FreeSlot(segment, look); slot < look.sampled; ++slot) {
+    // Other operations of this client may have filled slots behind the free one while the READ was sampled.
+    if (look.image.entries[slot].epoch() == look.epoch() && !Mutant(kFilledSlotTaken)) continue;
     const bool done = co_await TrySlot(context, segment, look, slot, entry);
     if (done) {
       segment.free_slot = slot + 1;

@@ -19,6 +19,9 @@ inline constexpr MutantName kOldestEntryWins{"sephash/oldest-entry-wins"};
 inline constexpr MutantName kFreeSlotByPair{"sephash/free-slot-by-pair"};
 // After a CAS that failed, a strict change goes on to the next slot whatever has taken this one (sephash/2).
 inline constexpr MutantName kNextSlotUnseen{"sephash/next-slot-unseen"};
+// Behind a slot that was taken meanwhile, the next one counts as free, though the look shows an entry of the
+// round in it (sephash/2).
+inline constexpr MutantName kFilledSlotTaken{"sephash/filled-slot-taken"};
 // A put appends where it has found the last free slot, whatever the slots before that one have (sephash/2).
 inline constexpr MutantName kWindowTrusted{"sephash/window-trusted"};
 // A merge retires at once what slots of the CurSegment still name (sephash/3).
@@ -77,15 +80,15 @@ inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
 inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,    kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,   kNextSlotUnseen,    kWindowTrusted,         kRetiredWhileNamed,
-    kMovedStayNamed,   kDroppedForgotten,  kWalkWithoutDropped,    kFilterAfterCas,
-    kFilterOfOldMain,  kFilterBeforeMeta,  kReadsTakenInAnyOrder,  kOldMainTaken,
-    kAddressIsName,    kFp2OfLastRound,    kMergeDropsLast,        kPartialLookMerged,
-    kCommitBeforeMain, kLoserRetires,      kSplitKeepsEpoch,       kDepthIgnored,
-    kSiblingForgotten, kDirectoryNotAsked, kSiblingNotCompleted,   kEntryBeforeSegment,
-    kPartNotEmpty,     kOldDepthBits,      kTagsNotRenewed,        kCursorSkipsSibling,
-    kWalkWithoutSpare, kSpareTakenTwice,
+    kTornLookTaken,      kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,     kNextSlotUnseen,    kFilledSlotTaken,       kWindowTrusted,
+    kRetiredWhileNamed,  kMovedStayNamed,    kDroppedForgotten,      kWalkWithoutDropped,
+    kFilterAfterCas,     kFilterOfOldMain,   kFilterBeforeMeta,      kReadsTakenInAnyOrder,
+    kOldMainTaken,       kAddressIsName,     kFp2OfLastRound,        kMergeDropsLast,
+    kPartialLookMerged,  kCommitBeforeMain,  kLoserRetires,          kSplitKeepsEpoch,
+    kDepthIgnored,       kSiblingForgotten,  kDirectoryNotAsked,     kSiblingNotCompleted,
+    kEntryBeforeSegment, kPartNotEmpty,      kOldDepthBits,          kTagsNotRenewed,
+    kCursorSkipsSibling, kWalkWithoutSpare,  kSpareTakenTwice,
 };
 
 }  // namespace farside::index::sephash
