@@ -80,18 +80,44 @@ TEST(ExhaustiveSephash, RoundIsFilledAndMerged_ReaderAndWriterMeetIt) {
   ExpectNothing(scenario);
 }
 
-TEST(ExhaustiveSephash, ReadsWithoutOrder_SearchesMeetAMerge) {
-  // Given a fabric that does not order READs, and says so. When a client deletes the key and so fills the
-  // round, while another reads it twice. Expect the same.
+class ExhaustiveSephashReads : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Order, ExhaustiveSephashReads, testing::Values(true, false),
+                         [](const auto& order) { return order.param ? "Kept" : "Free"; });
+
+TEST_P(ExhaustiveSephashReads, SearchesMeetAMerge_NoneIsMisled) {
+  // Given a fabric that orders READs, or does not, and says so. When a client deletes the key, which fills the
+  // round, and puts it again, while another reads it three times and remembers MainSegments. Expect the same.
   SephashEngine engine = Small(64);
   Scenario scenario = OneSegment(engine);
-  scenario.freedoms.ordered_reads = false;
+  scenario.freedoms.ordered_reads = GetParam();
+  scenario.freedoms.promise_ordered_reads = GetParam();
   scenario.participants = {
       {.program = check::Calls(engine, kImpatient,
                                {Call::Put("k", "0"), Call::Put("o", "0"), Call::Put("o", "1")}, kAlone)},
-      {.program = check::Calls(engine, kImpatient, {Call::Delete("k"), Call::Put("k", "1")}), .phase = 1},
-      {.program = check::Calls(engine, kImpatient, {Call::Get("k"), Call::Get("k")}), .phase = 1},
+      {.program =
+           check::Calls(engine, kImpatient, {Call::Delete("k"), Call::Put("k", "1"), Call::Put("o", "2")}),
+       .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Get("k"), Call::Get("k"), Call::Get("k")}),
+       .phase = 1},
       {.program = check::Verify(engine, kImpatient), .phase = 2}};
+  ExpectNothing(scenario);
+}
+
+TEST_P(ExhaustiveSephashReads, ThreeChangeAKeyByWhatItHolds_AllInterleavingsAreLinearizable) {
+  // Given the same. When three clients change one key by what it holds: a compare-and-set, an update, and a
+  // delete; of a client that may die, on the first of the two. Expect the same.
+  SephashEngine engine = Small(64);
+  Scenario scenario = OneSegment(engine);
+  scenario.freedoms.ordered_reads = GetParam();
+  scenario.freedoms.promise_ordered_reads = GetParam();
+  scenario.participants = {
+      {.program = check::Calls(engine, kImpatient, {Call::Put("k", "0")}, kAlone)},
+      {.program = check::Calls(engine, kImpatient, {Call::CompareAndSet("k", "0", "1")}), .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Update("k", "2")}), .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Delete("k")}), .may_die = GetParam(), .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Get("k"), Call::Increment("n")}, kAlone),
+       .phase = 2},
+      {.program = check::Verify(engine, kImpatient), .phase = 3}};
   ExpectNothing(scenario);
 }
 
