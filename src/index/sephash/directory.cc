@@ -96,7 +96,8 @@ void Directory::Learn(uint64_t segment, uint64_t suffix, uint32_t depth) {
 }
 
 // Each step takes at least one more bit of the hash into account.
-Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint64_t hash) {
+Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint64_t hash,
+                             Siblings siblings) {
   const auto bit = static_cast<uint32_t>(std::countr_zero(hash ^ segment.suffix));
   const uint64_t suffix = hash & LowBits(bit + 1);
   // INVARIANT sephash/11.
@@ -105,7 +106,8 @@ Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint
     const MainHeader main = co_await op.InOrder(Read<MainHeader>(main_at));
     if (main.sibling != 0) {
       co_await KnowPart(op, shape_.PartOf(suffix));
-      if (!pool_.read_only() && !Mutant(kSiblingNotCompleted)) co_await Complete(op, suffix, main.sibling);
+      const bool completes = siblings == Siblings::kComplete && !pool_.read_only();
+      if (completes && !Mutant(kSiblingNotCompleted)) co_await Complete(op, suffix, main.sibling);
       Learn(main.sibling, suffix, meta.depth());
       co_return Done{};
     }

@@ -43,8 +43,11 @@ class Directory {
 
   // The segment that has the keys of this hash, as far as this client knows.
   Segment& Find(uint64_t hash) { return *segments_[routes_[hash & (routes_.size() - 1)]]; }
-  // The meta word shows that the segment does not have the keys of this hash: learns which one has.
-  Task<Done> Follow(fabric::Op& op, const Segment& segment, MetaWord meta, uint64_t hash);
+  // The meta word shows that the segment does not have the keys of this hash: learns which one has. A sibling
+  // that the directory does not know yet gets its entry, unless the operation only reads whatever it meets.
+  enum class Siblings : uint8_t { kComplete, kLeave };
+  Task<Done> Follow(fabric::Op& op, const Segment& segment, MetaWord meta, uint64_t hash,
+                    Siblings siblings = Siblings::kComplete);
 
   // ---- for splits
   // Makes the part in which the siblings of this depth have their entries.
