@@ -74,6 +74,8 @@ inline constexpr MutantName kOldDepthBits{"sephash/old-depth-bits"};
 inline constexpr MutantName kTagsNotRenewed{"sephash/tags-not-renewed"};
 // A cursor passes over segments that were split from those that its client knows.
 inline constexpr MutantName kCursorSkipsSibling{"sephash/cursor-skips-sibling"};
+// The walk, which only reads, makes the directory's entry of a sibling.
+inline constexpr MutantName kWalkCompletes{"sephash/walk-completes"};
 // The walk does not know of the spare memory.
 inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
 // Clients that find the spare memory at the same time all use it.
@@ -88,7 +90,7 @@ inline constexpr std::array kAllMutants = {
     kPartialLookMerged,  kCommitBeforeMain,  kLoserRetires,          kSplitKeepsEpoch,
     kDepthIgnored,       kSiblingForgotten,  kDirectoryNotAsked,     kSiblingNotCompleted,
     kEntryBeforeSegment, kPartNotEmpty,      kOldDepthBits,          kTagsNotRenewed,
-    kCursorSkipsSibling, kWalkWithoutSpare,  kSpareTakenTwice,
+    kCursorSkipsSibling, kWalkCompletes,     kWalkWithoutSpare,      kSpareTakenTwice,
 };
 
 }  // namespace farside::index::sephash

@@ -46,7 +46,9 @@ Task<Done> Walker::ReadWhole(Access at, uint64_t suffix, Whole& whole) {
     Segment& segment = at.directory.Find(suffix);
     co_await reader_.ReadLook(at.op, segment, at.shape().entries, whole.look);
     if (!whole.look.Covers(suffix)) {
-      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix, Directory::Siblings::kLeave);
+      using Siblings = Directory::Siblings;
+      const Siblings siblings = Mutant(kWalkCompletes) ? Siblings::kComplete : Siblings::kLeave;
+      co_await at.directory.Follow(at.op, segment, whole.look.meta(), suffix, siblings);
       continue;
     }
     whole.segment = &segment;

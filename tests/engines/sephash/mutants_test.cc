@@ -73,6 +73,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
        [] { return ClientDies(Dying::kSplit, Then::kStay); }},
       {"a client dies in a split, what moves is changed",
        [] { return ClientDies(Dying::kSplit, Then::kMove); }},
+      {"a walk meets a sibling", WalkMeetsASiblingThatTheDirectoryDoesNotKnow},
       {"a client dies in a merge", [] { return ClientDies(Dying::kMerge, Then::kStay); }},
       {"changers fall asleep", ChangersFallAsleep},
       {"two need the spare", [=] { return TwoNeedTheSpare(24 / fewer); }},

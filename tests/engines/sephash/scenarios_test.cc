@@ -71,6 +71,12 @@ TEST(SephashScenarios, SegmentIsSplitAndMergedAgain_AStaleClientAsksTheDirectory
   EXPECT_EQ(SplitSegmentIsMergedAgain(), "");
 }
 
+TEST(SephashScenarios, SplitterDiesBeforeTheDirectoryKnows_WalksAndCursorsChangeNothing) {
+  // Given a sibling that only a MainSegment names. When a client walks through the table. Expect that it finds
+  // everything and leaves the directory as it is.
+  EXPECT_EQ(WalkMeetsASiblingThatTheDirectoryDoesNotKnow(), "");
+}
+
 TEST(SephashScenarios, DirectoryIsSeveralSplitsBehind_EveryKeyIsFound) {
   // Given clients that know a table of one segment, when it has many. Expect that all of their operations
   // find their way; on one node and on three.

@@ -76,21 +76,45 @@ std::string ClientDies(Dying dying, Then then, size_t nodes) {
   });
 }
 
+namespace {
+
+// The last verb of a split is the CAS of the directory's entry. A client that waits for it can die before it.
+const OptionMap kWaits = {{"zero_wait", "no"}};
+
+uint64_t VerbsOf(const Story& story, size_t nodes) {
+  Play play(story.table, {.nodes = nodes});
+  Member& victim = play.Enter(kWaits);
+  play.DoAll(victim, story.before);
+  const uint64_t first = play.world.fabric.verbs_posted();
+  play.Do(victim, story.dying);
+  return play.world.fabric.verbs_posted() - first;
+}
+
+}  // namespace
+
+std::string WalkMeetsASiblingThatTheDirectoryDoesNotKnow() {
+  const Story story = StoryOf(Dying::kSplit, 1);
+  Play play(story.table);
+  Member& victim = play.Enter(kWaits);
+  Member& walker = play.Enter();
+  play.DoAll(victim, story.before);
+  play.DieAt(victim, VerbsOf(story, 1) - 1, FaultKind::kCrashBefore, story.dying);
+  play.Kill(victim);
+  if (play.image().SegmentAt(1) != 0) return "the directory knows the sibling";
+  if (play.image().MetaAt(0).depth() != 1) return "the segment is not split";
+  pool::Reached reached;
+  walker.Now(walker.Walk(reached));
+  walker.Now(walker.List());
+  if (play.image().SegmentAt(1) != 0) return "the walk has changed the directory";
+  return play.End();
+}
+
 std::string CompleterDies(size_t nodes) {
   const Story story = StoryOf(Dying::kSplit, nodes);
-  // The last verb of the split is the CAS of the directory's entry.
-  uint64_t verbs = 0;
-  {
-    Play play(story.table, {.nodes = nodes});
-    Member& victim = play.Enter();
-    play.DoAll(victim, story.before);
-    const uint64_t first = play.world.fabric.verbs_posted();
-    play.Do(victim, story.dying);
-    verbs = play.world.fabric.verbs_posted() - first;
-  }
+  const uint64_t verbs = VerbsOf(story, nodes);
   return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
     Play play(story.table, {.nodes = nodes});
-    Member& victim = play.Enter();
+    Member& victim = play.Enter(kWaits);
     Member& completer = play.Enter();
     Member& late = play.Enter();
     play.Do(completer, Get(KeyThat(false, 0, nodes)));

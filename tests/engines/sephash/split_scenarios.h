@@ -31,6 +31,9 @@ std::string ClientDies(Dying dying, Then then, size_t nodes = 1);
 // sibling, completes the directory, and dies at every verb of that.
 std::string CompleterDies(size_t nodes = 1);
 
+// A client dies in the same way. Another one walks through the table, by READs only.
+std::string WalkMeetsASiblingThatTheDirectoryDoesNotKnow();
+
 // A client knows a table as it was when it had one segment; then others split it again and again.
 std::string DirectoryIsSeveralSplitsBehind(size_t nodes = 1);
 // A client knows the segment as it was; then it is split, and merged again.
