@@ -28,6 +28,8 @@ inline constexpr MutantName kWindowTrusted{"sephash/window-trusted"};
 inline constexpr MutantName kRetiredWhileNamed{"sephash/retired-while-named"};
 // The first merge of a sibling retires what slots of the segment that was split still name (sephash/3).
 inline constexpr MutantName kMovedStayNamed{"sephash/moved-stay-named"};
+// The padding of a round is that of another round (sephash/4).
+inline constexpr MutantName kPaddingNotUnique{"sephash/padding-not-unique"};
 // A merge retires nothing of what the last one has dropped (sephash/3).
 inline constexpr MutantName kDroppedForgotten{"sephash/dropped-forgotten"};
 // The walk does not know of what the last merge has dropped (sephash/3).
@@ -82,15 +84,16 @@ inline constexpr MutantName kWalkWithoutSpare{"sephash/walk-without-spare"};
 inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
 inline constexpr std::array kAllMutants = {
-    kTornLookTaken,      kOwnCommitsIgnored, kEntryOfLastRoundTaken, kOldestEntryWins,
-    kFreeSlotByPair,     kNextSlotUnseen,    kFilledSlotTaken,       kWindowTrusted,
-    kRetiredWhileNamed,  kMovedStayNamed,    kDroppedForgotten,      kWalkWithoutDropped,
-    kFilterAfterCas,     kFilterOfOldMain,   kFilterBeforeMeta,      kReadsTakenInAnyOrder,
-    kOldMainTaken,       kAddressIsName,     kFp2OfLastRound,        kMergeDropsLast,
-    kPartialLookMerged,  kCommitBeforeMain,  kLoserRetires,          kSplitKeepsEpoch,
-    kDepthIgnored,       kSiblingForgotten,  kDirectoryNotAsked,     kSiblingNotCompleted,
-    kEntryBeforeSegment, kPartNotEmpty,      kOldDepthBits,          kTagsNotRenewed,
-    kCursorSkipsSibling, kWalkCompletes,     kWalkWithoutSpare,      kSpareTakenTwice,
+    kTornLookTaken,        kOwnCommitsIgnored,  kEntryOfLastRoundTaken, kOldestEntryWins,
+    kFreeSlotByPair,       kNextSlotUnseen,     kFilledSlotTaken,       kWindowTrusted,
+    kRetiredWhileNamed,    kMovedStayNamed,     kPaddingNotUnique,      kDroppedForgotten,
+    kWalkWithoutDropped,   kFilterAfterCas,     kFilterOfOldMain,       kFilterBeforeMeta,
+    kReadsTakenInAnyOrder, kOldMainTaken,       kAddressIsName,         kFp2OfLastRound,
+    kMergeDropsLast,       kPartialLookMerged,  kCommitBeforeMain,      kLoserRetires,
+    kSplitKeepsEpoch,      kDepthIgnored,       kSiblingForgotten,      kDirectoryNotAsked,
+    kSiblingNotCompleted,  kEntryBeforeSegment, kPartNotEmpty,          kOldDepthBits,
+    kTagsNotRenewed,       kCursorSkipsSibling, kWalkCompletes,         kWalkWithoutSpare,
+    kSpareTakenTwice,
 };
 
 }  // namespace farside::index::sephash

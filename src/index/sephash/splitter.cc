@@ -64,7 +64,8 @@ Task<Done> Merger::ForgetMoved(const Plan& plan) {
   const MainHeader main =
       co_await at.op.InOrder(Read<MainHeader>(SegmentReader::MainOf(*parent, look.meta())));
   if (main.sibling != plan.segment.at.offset) co_return Done{};  // it was merged again
-  const Entry padding = Entry::Padding(EpochBefore(look.epoch()), main.merges);
+  const uint64_t count = Mutant(kPaddingNotUnique) ? 0 : main.merges;
+  const Entry padding = Entry::Padding(EpochBefore(look.epoch()), count);
   std::vector<std::pair<uint32_t, Entry>> moved;
   for (uint32_t slot = look.Used(); slot < look.sampled; ++slot) {
     const Entry entry = look.image.entries[slot];

@@ -66,6 +66,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"the word of a slot comes back", [] { return WordOfASlotComesBack(/*deletes=*/false); }},
       {"the word of a tombstone comes back", [] { return WordOfASlotComesBack(/*deletes=*/true); }},
       {"the word of a slot comes back after a split", WordOfASlotComesBackAfterASplit},
+      {"padding comes back", PaddingOfASlotComesBack},
       {"several splits behind", [] { return DirectoryIsSeveralSplitsBehind(); }},
       {"two insert a key", [=] { return TwoInsertAKey(200 / fewer); }},
       {"two delete in a full pool", [=] { return TwoDeleteInAFullPool(16 / fewer); }},

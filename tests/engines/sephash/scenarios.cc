@@ -153,6 +153,38 @@ std::string WordOfASlotComesBackAfterASplit() {
   return "";
 }
 
+// The key of the sleeper belongs to the first segment when the sleeper looks, and to the second sibling when it
+// wakes up.
+std::string PaddingOfASlotComesBack() {
+  const auto key = [](uint64_t suffix, int nth) { return KeyOf(suffix, 2, nth); };
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play({{"entries", "2"}, {"main", "1"}});
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    const auto pads = [&] {
+      const Entry entry = play.image().EntryIn(0, 0);
+      return entry.is_padding() && entry.epoch() == EpochBefore(play.image().MetaAt(0).epoch());
+    };
+    play.DoAll(writer, {Put(key(0, 0), "0"), Put(key(1, 0), "0"), Put(key(3, 0), "0"), Put(key(2, 0), "0")});
+    play.DoAll(writer, {Put(key(1, 0), "1"), Put(key(3, 0), "1")});
+    if (!pads()) return "there is no padding";
+    const uint32_t epoch = play.image().MetaAt(0).epoch();
+    play.Do(sleeper, Get(key(0, 0)));
+    play.Begin(sleeper, Put(key(2, 5), "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    while (play.image().MetaAt(0).epoch() != EpochBefore(epoch))
+      play.DoAll(writer, {Put(key(0, 0), "2"), Put(key(2, 0), "2")});
+    play.DoAll(writer, {Put(key(2, 1), "3"), Put(key(0, 1), "3")});
+    play.DoAll(writer, {Put(key(2, 0), "4"), Put(key(2, 1), "4")});
+    if (steps == 0 && !pads()) return "there is no padding when the epoch has come again";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
 std::string TwoInsertAKey(uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Play play(seed % 2 == 0 ? SmallRounds() : OptionMap{{"entries", "3"}, {"main", "64"}},

@@ -32,6 +32,9 @@ std::string ChangersFallAsleep();
 std::string WordOfASlotComesBack(bool deletes);
 // The same across a split: the block went to the sibling, while the slot of the old segment still names it.
 std::string WordOfASlotComesBackAfterASplit();
+// The same for padding, which stands in that slot after a split, and after another one when the epoch has come
+// again.
+std::string PaddingOfASlotComesBack();
 
 // Two clients insert a key into the same slot.
 std::string TwoInsertAKey(uint64_t seeds);

@@ -30,6 +30,7 @@ TEST(SephashScenarios, BlockMovesToTheSibling_TheWordOfTheOldSlotDoesNotComeBack
   // When a client sees that slot and sleeps, and another key with the same tag comes to the same slot
   // Expect the same
   EXPECT_EQ(WordOfASlotComesBackAfterASplit(), "");
+  EXPECT_EQ(PaddingOfASlotComesBack(), "");
 }
 
 TEST(SephashScenarios, SeveralInsertAKey_OneSucceeds) {
