@@ -1,0 +1,537 @@
+#include "tests/engines/sephash/scenarios.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "index/sephash/segment_reader.h"
+
+namespace farside::index::sephash {
+namespace {
+
+constexpr auto kNap = std::chrono::milliseconds(4);
+
+// A value whose block has four lines, so that blocks of other values are never at the same place.
+std::string FourLines(char fill) { return std::string(200, fill); }
+
+// Puts of new keys, or of the same few again.
+std::vector<Request> Puts(size_t count, size_t keys, const std::string& value) {
+  std::vector<Request> puts;
+  for (size_t i = 0; i < count; ++i)
+    puts.push_back(Put(fmt::format("o{}", i % keys), fmt::format("{}{}", value, i)));
+  return puts;
+}
+
+}  // namespace
+
+// ---- changes ---------------------------------------------------------------------------------------------
+
+std::string ChangerFallsAsleep(const Nap& nap) {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play(nap.table);
+    Member& other = play.Enter();
+    Member& sleeper = play.Enter();
+    play.DoAll(other, nap.before);
+    play.Do(sleeper, Get(nap.change.key));
+    play.Begin(sleeper, nap.change, steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    play.DoAll(other, nap.meanwhile);
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string FilterIsTrusted() {
+  return ChangerFallsAsleep({{{"entries", "4"}, {"main", "64"}},
+                             {Put("o", "old")},
+                             Put("k", "new"),
+                             {Insert("k", "of other"), Get("k")}});
+}
+
+std::string ChangersFallAsleep() {
+  const std::vector<Request> before = {Put("k", "old"), Put("o0", "old"), Put("o1", "old")};
+  const OptionMap splits = {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}};
+  for (const Request& change : {Put("k", "new"), Insert("j", "new"), Update("k", "new"), Delete("k")}) {
+    std::vector<std::vector<Request>> meanwhile = {Puts(1, 4, "of other "), Puts(4, 4, "of other "),
+                                                   Puts(17, 4, "of other ")};
+    for (std::vector<Request>& requests : meanwhile) requests.push_back(Put(change.key, "of other"));
+    meanwhile.push_back({Delete(change.key), Put("o0", "of other"), Put("o1", "of other")});
+    for (const std::vector<Request>& some : meanwhile) {
+      const std::string problem = ChangerFallsAsleep({SmallRounds(), before, change, some});
+      if (!problem.empty()) return problem;
+    }
+    std::vector<Request> many = Puts(8, 8, "of other ");
+    many.push_back(Put(change.key, "of other"));
+    const std::string problem = ChangerFallsAsleep({splits, before, change, many});
+    if (!problem.empty()) return "splits: " + problem;
+  }
+  return "";
+}
+
+// Round 1 has the key twice, so that the first block of it is dropped. In round 2 the sleeper sees the word of
+// round 1 in slot 0. When round 9 begins, whose epoch is that of round 1, the key is put again, and its block
+// has the size of the one that was dropped.
+std::string WordOfASlotComesBack(bool deletes) {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play(SmallRounds());
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    if (deletes) {
+      play.DoAll(writer, {Put("k", FourLines('a')), Put("o", "0")});
+      for (int round = 2; round <= 8; ++round) play.DoAll(writer, {Put("o", "1"), Put("p", "1")});
+      play.DoAll(writer, {Delete("k"), Put("o", "2")});
+    } else {
+      play.DoAll(writer, {Put("k", FourLines('a')), Put("k", "small")});
+    }
+    const uint32_t epoch = play.image().MetaAt(0).epoch();
+    const Entry word = play.image().EntryIn(0, 0);
+    if (word.epoch() != EpochBefore(epoch)) return "the round is not over";
+    play.Do(sleeper, Get("k"));
+    LetMemoryGo(play.world);
+    play.Begin(sleeper, Put("s", "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    for (uint32_t round = 1; round < kEpochs; ++round) {
+      const bool puts_again = deletes && round == 2;
+      play.DoAll(writer, {Put(puts_again ? "k" : "o", puts_again ? FourLines('b') : "3"), Put("p", "3")});
+    }
+    play.Do(writer, deletes ? Delete("k") : Put("k", FourLines('c')));
+    if (steps == 0 && play.image().EntryIn(0, 0).tag() != word.tag()) return "the key is in another slot";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+// Tags last for one split. The first segment is split with a round whose slot 0 names a block that moves; the
+// sibling replaces that block. Then the sleeper looks at the first segment. When the epoch comes again, a key
+// is put whose tag now is what the tag of the moved key was before the split.
+std::string WordOfASlotComesBackAfterASplit() {
+  std::map<uint64_t, std::string> moved;
+  std::string moves;
+  std::string stays;
+  for (int i = 0; stays.empty(); ++i) {
+    const std::string key = fmt::format("t{}", i);
+    const uint64_t hash = HashOf(key);
+    if ((hash & 1) == 1) moved[hash >> 48] = key;
+    if ((hash & 3) != 2 || !moved.contains(hash >> 48)) continue;
+    moves = moved[hash >> 48];
+    stays = key;
+  }
+  const auto low = [](int nth) { return KeyOf(0, 1, nth); };
+  const std::string high = KeyOf(1, 1);
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play({{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}});
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    play.DoAll(writer, {Put(low(0), "0"), Put(high, "0"), Put(moves, FourLines('a')), Put(low(1), "0")});
+    if (play.image().MetaAt(0).depth() != 1) return "the segment is not split";
+    const Entry word = play.image().EntryIn(0, 0);
+    play.DoAll(writer, {Put(moves, "small"), Put(high, "1")});
+    if (play.image().MainAt(1).merges != 2) return "the sibling is not merged";
+    play.Do(sleeper, Get(low(0)));
+    LetMemoryGo(play.world);
+    play.Begin(sleeper, Put(low(2), "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    for (uint32_t round = 1; round < kEpochs; ++round)
+      play.DoAll(writer, {Put(low(0), fmt::format("{}", round)), Put(low(1), fmt::format("{}", round))});
+    play.Do(writer, Put(stays, FourLines('b')));
+    const Entry again = play.image().EntryIn(0, 0);
+    if (steps == 0 && (again.tag() != word.tag() || again.epoch() != word.epoch()))
+      return "the words have different tags or epochs";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+// The key of the sleeper belongs to the first segment when the sleeper looks, and to the second sibling when it
+// wakes up.
+std::string PaddingOfASlotComesBack() {
+  const auto key = [](uint64_t suffix, int nth) { return KeyOf(suffix, 2, nth); };
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play({{"entries", "2"}, {"main", "1"}});
+    Member& writer = play.Enter();
+    Member& sleeper = play.Enter();
+    const auto pads = [&] {
+      const Entry entry = play.image().EntryIn(0, 0);
+      return entry.is_padding() && entry.epoch() == EpochBefore(play.image().MetaAt(0).epoch());
+    };
+    play.DoAll(writer, {Put(key(0, 0), "0"), Put(key(1, 0), "0"), Put(key(3, 0), "0"), Put(key(2, 0), "0")});
+    play.DoAll(writer, {Put(key(1, 0), "1"), Put(key(3, 0), "1")});
+    if (!pads()) return "there is no padding";
+    const uint32_t epoch = play.image().MetaAt(0).epoch();
+    play.Do(sleeper, Get(key(0, 0)));
+    play.Begin(sleeper, Put(key(2, 5), "of sleeper"), steps);
+    more = !play.over();
+    play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    while (play.image().MetaAt(0).epoch() != EpochBefore(epoch))
+      play.DoAll(writer, {Put(key(0, 0), "2"), Put(key(2, 0), "2")});
+    play.DoAll(writer, {Put(key(2, 1), "3"), Put(key(0, 1), "3")});
+    play.DoAll(writer, {Put(key(2, 0), "4"), Put(key(2, 1), "4")});
+    if (steps == 0 && !pads()) return "there is no padding when the epoch has come again";
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string TwoInsertAKey(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Play play(seed % 2 == 0 ? SmallRounds() : OptionMap{{"entries", "3"}, {"main", "64"}},
+              {.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
+    std::vector<Member*> members = {&play.Enter(), &play.Enter(), &play.Enter()};
+    for (Member* member : members) play.Do(*member, Get("k"));
+    for (size_t i = 0; i < members.size(); ++i) play.Begin(*members[i], Insert("k", fmt::format("of {}", i)));
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+// ---- searches --------------------------------------------------------------------------------------------
+
+namespace {
+
+// A table in which `reader` remembers the first MainSegment, which has other keys; then others merge the key
+// "k" and go on, until the next merge takes the memory of that first MainSegment.
+class RememberedMain {
+ public:
+  explicit RememberedMain(const WorldOptions& options = {}) : play(SmallRounds(), options) {
+    writer = &play.Enter();
+    reader = &play.Enter();
+    play.DoAll(*writer, {Put("a", "0"), Put("b", "0")});
+    play.Do(*reader, Get("a"));
+    main_ = play.image().MetaAt(0).main();
+    play.DoAll(*writer, {Put("k", "0"), Put("c", "0")});
+    LetMemoryGo(play.world);
+  }
+  // One round of other keys.
+  std::vector<Request> Round() {
+    ++rounds_;
+    return {Put("c", fmt::format("{}", rounds_)), Put("d", fmt::format("{}", rounds_))};
+  }
+  bool is_back() const { return play.image().MetaAt(0).main() == main_; }
+
+  Play play;
+  Member* writer = nullptr;
+  Member* reader = nullptr;
+
+ private:
+  uint64_t main_ = 0;
+  int rounds_ = 0;
+};
+
+constexpr int kMostRounds = 30;
+
+// Rounds until the first MainSegment's memory is used again.
+int RoundsUntilBack() {
+  RememberedMain table;
+  for (int round = 1; round < kMostRounds; ++round) {
+    table.play.DoAll(*table.writer, table.Round());
+    if (table.is_back()) return round;
+  }
+  return kMostRounds;
+}
+
+}  // namespace
+
+std::string MainComesBackAtItsAddress() {
+  RememberedMain table;
+  for (int round = 1; round < kMostRounds && !table.is_back(); ++round) {
+    table.play.DoAll(*table.writer, table.Round());
+  }
+  if (!table.is_back()) return "the memory is not used again";
+  table.play.Do(*table.reader, Get("k"));
+  table.play.Do(*table.reader, Get("a"));
+  return table.play.End();
+}
+
+std::string MainComesBackDuringASearch() {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    RememberedMain table;
+    table.play.Begin(*table.reader, Get("k"), steps);
+    more = !table.play.over();
+    table.play.world.fabric.Sleep(table.reader->client().id(), kNap);
+    for (int round = 1; round < kMostRounds && !table.is_back(); ++round)
+      table.play.DoAll(*table.writer, table.Round());
+    if (!table.is_back()) return "the memory is not used again";
+    const std::string problem = table.play.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string MainComesBackWhereReadsHaveNoOrder(uint64_t seeds) {
+  const int rounds = RoundsUntilBack();
+  if (rounds == kMostRounds) return "the memory is not used again";
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed};
+    options.chaos.tear = 512;
+    options.chaos.ordered_reads = false;
+    RememberedMain table(options);
+    for (int round = 1; round < rounds; ++round) table.play.DoAll(*table.writer, table.Round());
+    const std::vector<Request> last = table.Round();
+    table.play.Do(*table.writer, last[0]);
+    table.play.Begin(*table.writer, last[1], seed % 16);
+    table.play.Begin(*table.reader, Get("k"));
+    const std::string problem = table.play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+std::string RememberedMainIsGone() {
+  RememberedMain table;
+  table.play.Do(*table.reader, Get("k"));
+  table.play.DoAll(*table.writer, {Put("a", "1"), Delete("b")});
+  for (const char* key : {"a", "b", "c", "k"}) table.play.Do(*table.reader, Get(key));
+  return table.play.End();
+}
+
+// ---- looks -----------------------------------------------------------------------------------------------
+
+std::string LooksMeetMerges(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)};
+    options.chaos.tear = 896;
+    const std::string entries = seed % 2 == 0 ? "7" : "14";
+    Play play({{"entries", entries}, {"main", "64"}, {"filter", seed % 4 < 2 ? "yes" : "no"}}, options);
+    std::vector<Member*> members = {&play.Enter(), &play.Enter(), &play.Enter()};
+    for (Member* member : members) play.Do(*member, Get("k0"));
+    const size_t almost = seed % 2 == 0 ? 5 : 12;
+    play.DoAll(*members[0], Puts(almost, 3, "old "));
+    for (int round = 0; round < 4; ++round) {
+      play.Begin(*members[0], Put(fmt::format("o{}", round % 3), fmt::format("a{}", round)));
+      play.Begin(*members[1], Insert(fmt::format("k{}", round % 2), fmt::format("b{}", round)), seed % 5);
+      play.Begin(*members[1], Put(fmt::format("n{}", round), "b"));
+      play.Begin(*members[2], Insert(fmt::format("k{}", round % 2), fmt::format("c{}", round)), seed % 7);
+      play.Begin(*members[2], Get(fmt::format("o{}", round % 3)));
+      play.Finish();
+    }
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+namespace {
+
+// fabric/21 does not bound the trips of the client that reads, but chance brings no more than a few of them
+// into one READ. So the bytes of a CurSegment of two lines are put there by hand: before the READ those that
+// it had some puts ago, and those of now when one of its lines was sampled.
+std::string LookMeetsPuts(int before, int meanwhile, uint64_t own_commits) {
+  constexpr uint32_t kEntries = 14;
+  WorldOptions options;
+  options.chaos.tear = fabric::sim::kOneIn;
+  for (options.seed = 1; options.seed <= 8; ++options.seed) {
+    Play play({{"entries", std::to_string(kEntries)}, {"main", "64"}}, options);
+    Member& member = play.Enter();
+    const std::vector<Request> puts = Puts(static_cast<size_t>(before + meanwhile), 5, "");
+    for (int i = 0; i < before; ++i) play.Do(member, puts[i]);
+    const uint64_t at = play.image().SegmentAt(0);
+    const std::span<std::byte> bytes = play.world.memory().subspan(at, SegmentBytes(kEntries));
+    const std::vector<std::byte> then(bytes.begin(), bytes.end());
+    for (int i = before; i < before + meanwhile; ++i) play.Do(member, puts[i]);
+    const std::vector<std::byte> now(bytes.begin(), bytes.end());
+
+    SegmentReader reader(member.options(), member.pool());
+    Segment segment(fabric::FarAddr(fabric::NodeId{0}, at), 0, 0);
+    Look look;
+    fabric::Op op(member.client(), fabric::OpKind::kMaintenance);
+    std::copy(then.begin(), then.end(), bytes.begin());
+    Task<Done> reading = reader.ReadLook(op, segment, kEntries, look);
+    reading.Start();
+    play.world.fabric.Step();
+    std::copy(now.begin(), now.end(), bytes.begin());
+    segment.commits += own_commits;
+    play.world.Drive([&] { return reading.done(); });
+    const Result<Done> read = reading.TakeResult();
+    if (!read.ok()) return read.error().ToString();
+    const auto image = std::as_bytes(std::span(&look.image, 1)).first(now.size());
+    if (std::equal(now.begin(), now.end(), image.begin())) continue;
+    if (std::equal(then.begin(), then.end(), image.begin())) continue;
+    return fmt::format("seed {}: the look has entries of different rounds", options.seed);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string LookMeetsOwnMerges() { return LookMeetsPuts(17, 14 * static_cast<int>(kEpochs), kEpochs); }
+// The round is full before, and its merge is counted as one of another client.
+std::string LookMeetsOwnAppends() { return LookMeetsPuts(13, 1 + 8, 0); }
+
+std::string InsertMeetsOwnPuts(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed};
+    options.chaos.tear = 256;
+    Play play({{"entries", "14"}, {"main", "64"}}, options);
+    Member& one = play.Enter();
+    Member& other = play.Enter();
+    for (Member* member : {&one, &other}) play.Do(*member, Get("k"));
+    play.DoAll(other, Puts(5, 5, "old"));  // the next slot is the last one of its line
+    play.Begin(other, Insert("k", "of other"), 5 + seed % 4);
+    play.Begin(one, Insert("k", "of one"));
+    for (int i = 0; i < 8; ++i) play.Begin(one, Put(fmt::format("p{}", i), "of one"));
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+  }
+  return "";
+}
+
+// ---- keys, cursors, memory -------------------------------------------------------------------------------
+
+std::string KeysWithTheSameTag() {
+  const std::vector<std::string> keys = KeysWithOneTag(3, kMostDepthBits);
+  for (const OptionMap& table : {SmallRounds(), OptionMap{{"entries", "5"}, {"main", "1"}}}) {
+    Play play(table);
+    Member& one = play.Enter();
+    Member& other = play.Enter();
+    for (const std::string& key : keys) play.Do(one, Insert(key, "of " + key));
+    for (int round = 0; round < 4; ++round) {
+      for (const std::string& key : keys) {
+        play.Do(other, Get(key));
+        play.Do(round % 2 == 0 ? one : other, Update(key, fmt::format("{} of {}", round, key)));
+      }
+      play.DoAll(one, {Delete(keys[round % 3]), Get(keys[round % 3]), Insert(keys[round % 3], "again")});
+      play.DoAll(other, {Insert(keys[(round + 1) % 3], "not"), Delete(keys[(round + 2) % 3])});
+    }
+    const std::string problem = play.End();
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string CursorMeetsSplits() {
+  const OptionMap table = {{"entries", "4"}, {"main", "2"}, {"depth_bits", "2"}};
+  for (int splits_at = 0; splits_at < 12; ++splits_at) {
+    World world;
+    Member reader(world, table);
+    Member writer(world, table);
+    std::set<std::string> missing;
+    for (int i = 0; i < 40; ++i) {
+      missing.insert(fmt::format("k{}", i));
+      writer.Now(writer.Put(fmt::format("k{}", i), "old"));
+      if (i == 8) reader.Now(reader.Get("k0"));
+    }
+    Cursor cursor;
+    for (int pages = 0; pages < 1000; ++pages) {
+      if (pages == splits_at) {
+        for (int i = 0; i < 80; ++i) writer.Now(writer.Put(fmt::format("n{}", i), "new"));
+      }
+      const std::vector<Record> page = reader.Now(reader.Page(cursor));
+      if (page.empty()) break;
+      for (const Record& record : page) missing.erase(record.key);
+    }
+    if (!world.problem.empty()) return world.problem;
+    if (!missing.empty())
+      return fmt::format("the cursor missed {} keys, such as {}", missing.size(), *missing.begin());
+  }
+  return "";
+}
+
+std::string TwoDeleteInAFullPool(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions options{.seed = seed, .region_bytes = 256 << 10};
+    options.chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false);
+    World world(options);
+    const OptionMap table = {{"entries", "4"}, {"main", "64"}, {"segments", "2"}};
+    Member one(world, table);
+    Member other(world, table);
+    std::vector<std::string> keys;
+    while (true) {
+      std::string key = fmt::format("k{}", keys.size());
+      Member& member = keys.size() % 2 == 0 ? one : other;
+      const Result<PutOutcome> put = member.Try(member.Put(key, std::string(100, 'v')));
+      if (!put.ok() && put.error().code() == ErrorCode::kOutOfMemory) break;
+      if (!put.ok()) return fmt::format("seed {}: {}", seed, put.error().ToString());
+      keys.push_back(std::move(key));
+    }
+    std::set<std::string> left(keys.begin(), keys.end());
+    for (size_t i = 0; i + 1 < keys.size(); i += 2) {
+      std::vector<Task<bool>> tasks;
+      tasks.push_back(one.Delete(keys[i]));
+      tasks.push_back(other.Delete(keys[i + 1]));
+      for (Task<bool>& task : tasks) task.Start();
+      world.Drive([&] { return tasks[0].done() && tasks[1].done(); });
+      if (!tasks[0].done() || !tasks[1].done()) return fmt::format("seed {}: a delete never ends", seed);
+      std::vector<Result<bool>> ends = {tasks[0].TakeResult(), tasks[1].TakeResult()};
+      tasks.clear();
+      for (size_t k = 0; k < 2; ++k) {
+        // Each may wait for the memory that the other one has retired; one after the other, they do not.
+        if (!ends[k].ok() && ends[k].error().code() == ErrorCode::kOutOfMemory) {
+          LetMemoryGo(world);
+          Member& member = k == 0 ? one : other;
+          ends[k] = member.Try(member.Delete(keys[i + k]));
+        }
+        if (!ends[k].ok())
+          return fmt::format("seed {}: delete {}: {}", seed, i + k, ends[k].error().ToString());
+        if (!*ends[k]) return fmt::format("seed {}: a key is not there", seed);
+      }
+      left.erase(keys[i]);
+      left.erase(keys[i + 1]);
+    }
+    const auto listed = one.Now(one.List());
+    if (listed.size() != left.size()) return fmt::format("seed {}: {} keys are left", seed, listed.size());
+    other.Now(other.Verify());
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
+  }
+  return "";
+}
+
+// Both segments have one slot left in their rounds, and each client deletes a key of one of them. A delete
+// writes no block; but the merge behind it needs memory, of which there is none but the spare.
+std::string TwoNeedTheSpare(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    World world({.seed = seed, .region_bytes = 512 << 10});
+    const OptionMap table = {{"entries", "4"}, {"main", "64"}, {"segments", "2"}};
+    Member one(world, table);
+    Member other(world, table);
+    const auto key = [](uint64_t segment, int nth) { return KeyOf(segment, 1, nth); };
+    for (int i = 0; i < 7; ++i) {
+      one.Now(one.Put(key(0, i), "of one"));
+      other.Now(other.Put(key(1, i), "of other"));
+    }
+    LetMemoryGo(world);
+    for (Member* member : {&one, &other}) {
+      for (uint64_t bytes = 4096; bytes > 0; bytes -= pool::kLine) {
+        while (member->Try(member->Allocate(bytes)).ok()) continue;
+      }
+    }
+    std::vector<Task<bool>> tasks;
+    tasks.push_back(one.Delete(key(0, 0)));
+    tasks.push_back(other.Delete(key(1, 0)));
+    for (Task<bool>& task : tasks) task.Start();
+    world.Drive([&] { return tasks[0].done() && tasks[1].done(); });
+    for (Task<bool>& task : tasks) {
+      const Result<bool> end = task.TakeResult();
+      if (!end.ok() || !*end) return fmt::format("seed {}: a delete was refused", seed);
+    }
+    tasks.clear();
+    const uint64_t merges = one.merge_counts().merges + other.merge_counts().merges;
+    if (merges != 3) return fmt::format("seed {}: {} clients had memory to merge", seed, merges - 2);
+    for (int i = 0; i < 7; ++i) {
+      for (uint64_t segment = 0; segment < 2; ++segment) {
+        const std::string found = one.Now(one.Get(key(segment, i)));
+        const std::string wanted = i == 0 ? "absent" : segment == 0 ? "of one" : "of other";
+        if (found != wanted) return fmt::format("seed {}: {} is {}", seed, key(segment, i), found);
+      }
+    }
+    other.Now(other.Verify());
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
+  }
+  return "";
+}
+
+}  // namespace farside::index::sephash
