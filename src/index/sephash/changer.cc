@@ -12,13 +12,14 @@ namespace farside::index::sephash {
 using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Order;
+using fabric::Read;
 using fabric::Write;
 
 namespace {
 
-// How often an operation finds the same round full before it merges: the client that has filled it merges it
-// at once, so that there is something to wait for unless that client is dead or slow.
-constexpr int kLooksUntilMerge = 6;
+// How long an operation that finds a round full waits before it merges: the client that has filled the round
+// merges it at once, so that there is something to wait for unless that client is dead or slow.
+constexpr int kPausesUntilMerge = 6;
 constexpr uint8_t kFilterByte = 1;
 
 // The slot that is filled next.
@@ -174,18 +175,14 @@ Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look
 
 // ---- full rounds -------------------------------------------------------------------------------------
 
+// A pause is twice as long as the one before: all of them take about as long as a split under load.
 Task<Done> Changer::MakeRoom(ChangeContext& context, Segment& segment, const Look& look) {
-  if (context.full != look.meta()) {
-    context.full = look.meta();
-    context.full_looks = 0;
+  for (int pause = 1; pause <= kPausesUntilMerge; ++pause) {
+    co_await context.op.Pause(options_.backoff * (1 << pause));
+    const SegmentHeader header = co_await context.op.InOrder(Read<SegmentHeader>(segment.at));
+    if (header.meta != look.meta()) co_return Done{};
   }
-  const bool waits = segment.merging || context.full_looks < kLooksUntilMerge;
-  ++context.full_looks;
-  if (waits) {
-    co_await context.op.Pause(options_.backoff * (1 << std::min(context.full_looks, kLooksUntilMerge)));
-    co_return Done{};
-  }
-  co_await Merge(context, segment, look);
+  if (!segment.merging) co_await Merge(context, segment, look);
   co_return Done{};
 }
 

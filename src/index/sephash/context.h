@@ -60,8 +60,6 @@ struct ChangeContext : index::ChangeContext {
   const KeyAccess at;
   bool written = false;  // the draft's bytes are in far memory
   MetaWord filtered;     // of a round whose filter knows of the key: bytes of a filter are never cleared
-  MetaWord full;         // of a round that this operation has found full
-  int full_looks = 0;    // how often
 };
 
 }  // namespace farside::index::sephash
