@@ -114,6 +114,7 @@ class SegmentReader {
   uint64_t PageOffset(uint32_t number) const { return uint64_t{number} * options_.shape.page_bytes(); }
   Task<Done> ReadPages(fabric::Op& op, fabric::NodeId node, std::vector<uint32_t> pages,
                        std::span<std::byte> into);
+  Task<Done> ReadPieces(fabric::Op& op, const KnownMain& main, MainRange& range);
   enum class Valid : uint8_t { kNothing, kLook, kView };  // what of a view is valid
   Task<Valid> TryReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
   // Whether a MainSegment with so many pages can be on its node.
