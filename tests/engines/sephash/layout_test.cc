@@ -206,7 +206,7 @@ TEST(SephashLayout, TagsOfTheGroupBefore_AndTheBitsOfSplits_AreThoseOfTheHash) {
 TEST(SephashLayout, SuffixesInTheOrderOfTheirReversedBits_EveryHashIsMetOnce) {
   // Given tables whose segments were split at random
   // When a walk goes from each segment to the next suffix
-  // Expect that it meets every segment once, and that the sibling of each split comes behind
+  // Expect that it meets every segment once
   constexpr uint32_t kBits = 10;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
@@ -231,7 +231,7 @@ TEST(SephashLayout, SuffixesInTheOrderOfTheirReversedBits_EveryHashIsMetOnce) {
   }
 }
 
-TEST(SephashLayout, NextSuffix_ASplitDuringAWalkMovesNothingToThatIsBehindIt) {
+TEST(SephashLayout, NextSuffix_ASplitDuringAWalkMovesNothingBehindIt) {
   // Given a walk that has read a segment of any suffix and depth, up to the deepest ones
   // When the segment was split since it was read, or was not
   // Expect the same next suffix; and that the sibling comes next if the walk has read the lower half alone
@@ -314,9 +314,9 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   for (const char* key : {"a", "b", "c", "d"}) table.Put(key);
   table.Delete("a");
   ASSERT_EQ(table.problem(), "");
-  // The spare, 15 lines; and part 0 of the directory.
+  // Two spares that no segment ever had; and part 0 of the directory.
   EXPECT_EQ(table.Dump(table.root(), sizeof(Root)),
-            "00000000  d0 06 00 00 c0 03 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  d0 06 00 00 00 00 00 00  df 06 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
             "00000040  80 20 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -330,16 +330,16 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   const uint64_t segment = table.Word(table.Part(0));
   // Epoch 2: d, a tombstone of a; and c, which is of the round before.
   EXPECT_EQ(table.Dump(segment, 64),
-            "00000000  df 06 00 00 c0 03 00 40  00 00 00 00 00 00 00 00\n"
-            "00000010  86 04 00 00 40 14 bf 48  83 04 00 00 80 df d8 5c\n"
-            "00000020  85 04 00 00 40 16 88 31  00 00 00 00 00 00 00 00\n"
+            "00000000  ee 06 00 00 40 00 00 40  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
+            "00000020  a5 04 00 00 40 36 88 31  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
-  // The second merge: the filter has the fingerprints of d and a; entries b, c and a.
+  // The second merge: the filter has the fingerprints of d and a; one page.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  02 00 00 00 00 00 00 00  99 54 2e 19 89 58 0e b0\n"
-            "00000010  40 20 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  02 00 00 00 00 00 00 00  30 29 de 41 64 69 d8 aa\n"
+            "00000010  23 e6 2f cd 72 99 3e ea  40 20 01 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
+            "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -364,9 +364,14 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
             "00000340  02 00 02 00 02 00 02 00  02 00 02 00 02 00 03 00\n"
             "00000350  03 00 03 00 03 00 03 00  03 00 03 00 03 00 03 00\n"
             "*\n"
-            "00000380  84 04 00 00 40 5e eb 0a  85 04 00 00 40 16 88 11\n"
-            "00000390  83 04 00 00 40 de d8 1c  00 00 00 00 00 00 00 00\n"
-            "000003a0  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  a6 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries b, c and a.
+  EXPECT_EQ(table.DumpPage(segment),
+            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
+            "00000010  a3 04 00 00 40 3e d8 1c  00 00 00 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
 
@@ -382,25 +387,25 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
   ASSERT_EQ(table.problem(), "");
   // There is a part 1.
   EXPECT_EQ(table.Dump(table.root(), sizeof(Root)),
-            "00000000  d0 06 00 00 c0 03 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  d0 06 00 00 00 00 00 00  df 06 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
-            "00000040  80 20 01 00 00 00 00 00  00 22 01 00 00 00 00 00\n"
+            "00000040  80 20 01 00 00 00 00 00  40 2a 01 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t segment = table.Word(table.Part(0));
   // Epoch 3, depth 1; all slots are free.
   EXPECT_EQ(table.Dump(segment, 64),
-            "00000000  81 03 00 00 c0 03 80 60  00 00 00 00 00 00 00 00\n"
-            "00000010  86 04 00 00 40 14 bf 48  83 04 00 00 80 df d8 5c\n"
-            "00000020  87 04 00 00 40 f0 bc 5c  00 00 00 00 00 00 00 00\n"
+            "00000000  90 03 00 00 40 00 80 60  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
+            "00000020  a8 04 00 00 40 f0 bc 5c  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
-  // It names the sibling; entries d and e, and the block of a, which was dropped.
+  // It names the sibling.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  03 00 00 00 00 00 00 00  5a ca 75 2c 55 9f 49 ba\n"
-            "00000010  40 20 01 00 00 00 00 00  40 22 01 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  03 00 00 00 00 00 00 00  36 a0 3b 11 01 ce 0f 34\n"
+            "00000010  eb b0 49 48 22 b4 76 70  40 20 01 00 00 00 00 00\n"
+            "00000020  80 2a 01 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
+            "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  03 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -422,27 +427,32 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000340  01 00 01 00 01 00 01 00  01 00 01 00 02 00 02 00\n"
             "00000350  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  86 04 00 00 40 14 bf 08  87 04 00 00 40 f0 bc 1c\n"
-            "00000390  83 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
-            "000003a0  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  ac 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries d and e, and the block of a, which was dropped.
+  EXPECT_EQ(table.DumpPage(segment),
+            "00000000  a7 04 00 00 40 94 bd 08  a8 04 00 00 40 f0 bc 1c\n"
+            "00000010  a3 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // The sibling.
   EXPECT_EQ(table.Dump(table.Part(1), 64),
-            "00000000  40 22 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  80 2a 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t sibling = table.Word(table.Part(1));
   // Epoch 1, depth 1, suffix 1; no slot was ever used.
   EXPECT_EQ(table.Dump(sibling, 64),
-            "00000000  ee 06 00 00 c0 03 80 20  01 00 00 00 00 00 00 00\n"
+            "00000000  81 03 00 00 40 00 80 20  01 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
-  // Its first merge, which was the split: entries b and c.
+  // Its first merge, which was the split: it names the old segment, and the meta word that the split wrote.
   EXPECT_EQ(table.DumpHead(sibling),
-            "00000000  01 00 00 00 00 00 00 00  83 6e 3b cc 70 ac 2e d6\n"
-            "00000010  40 22 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  01 00 00 00 00 00 00 00  69 ec 75 90 e3 15 62 8b\n"
+            "00000010  3f e9 fe ad 12 ff 4c 50  80 2a 01 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
+            "00000030  01 00 00 00 d0 03 80 60  40 20 01 00 00 00 00 00\n"
             "00000040  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -463,8 +473,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000290  01 00 01 00 01 00 01 00  01 00 02 00 02 00 02 00\n"
             "000002a0  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  84 04 00 00 40 5e eb 0a  85 04 00 00 40 16 88 11\n"
+            "00000380  ab 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries b and c.
+  EXPECT_EQ(table.DumpPage(sibling),
+            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
 
