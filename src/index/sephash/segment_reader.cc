@@ -142,9 +142,8 @@ size_t SegmentReader::Pieces(EntryRange range) const {
 // A range may stand in more pages than a trip can read.
 Task<Done> SegmentReader::ReadPieces(Op& op, const KnownMain& main, MainRange& range) {
   std::vector<fabric::ReadIntoVerb> pieces;
-  ForEachPiece(main, range, [&pieces](FarAddr at, std::span<std::byte> into) {
-    pieces.push_back(Read(at, into));
-  });
+  ForEachPiece(main, range,
+               [&pieces](FarAddr at, std::span<std::byte> into) { pieces.push_back(Read(at, into)); });
   for (size_t first = 0; first < pieces.size(); first += fabric::kAnsweredVerbsPerRoundTrip) {
     const size_t end = std::min(pieces.size(), first + fabric::kAnsweredVerbsPerRoundTrip);
     fabric::Batch reads(op, Order::kTogether);
