@@ -142,11 +142,23 @@ size_t SegmentReader::Pieces(EntryRange range) const {
   return range.size() == 0 ? 0 : (range.end - 1) / words - range.first / words + 1;
 }
 
+// A range may stand in more pages than a trip can read.
+Task<Done> SegmentReader::ReadPieces(Op& op, const KnownMain& main, MainRange& range) {
+  std::vector<fabric::ReadIntoVerb> pieces;
+  ForEachPiece(main, range,
+               [&pieces](FarAddr at, std::span<std::byte> into) { pieces.push_back(Read(at, into)); });
+  for (size_t first = 0; first < pieces.size(); first += fabric::kAnsweredVerbsPerRoundTrip) {
+    const size_t end = std::min(pieces.size(), first + fabric::kAnsweredVerbsPerRoundTrip);
+    fabric::Batch reads(op, Order::kTogether);
+    for (size_t i = first; i < end; ++i) reads.Add(pieces[i]);
+    co_await reads;
+  }
+  co_return Done{};
+}
+
 Task<Done> SegmentReader::ReadRange(Op& op, const KnownMain& main, uint8_t fp, MainRange& range) {
   range.Resize(main.table.Predict(fp));
-  fabric::Batch reads(op, Order::kTogether);
-  AddReads(reads, main, range);
-  co_await reads;
+  co_await ReadPieces(op, main, range);
   co_await CompleteRange(op, main, fp, range);
   co_return Done{};
 }
@@ -161,9 +173,7 @@ Task<Done> SegmentReader::CompleteRange(Op& op, const KnownMain& main, uint8_t f
     more = more < all ? more * 4 : more;
     op.CountRetry();
     range.Resize(wider);
-    fabric::Batch reads(op, Order::kTogether);
-    AddReads(reads, main, range);
-    co_await reads;
+    co_await ReadPieces(op, main, range);
   }
   co_return Done{};
 }

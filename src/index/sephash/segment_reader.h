@@ -128,6 +128,7 @@ class SegmentReader {
   // With another READ, if there is one.
   Task<Done> ReadPages(fabric::Op& op, fabric::NodeId node, std::vector<uint32_t> pages,
                        std::span<std::byte> into, std::optional<fabric::ReadIntoVerb> along);
+  Task<Done> ReadPieces(fabric::Op& op, const KnownMain& main, MainRange& range);
   enum class Valid : uint8_t { kNothing, kLook, kView };  // what of a view is valid
   Task<Valid> TryReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
   // Whether a MainSegment with so many pages can be on its node.

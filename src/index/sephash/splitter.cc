@@ -20,6 +20,13 @@ namespace {
 // on would make a directory that is larger than they are.
 constexpr size_t kWorstShare = 4;
 
+std::vector<std::byte> NewSegment(uint64_t bytes, MetaWord meta, uint64_t suffix) {
+  const SegmentHeader header{.meta = meta, .suffix = suffix};
+  std::vector<std::byte> segment(bytes);
+  std::memcpy(segment.data(), &header, sizeof header);
+  return segment;
+}
+
 bool IsOutOfMemory(const Error& error) { return error.code() == ErrorCode::kOutOfMemory; }
 
 }  // namespace
@@ -93,10 +100,8 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   co_await low_room.WriteEarly(at.op, low_image);
 
   const uint64_t suffix = plan.sibling_suffix();
-  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, depth, high_room.at().offset, high_room.pages()),
-                             .suffix = suffix};
-  std::vector<std::byte> sibling_bytes(sibling.bytes());
-  std::memcpy(sibling_bytes.data(), &header, sizeof header);
+  const MetaWord first(kFirstEpoch, depth, high_room.at().offset, high_room.pages());
+  const std::vector<std::byte> sibling_bytes = NewSegment(sibling.bytes(), first, suffix);
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
   fabric::Batch trip(at.op, fabric::Order::kInOrder);
   high_room.AddWrites(trip, high_image);

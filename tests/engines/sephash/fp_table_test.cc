@@ -96,7 +96,8 @@ void ForAll(Check check) {
 MainRange Read(const Drawn& main, EntryRange range) {
   MainRange read;
   const auto from = std::as_bytes(std::span(main.entries).subspan(range.first, range.size()));
-  const std::span<std::byte> into = read.Resize(range);
+  read.Resize(range);
+  const std::span<std::byte> into = std::as_writable_bytes(read.entries());
   std::copy(from.begin(), from.end(), into.begin());
   return read;
 }
@@ -203,15 +204,25 @@ TEST(SephashFpTable, ARangeThatSaysItHasAllOfAFingerprintHasAll) {
   }
 }
 
-// A client, and room in far memory for the entries of one MainSegment.
+// A client, and room in far memory for the pages of one MainSegment.
 class Reading {
  public:
   Reading() : member_(world_, "sephash", MakeSephashEngine, {}) {}
 
+  // Pages stand in far memory in another order than in the MainSegment.
   void Store(const Drawn& main) {
+    const Shape& shape = options_.shape;
     const auto bytes = std::as_bytes(std::span(main.entries));
-    const std::span<std::byte> there = world_.memory().subspan(kMain.offset + EntriesOffset(main.size()));
-    std::copy(bytes.begin(), bytes.end(), there.begin());
+    const uint64_t pages = shape.PagesOf(main.size());
+    ASSERT_LE(kPages + pages * shape.page_bytes(), world_.memory().size());
+    pages_.clear();
+    for (uint64_t i = 0; i < pages; ++i) {
+      const uint64_t offset = kPages + (pages - 1 - i) * shape.page_bytes();
+      const auto page = bytes.subspan(i * shape.page_bytes());
+      const auto some = page.first(std::min<size_t>(page.size(), shape.page_bytes()));
+      std::copy(some.begin(), some.end(), world_.memory().subspan(offset).begin());
+      pages_.push_back(static_cast<uint32_t>(offset / shape.page_bytes()));
+    }
   }
   MainRange ReadAllOf(const FpTable& table, uint8_t fp) {
     MainRange range;
@@ -222,18 +233,20 @@ class Reading {
 
  private:
   // Free memory at the end of the region.
-  static constexpr FarAddr kMain{NodeId{0}, 3 << 20};
+  static constexpr uint64_t kPages = 3 << 20;
 
   Task<Done> ReadInto(const FpTable& table, uint8_t fp, MainRange& range) {
     fabric::Op op(member_.client(), fabric::OpKind::kSearch);
     SegmentReader reader(options_, member_.pool());
-    co_await reader.ReadRange(op, kMain, table, fp, range);
+    const KnownMain main{.at = FarAddr(NodeId{0}, 0), .merges = 1, .table = table, .pages = pages_};
+    co_await reader.ReadRange(op, main, fp, range);
     co_return Done{};
   }
 
   const Options options_;
   TableWorld world_;
   TableMember member_;
+  std::vector<uint32_t> pages_;
 };
 
 TEST(SephashFpTable, WhateverATablePredicts_AReaderEndsWithAllEntriesOfTheFingerprint) {

@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "index/sephash/sephash.h"
+#include "index/sephash/walker.h"
 #include "tests/support/table_world.h"
 
 namespace farside::index::sephash {
@@ -54,8 +59,11 @@ TEST(SephashLayout, EntryWord) {
   EXPECT_EQ(Entry::OfBlock(0, 0, 64, uint64_t{6} * 64).bytes(), 0u);
   EXPECT_EQ(Entry::OfBlock(0, 0, 64, uint64_t{6} * 64).word(), 1u);
   // The last line of the largest node.
-  EXPECT_EQ(kMostRegionBytes, uint64_t{1} << 44);
-  EXPECT_EQ(Entry::OfBlock(0, 0, kMostRegionBytes - 64, 64).offset(), kMostRegionBytes - 64);
+  const uint64_t most = Shape().most_region_bytes();
+  EXPECT_EQ(most, uint64_t{1} << 44);
+  EXPECT_EQ(Entry::OfBlock(0, 0, most - 64, 64).offset(), most - 64);
+  // Numbers of smaller pages reach less far.
+  EXPECT_EQ((Shape{.entries = 3, .main = 1}.most_region_bytes()), uint64_t{1} << 38);
 }
 
 TEST(SephashLayout, TombstoneAndPadding) {
@@ -77,37 +85,169 @@ TEST(SephashLayout, TombstoneAndPadding) {
 TEST(SephashLayout, MetaAndDroppedWords) {
   // Given a meta word, and the word of a dropped block
   // When they are made
-  // Expect each field where the page says; a MainSegment that is too large for its field has 0 there
-  const MetaWord meta(6, 33, 0x40000, 65408);
-  EXPECT_EQ(meta.word(), uint64_t{6} << 61 | uint64_t{33} << 55 | uint64_t{1022} << 38 | 0x1000);
+  // Expect each field where the page says
+  const MetaWord meta(6, 33, 0x40000, 16);
+  EXPECT_EQ(meta.word(), uint64_t{6} << 61 | uint64_t{33} << 55 | uint64_t{16} << 38 | 0x1000);
   EXPECT_EQ(meta.epoch(), 6u);
   EXPECT_EQ(meta.depth(), 33u);
   EXPECT_EQ(meta.main(), 0x40000u);
-  EXPECT_EQ(meta.main_bytes(), 65408u);
-  EXPECT_EQ(MetaWord(0, 0, 64, 0x1ffff * 64).main_bytes(), 0x1ffffu * 64);
-  EXPECT_EQ(MetaWord(0, 0, 64, 0x20000 * 64).main_bytes(), 0u);
+  EXPECT_EQ(meta.pages(), 16u);
+  EXPECT_EQ(MetaWord(0, 0, 64, 0x1ffff).pages(), 0x1ffffu);
   const DroppedBlock dropped(0x40000, 640);
   EXPECT_EQ(dropped.word(), uint64_t{10} << 38 | 0x1000);
   EXPECT_EQ(dropped.offset(), 0x40000u);
   EXPECT_EQ(dropped.bytes(), 640u);
 }
 
+TEST(SephashLayout, FoldsOfMetaWordsThatFollowEachOtherDiffer) {
+  // Given a meta word
+  // When the next merge changes its epoch, with any MainSegment of up to 16 pages at any of many addresses
+  // Expect another fold: the slots of the round before are gone (sephash/3)
+  const MetaWord meta(3, 7, 0x40000, 16);
+  for (uint64_t line = 1; line < 5000; ++line) {
+    for (uint64_t pages = 0; pages <= 16; ++pages)
+      ASSERT_NE(FoldOf(MetaWord(4, 7, line * pool::kLine, pages)), FoldOf(meta)) << line;
+  }
+}
+
+// ---- spares ------------------------------------------------------------------------------------------
+
+TEST(SephashLayout, SpareWord) {
+  // Given the words of a spare MainSegment that no segment ever had, and of one that was in use
+  // When they are made
+  // Expect each field where the page says; no stamp of one that was in use is 0
+  const SpareWord fresh = SpareWord::New(0x40000);
+  EXPECT_EQ(fresh.word(), 0x1000u);
+  EXPECT_EQ(fresh.offset(), 0x40000u);
+  EXPECT_TRUE(fresh.is_new());
+  const SpareWord used = SpareWord::Unlinked(0x40000, 77);
+  EXPECT_EQ(used.word(), uint64_t{77} << 38 | 0x1000);
+  EXPECT_EQ(used.offset(), 0x40000u);
+  EXPECT_FALSE(used.is_new());
+  const uint64_t wrap = uint64_t{1} << 26;
+  EXPECT_EQ(SpareWord::Unlinked(0x40000, 5 * wrap + 77).word(), used.word());
+  EXPECT_EQ(SpareWord::Unlinked(0x40000, wrap).word(), SpareWord::Unlinked(0x40000, 1).word());
+}
+
+TEST(SephashLayout, ASpareIsFreeWhenItsStampIsSafe_AlsoWhereStampsWrapAround) {
+  // Given spares that were stamped with epochs near the wrap of 26 bits, and far from it
+  // When the safe epoch is any one near the stamp
+  // Expect that one that was in use is never free before its stamp is safe, and is free soon after
+  constexpr uint64_t kWrap = uint64_t{1} << 26;
+  constexpr uint64_t kNear = 100;
+  for (const uint64_t around : {uint64_t{1000}, kWrap / 2, kWrap, 3 * kWrap, uint64_t{1} << 40}) {
+    for (uint64_t epoch = around - 3; epoch <= around + 3; ++epoch) {
+      const SpareWord spare = SpareWord::Unlinked(0x40000, epoch);
+      for (uint64_t safe = epoch - kNear; safe <= epoch + kNear; ++safe) {
+        const bool free = spare.IsFree(safe);
+        ASSERT_TRUE(!free || safe > epoch) << epoch << ", safe " << safe;
+        ASSERT_TRUE(free || safe <= epoch + 2) << epoch << ", safe " << safe;
+      }
+      // Much earlier and later ones.
+      EXPECT_FALSE(spare.IsFree(epoch - std::min(epoch, kWrap / 2 - 1)));
+      EXPECT_TRUE(spare.IsFree(epoch + kWrap / 2 - 3));
+    }
+  }
+  for (const uint64_t safe : {uint64_t{0}, uint64_t{1}, kWrap / 2, kWrap, kWrap + 1})
+    EXPECT_TRUE(SpareWord::New(0x40000).IsFree(safe)) << safe;
+}
+
+// ---- hashes ------------------------------------------------------------------------------------------
+
 TEST(SephashLayout, BitsOfAHash) {
   // Given the hash of a key
   // When its tag is made for segments of several depths
-  // Expect the fingerprints from the highest 16 bits, and the depth bits of the group that the depth is in
+  // Expect the fingerprints from the highest 11 bits, the parity of the group, and the depth bits of the
+  // group that the depth is in and of the next one
   const uint64_t hash = 0xab'cd'00'00'00'00'0f'5a;
   const Shape shape;
-  EXPECT_EQ(TagOf(hash, shape, 0), 0xabcdau);
-  EXPECT_EQ(TagOf(hash, shape, 3), 0xabcdau);
-  EXPECT_EQ(TagOf(hash, shape, 4), 0xabcd5u);
-  EXPECT_EQ(TagOf(hash, shape, 11), 0xabcdfu);
-  for (uint32_t depth = 0; depth < kMostDepth; ++depth)
-    EXPECT_EQ(SplitBit(TagOf(hash, shape, depth), shape, depth), (hash >> depth & 1) != 0) << depth;
+  EXPECT_EQ(TagOf(hash, shape, 0), 0xabc5au);
+  EXPECT_EQ(TagOf(hash, shape, 3), 0xabc5au);
+  EXPECT_EQ(TagOf(hash, shape, 4), 0xabdf5u);
+  EXPECT_EQ(TagOf(hash, shape, 8), 0xabc0fu);
+  EXPECT_EQ(TagOf(hash, shape, 11), 0xabc0fu);
   const Shape two{.depth_bits = 2};
-  EXPECT_EQ(TagOf(hash, two, 1), 0xabcd2u);
-  EXPECT_EQ(TagOf(hash, two, 2), 0xabcd2u);
-  EXPECT_EQ(TagOf(hash, two, 4), 0xabcd1u);
+  EXPECT_EQ(TagOf(hash, two, 1), 0xabc0au);
+  EXPECT_EQ(TagOf(hash, two, 2), 0xabd06u);
+  EXPECT_EQ(TagOf(hash, two, 4), 0xabc05u);
+}
+
+TEST(SephashLayout, TagsOfTheGroupBefore_AndTheBitsOfSplits_AreThoseOfTheHash) {
+  // Given hashes of keys in segments of every depth, with 1 to 4 depth bits
+  // When the tag of the group before is made from the tag and the suffix, and when a split looks at a tag of
+  // either group
+  // Expect the tag that the hash has in that group, and the bit of the hash that the split divides by
+  Random random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const uint64_t hash = random.Next();
+    for (uint32_t depth_bits = 1; depth_bits <= kMostDepthBits; ++depth_bits) {
+      const Shape shape{.depth_bits = depth_bits};
+      for (uint32_t depth = 0; depth <= kMostDepth; ++depth) {
+        const uint32_t group = GroupOf(shape, depth);
+        ASSERT_TRUE(group <= depth && depth < group + depth_bits && group % depth_bits == 0);
+        const Tag tag = TagOf(hash, shape, depth);
+        const uint64_t suffix = hash & LowBits(depth);
+        const Tag before = TagBefore(tag, suffix, shape, depth);
+        ASSERT_EQ(before, TagBefore(tag, hash, shape, depth));
+        ASSERT_EQ(before, TagInGroup(hash, shape, group == 0 ? 0 : group - depth_bits)) << depth;
+        ASSERT_EQ(FpOf(tag), hash >> 56);
+        ASSERT_EQ(FpOf(before), hash >> 56);
+        ASSERT_TRUE(IsOfGroup(tag, shape, group));
+        ASSERT_EQ(IsOfGroup(before, shape, group), group == 0);
+        ASSERT_EQ(SplitBit(tag, shape, depth), (hash >> depth & 1) != 0) << depth;
+        ASSERT_EQ(SplitBit(before, shape, depth), (hash >> depth & 1) != 0) << depth;
+      }
+    }
+  }
+}
+
+// ---- the directory -----------------------------------------------------------------------------------
+
+TEST(SephashLayout, SuffixesInTheOrderOfTheirReversedBits_EveryHashIsMetOnce) {
+  // Given tables whose segments were split at random
+  // When a walk goes from each segment to the next suffix
+  // Expect that it meets every segment once
+  constexpr uint32_t kBits = 10;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    // By the lowest bits of the hash: the depth of the segment.
+    std::vector<uint32_t> depths(1 << kBits, 0);
+    for (int split = 0; split < 60; ++split) {
+      const uint64_t hash = random.Below(depths.size());
+      const uint32_t depth = depths[hash];
+      if (depth == kBits) continue;
+      for (uint64_t other = 0; other < depths.size(); ++other)
+        depths[other] += ((other ^ hash) & LowBits(depth)) == 0 && depths[other] == depth ? 1 : 0;
+    }
+    std::vector<int> met(depths.size(), 0);
+    for (std::optional<uint64_t> suffix = 0; suffix.has_value();) {
+      ASSERT_LT(*suffix, depths.size()) << seed;
+      const uint32_t depth = depths[*suffix];
+      ASSERT_EQ(*suffix, *suffix & LowBits(depth)) << "seed " << seed << ": a suffix within a segment";
+      for (uint64_t hash = *suffix; hash < met.size(); hash += uint64_t{1} << depth) ++met[hash];
+      suffix = NextSuffix(*suffix, depth);
+    }
+    EXPECT_EQ(met, std::vector<int>(depths.size(), 1)) << seed;
+  }
+}
+
+TEST(SephashLayout, NextSuffix_ASplitDuringAWalkMovesNothingBehindIt) {
+  // Given a walk that has read a segment of any suffix and depth, up to the deepest ones
+  // When the segment was split since it was read, or was not
+  // Expect the same next suffix; and that the sibling comes next if the walk has read the lower half alone
+  EXPECT_EQ(NextSuffix(0, 0), std::nullopt);
+  EXPECT_EQ(NextSuffix(0, 1), 1u);
+  EXPECT_EQ(NextSuffix(1, 1), std::nullopt);
+  EXPECT_EQ(NextSuffix(2, 2), 1u);
+  EXPECT_EQ(NextSuffix(3, 3), 7u);
+  Random random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto depth = static_cast<uint32_t>(random.Below(kMostDepth));
+    const uint64_t suffix = random.Next() & LowBits(depth);
+    const uint64_t sibling = suffix | uint64_t{1} << depth;
+    EXPECT_EQ(NextSuffix(suffix, depth + 1), sibling);
+    EXPECT_EQ(NextSuffix(sibling, depth + 1), NextSuffix(suffix, depth));
+  }
 }
 
 TEST(SephashLayout, PartsOfTheDirectory) {
@@ -133,6 +273,8 @@ TEST(SephashLayout, PartsOfTheDirectory) {
 // The table of the example in docs/layouts/sephash.md.
 class Example {
  public:
+  static constexpr Shape kShape{.entries = 3, .main = 1};
+
   Example() : member_(world_, "sephash", MakeSephashEngine, {{"entries", "3"}, {"main", "1"}}) {}
 
   void Put(const char* key) { member_.Now(member_.Put(key, "v")); }
@@ -146,9 +288,16 @@ class Example {
   std::string Dump(uint64_t offset, size_t bytes) const {
     return sephash::Dump(world_.memory().subspan(offset, bytes));
   }
-  std::string DumpMain(uint64_t segment) const {
+  std::string DumpHead(uint64_t segment) const {
     const MetaWord meta(Word(segment));
-    return Dump(meta.main(), meta.main_bytes());
+    return Dump(meta.main(), kShape.HeadBytes(meta.pages()));
+  }
+  // The one page of its MainSegment.
+  std::string DumpPage(uint64_t segment) const {
+    const MetaWord meta(Word(segment));
+    if (meta.pages() != 1) return "";
+    const auto number = static_cast<uint32_t>(Word(meta.main() + kShape.NumbersOffset(1)));
+    return Dump(number * kShape.page_bytes(), kShape.page_bytes());
   }
   const std::string& problem() const { return world_.problem; }
 
@@ -165,9 +314,9 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   for (const char* key : {"a", "b", "c", "d"}) table.Put(key);
   table.Delete("a");
   ASSERT_EQ(table.problem(), "");
-  // The spare, 15 lines; and part 0 of the directory.
+  // Two spares that no segment ever had; and part 0 of the directory.
   EXPECT_EQ(table.Dump(table.root(), sizeof(Root)),
-            "00000000  d0 06 00 00 c0 03 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  d0 06 00 00 00 00 00 00  df 06 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
             "00000040  80 20 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -181,16 +330,16 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   const uint64_t segment = table.Word(table.Part(0));
   // Epoch 2: d, a tombstone of a; and c, which is of the round before.
   EXPECT_EQ(table.Dump(segment, 64),
-            "00000000  df 06 00 00 c0 03 00 40  00 00 00 00 00 00 00 00\n"
-            "00000010  86 04 00 00 40 14 bf 48  83 04 00 00 80 df d8 5c\n"
-            "00000020  85 04 00 00 40 16 88 31  00 00 00 00 00 00 00 00\n"
+            "00000000  ee 06 00 00 40 00 00 40  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
+            "00000020  a5 04 00 00 40 36 88 31  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
-  // The second merge: the filter has the fingerprints of d and a; entries b, c and a.
-  EXPECT_EQ(table.DumpMain(segment),
-            "00000000  02 00 00 00 00 00 00 00  99 54 2e 19 89 58 0e b0\n"
-            "00000010  40 20 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+  // The second merge: the filter has the fingerprints of d and a; one page.
+  EXPECT_EQ(table.DumpHead(segment),
+            "00000000  02 00 00 00 00 00 00 00  30 29 de 41 64 69 d8 aa\n"
+            "00000010  23 e6 2f cd 72 99 3e ea  40 20 01 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
+            "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -215,9 +364,14 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
             "00000340  02 00 02 00 02 00 02 00  02 00 02 00 02 00 03 00\n"
             "00000350  03 00 03 00 03 00 03 00  03 00 03 00 03 00 03 00\n"
             "*\n"
-            "00000380  84 04 00 00 40 5e eb 0a  85 04 00 00 40 16 88 11\n"
-            "00000390  83 04 00 00 40 de d8 1c  00 00 00 00 00 00 00 00\n"
-            "000003a0  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  a6 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries b, c and a.
+  EXPECT_EQ(table.DumpPage(segment),
+            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
+            "00000010  a3 04 00 00 40 3e d8 1c  00 00 00 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
 
@@ -233,25 +387,25 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
   ASSERT_EQ(table.problem(), "");
   // There is a part 1.
   EXPECT_EQ(table.Dump(table.root(), sizeof(Root)),
-            "00000000  d0 06 00 00 c0 03 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  d0 06 00 00 00 00 00 00  df 06 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
-            "00000040  80 20 01 00 00 00 00 00  00 22 01 00 00 00 00 00\n"
+            "00000040  80 20 01 00 00 00 00 00  40 2a 01 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t segment = table.Word(table.Part(0));
   // Epoch 3, depth 1; all slots are free.
   EXPECT_EQ(table.Dump(segment, 64),
-            "00000000  81 03 00 00 c0 03 80 60  00 00 00 00 00 00 00 00\n"
-            "00000010  86 04 00 00 40 14 bf 48  83 04 00 00 80 df d8 5c\n"
-            "00000020  87 04 00 00 40 f0 bc 5c  00 00 00 00 00 00 00 00\n"
+            "00000000  90 03 00 00 40 00 80 60  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
+            "00000020  a8 04 00 00 40 f0 bc 5c  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
-  // It names the sibling; entries d and e, and the block of a, which was dropped.
-  EXPECT_EQ(table.DumpMain(segment),
-            "00000000  03 00 00 00 00 00 00 00  5a ca 75 2c 55 9f 49 ba\n"
-            "00000010  40 20 01 00 00 00 00 00  40 22 01 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+  // It names the sibling.
+  EXPECT_EQ(table.DumpHead(segment),
+            "00000000  03 00 00 00 00 00 00 00  36 a0 3b 11 01 ce 0f 34\n"
+            "00000010  eb b0 49 48 22 b4 76 70  40 20 01 00 00 00 00 00\n"
+            "00000020  80 2a 01 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
+            "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  03 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -273,27 +427,32 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000340  01 00 01 00 01 00 01 00  01 00 01 00 02 00 02 00\n"
             "00000350  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  86 04 00 00 40 14 bf 08  87 04 00 00 40 f0 bc 1c\n"
-            "00000390  83 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
-            "000003a0  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  ac 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries d and e, and the block of a, which was dropped.
+  EXPECT_EQ(table.DumpPage(segment),
+            "00000000  a7 04 00 00 40 94 bd 08  a8 04 00 00 40 f0 bc 1c\n"
+            "00000010  a3 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // The sibling.
   EXPECT_EQ(table.Dump(table.Part(1), 64),
-            "00000000  40 22 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  80 2a 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t sibling = table.Word(table.Part(1));
   // Epoch 1, depth 1, suffix 1; no slot was ever used.
   EXPECT_EQ(table.Dump(sibling, 64),
-            "00000000  ee 06 00 00 c0 03 80 20  01 00 00 00 00 00 00 00\n"
+            "00000000  81 03 00 00 40 00 80 20  01 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
-  // Its first merge, which was the split: entries b and c.
-  EXPECT_EQ(table.DumpMain(sibling),
-            "00000000  01 00 00 00 00 00 00 00  83 6e 3b cc 70 ac 2e d6\n"
-            "00000010  40 22 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
-            "00000020  c0 03 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
-            "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+  // Its first merge, which was the split: it names the old segment, and the meta word that the split wrote.
+  EXPECT_EQ(table.DumpHead(sibling),
+            "00000000  01 00 00 00 00 00 00 00  69 ec 75 90 e3 15 62 8b\n"
+            "00000010  3f e9 fe ad 12 ff 4c 50  80 2a 01 00 00 00 00 00\n"
+            "00000020  00 00 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
+            "00000030  01 00 00 00 d0 03 80 60  40 20 01 00 00 00 00 00\n"
             "00000040  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -314,8 +473,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000290  01 00 01 00 01 00 01 00  01 00 02 00 02 00 02 00\n"
             "000002a0  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  84 04 00 00 40 5e eb 0a  85 04 00 00 40 16 88 11\n"
+            "00000380  ab 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "*\n");
+  // Entries b and c.
+  EXPECT_EQ(table.DumpPage(sibling),
+            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
+            "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -19,12 +20,15 @@ using testing::HasSubstr;
 TEST(SephashOptions, NoneGiven_TheShapeFillsItsSizeClasses) {
   // Given no options
   // When they are parsed
-  // Expect CurSegments of 1 KiB that are filled to the last byte, and all techniques of the paper
+  // Expect CurSegments of 1 KiB that are filled to the last byte, MainSegments of up to 16 pages of 4 KiB, and
+  // all techniques of the paper
   const Result<Options> options = Options::Parse({});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->shape, (Shape{.entries = 126, .main = 64, .initial_bits = 0, .depth_bits = 4}));
   EXPECT_EQ(options->shape.segment_bytes(), 1024u);
   EXPECT_EQ(sizeof(SegmentHeader) + options->shape.entries * sizeof(Entry), 1024u);
+  EXPECT_EQ(options->shape.page_bytes(), 4096u);
+  EXPECT_EQ(options->shape.PagesOf(options->shape.most_main_entries() + options->shape.entries), 16u);
   EXPECT_EQ(options->fp_table, FpTableKind::kPoints);
   EXPECT_TRUE(options->filter);
   EXPECT_TRUE(options->zero_wait);
@@ -99,6 +103,32 @@ TEST(SephashOptions, BadOnesAreRefusedWithTheirNames) {
     EXPECT_THAT(parsed.error().message(), HasSubstr(text));
     EXPECT_FALSE(MakeSephashEngine(options).ok());
   }
+}
+
+TEST(SephashOptions, PagesFollowFromTheSizesOfSegments) {
+  // Given tables with segments of any size
+  // When the size of their pages is computed
+  // Expect a power of two from a line to 4 KiB; and at most 16 pages for the largest MainSegment with all that
+  // a merge can drop, unless that is larger than 64 KiB
+  for (uint32_t entries = 2; entries <= kMostEntries; ++entries) {
+    for (uint32_t main = 1; main <= 4096; main = main * 3 / 2 + 1) {
+      const Shape shape{.entries = entries, .main = main};
+      const uint64_t bytes = shape.page_bytes();
+      ASSERT_TRUE(std::has_single_bit(bytes) && bytes >= pool::kLine && bytes <= pool::kPage);
+      const uint64_t words = shape.most_main_entries() + entries;
+      if (words * sizeof(Entry) > Shape::kUsualPages * pool::kPage) continue;
+      ASSERT_LE(shape.PagesOf(words), Shape::kUsualPages) << entries << ", " << main;
+    }
+  }
+}
+
+TEST(SephashOptions, AnEmptyTable_HasItsSpares) {
+  // Given the default options
+  // When the engine says how much memory an empty table takes on a node
+  // Expect that of two spare MainSegments of 16 pages, and little more
+  const uint64_t spares = 2 * (960 + 16 * 4096);
+  const uint64_t bytes = (*MakeSephashEngine({}))->empty_bytes();
+  EXPECT_EQ(bytes, sizeof(Root) + spares + 64 + 1024 + 960);
 }
 
 TEST(SephashOptions, StressOptionsAreValid) {
