@@ -175,9 +175,8 @@ Result<Report> RunTrips(const Settings& settings) {
       Grouped(many.records));
   report.rows = Compare<Trips>(kTrips, trips);
   report.note = fmt::format(
-      "11.56 is what the paper on SHARD counts for an insert of SepHash (its table 3). An entry has four "
-      "depth\n"
-      "bits: every fourth split of a key reads its block, 16 blocks in a trip. A merge of updates reads the\n"
+      "11.56 is what the paper on SHARD counts for an insert of SepHash (its table 3). A merge of updates "
+      "reads the\n"
       "blocks of keys that it replaces, to be sure of it. {} clients begin in one segment, and all append "
       "to\n"
       "its first free slot: failed CAS are most of their trips. What binds:\n  inserts   {}\n  puts      {}",
@@ -243,9 +242,7 @@ Result<Report> RunTable1(const Settings& settings) {
       "Ours merge when 126 entries are full, the paper's when 113 are or so: that makes fewer merges. A\n"
       "MainSegment has 64 times as many entries in both. 128 clients begin in one segment: until it has "
       "been\n"
-      "split a few times, most attempts fail. A client that has waited a while for another one to merge "
-      "merges\n"
-      "too, in vain, and splits that read all blocks take longer than that. What binds:";
+      "split a few times, most attempts fail. What binds:";
   for (const Resizes& resizes : kResizes) {
     const BenchCommand command = SephashOnCluster("load", records, resizes.clients);
     if (Status added = AddResizes(resizes, command, settings, report); !added.ok()) return added.error();
@@ -317,9 +314,9 @@ Result<Report> RunTable2(const Settings& settings) {
       "The paper counts entries, and nothing beside. Its filter is a bit for each fingerprint, ours a byte:\n"
       "that makes 320 bytes of a segment instead of 32. Its FPTable is kept by clients alone; ours stands "
       "in\n"
-      "the MainSegment too, so that a client need not read the entries to make one. Sizes that the pool "
-      "gives\n"
-      "out come in four steps per doubling, and a MainSegment has what is left of its step.";
+      "the MainSegment too, so that a client need not read the entries to make one. The last "
+      "page\n"
+      "of a MainSegment has slots that are not used.";
   return report;
 }
 

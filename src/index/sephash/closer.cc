@@ -41,24 +41,32 @@ void Closer::NoteDelete(const Access& at, Segment& segment, const Look& look, ui
 }
 
 Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
+  const std::optional<Merger::Blocking> blocking = merger_.TakeBlocking();
+  if (blocking.has_value()) {
+    const Access at{op, *blocking->directory};
+    Segment& segment = at.directory.Know(blocking->segment, blocking->suffix);
+    co_await Close(at, segment, pin.epoch(at.node()), Which::kAny);
+    co_return Done{};
+  }
   const Waiting next = waiting_.front();
   waiting_.pop_front();
   next.segment->closing = false;
   const Access at{op, *next.directory};
   const uint64_t birth = pin.epoch(at.node());
   // What the first merge has dropped is retired by the second.
-  const bool closed = co_await Close(at, *next.segment, birth);
-  if (closed) co_await Close(at, *next.segment, birth);
+  const bool closed = co_await Close(at, *next.segment, birth, Which::kEmpty);
+  if (closed) co_await Close(at, *next.segment, birth, Which::kEmpty);
   co_return Done{};
 }
 
-Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth) {
+Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth, Which which) {
   if (segment.merging) co_return false;
   Look look;
   co_await reader_.ReadLook(at.op, segment, at.shape().entries, look);
   const MainHead head = co_await reader_.ReadHead(at.op, segment, look.meta());
   const bool holds_memory = look.Used() > 0 || head.words() > 0;
-  if (!holds_memory || !SeemsEmpty(look, head.entries)) co_return false;
+  const bool is_empty = holds_memory && SeemsEmpty(look, head.entries);
+  if (which == Which::kEmpty && !is_empty) co_return false;
   const bool padded = co_await Pad(at, segment, look, head.merges);
   if (!padded) co_return false;
   co_await merger_.Merge(at, segment, look, birth, /*frees=*/true);
@@ -71,7 +79,7 @@ Task<bool> Closer::Pad(Access at, const Segment& segment, Look& look, uint64_t m
   const Entry padding = Entry::Padding(look.epoch(), Mutant(kPaddingNotUnique) ? 0 : merges);
   for (uint32_t first = look.Used(); first < look.sampled; first += kSlotsOfATrip) {
     const uint32_t end = std::min<uint32_t>(first + kSlotsOfATrip, look.sampled);
-    fabric::Batch trip(at.op, Order::kInOrder);
+    fabric::Batch trip(at.op, Order::kTogether);
     for (uint32_t slot = first; slot < end; ++slot) {
       const Entry expected = look.image.entries[slot];
       // A client that died while it padded may have left some.

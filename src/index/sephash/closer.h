@@ -6,6 +6,9 @@
 // to be the last key of a segment fills the free slots with padding, somewhat later, and merges: twice, since
 // what a merge drops is retired by the next one (sephash/3).
 //
+// The same helps a segment that must not retire anything before the one that it was split from is merged
+// (sephash/3), if no key of that one is changed any more.
+//
 // That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.
 #pragma once
 
@@ -31,7 +34,10 @@ class Closer {
 
   // Whether a segment waits for an epoch that has come: so no segment is closed often, however often its keys
   // come and go.
-  bool IsDue() const { return !waiting_.empty() && waiting_.front().epochs != pool_.KnownEpochs(); }
+  bool IsDue() const {
+    const bool waits = !waiting_.empty() && waiting_.front().epochs != pool_.KnownEpochs();
+    return waits || merger_.has_blocking();
+  }
   // Closes one segment. The operation holds a pin.
   Task<Done> CloseOne(fabric::Op& op, const pool::PoolClient::Pin& pin);
 
@@ -42,8 +48,9 @@ class Closer {
     uint64_t epochs = 0;  // pool.KnownEpochs() when it was noted
   };
 
+  enum class Which : uint8_t { kEmpty, kAny };
   // True: the round was closed.
-  Task<bool> Close(Access at, Segment& segment, uint64_t birth);
+  Task<bool> Close(Access at, Segment& segment, uint64_t birth, Which which);
   Task<bool> Pad(Access at, const Segment& segment, Look& look, uint64_t merges);
 
   pool::PoolClient& pool_;

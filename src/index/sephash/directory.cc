@@ -95,6 +95,11 @@ void Directory::Learn(uint64_t segment, uint64_t suffix, uint32_t depth) {
   }
 }
 
+Segment& Directory::Know(uint64_t segment, uint64_t suffix) {
+  Learn(segment, suffix, std::max<uint32_t>(shape_.initial_bits, std::bit_width(suffix)));
+  return *segments_[by_offset_.at(segment)];
+}
+
 // Each step takes at least one more bit of the hash into account.
 Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint64_t hash, bool completes) {
   const auto bit = static_cast<uint32_t>(std::countr_zero(hash ^ segment.suffix));

@@ -57,6 +57,8 @@ class Directory {
   void CompleteLater(fabric::Op& op, uint64_t suffix, uint64_t segment);
   // The entry of the segment is there, as far as this client knows; or the segment is known otherwise.
   void Learn(uint64_t segment, uint64_t suffix, uint32_t depth);
+  // A segment that another one names.
+  Segment& Know(uint64_t segment, uint64_t suffix);
 
   // ---- for the walker
   Task<Root> ReadRoot(fabric::Op& op);

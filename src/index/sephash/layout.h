@@ -254,6 +254,9 @@ class SpareWord {
   using Stamp = Field<38, 26>;
   static_assert(TilesWord<Offset, Stamp>());
 
+  // A stamp counts modulo 2^26; so many epochs at most pass while a client that is alive does not move on.
+  static constexpr uint64_t kFarthestAhead = Stamp::kMax / 4;
+
   constexpr SpareWord() = default;
   explicit constexpr SpareWord(uint64_t word) : word_(word) {}
   static constexpr SpareWord New(uint64_t offset) { return SpareWord(Offset::Set(0, offset / pool::kLine)); }
@@ -266,7 +269,7 @@ class SpareWord {
   // Whether no client can still read it, if what was stamped with less than `safe_epoch` may be reused.
   constexpr bool IsFree(uint64_t safe_epoch) const {
     const uint64_t passed = (safe_epoch - Stamp::Get(word_)) & Stamp::kMax;
-    return is_new() || (passed > 1 && passed < Stamp::kMax / 2);
+    return is_new() || (passed > 1 && passed < Stamp::kMax - kFarthestAhead);
   }
 
  private:

@@ -63,6 +63,10 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   if (named_by_parent) {
     next.parent = old.parent;
     next.parent_meta = old.parent_meta;
+    // If only keys of this segment change, the other one is never full.
+    const uint64_t suffix = segment.suffix & ~(uint64_t{1} << (segment.born - 1));
+    if (next.dropped.size() > at.shape().entries)
+      blocking_ = Blocking{.directory = &at.directory, .segment = old.parent, .suffix = suffix};
   }
   const bool too_large = next.entries.size() > at.shape().most_main_entries() && !named_by_parent;
   if (too_large && look.depth() < at.shape().most_depth()) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,15 @@ class Merger {
   Task<Done> Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees);
 
   const MergeCounts& counts() const { return counts_; }
+
+  // A segment whose slots name blocks of another one, which has many that it would retire: a merge helps.
+  struct Blocking {
+    Directory* directory = nullptr;
+    uint64_t segment = 0;  // offset
+    uint64_t suffix = 0;
+  };
+  std::optional<Blocking> TakeBlocking() { return std::exchange(blocking_, std::nullopt); }
+  bool has_blocking() const { return blocking_.has_value(); }
 
  private:
   // A merge on its way.
@@ -87,6 +97,7 @@ class Merger {
   pool::PoolClient& pool_;
   SegmentReader& reader_;
   MergeCounts counts_;
+  std::optional<Blocking> blocking_;
 };
 
 }  // namespace farside::index::sephash

@@ -82,6 +82,7 @@ Task<MainHead> SegmentReader::ReadHead(Op& op, const Segment& segment, MetaWord 
   co_await op.InOrder(Read(at, bytes));
   Result<MainHead> head = DecodeHead(options_.shape, bytes, at, segment.at.offset);
   if (!head.ok()) co_return head.error();
+  if (head->pages.size() != meta.pages()) co_return DamagedMain(at, "has another number of pages");
   co_return std::move(*head);
 }
 
@@ -120,6 +121,7 @@ Task<MainContent> SegmentReader::ReadMain(Op& op, const Segment& segment, MetaWo
   co_await ReadPages(op, at.node, guess, pages, Read(at, head_bytes));
   Result<MainHead> head = DecodeHead(options_.shape, head_bytes, at, segment.at.offset);
   if (!head.ok()) co_return head.error();
+  if (head->pages.size() != meta.pages()) co_return DamagedMain(at, "has another number of pages");
   if (head->pages != guess) co_await ReadPages(op, at.node, head->pages, pages, std::nullopt);
   Result<MainContent> content = DecodeMain(*head, pages, at);
   if (!content.ok()) co_return content.error();

@@ -83,13 +83,8 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
-  for (const SpareWord& word : root.spares) {
-    if (word.offset() == 0 || Mutant(kWalkWithoutSpare)) continue;
-    const FarAddr spare(at.node(), word.offset());
-    const MainHead head = co_await reader_.ReadSpare(at.op, spare);
-    reach.Mark(spare, at.shape().HeadBytes(head.pages.size()));
-    MarkPages(at, head.pages, reach);
-  }
+  std::vector<uint64_t> spares;
+  co_await WalkSpares(at, spares, reach);
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     reach.Mark(FarAddr(at.node(), root.parts[part]), at.shape().PartBytes(part));
   std::optional<uint64_t> suffix = 0;
@@ -98,6 +93,31 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
     co_await ReadWhole(at, *suffix, whole);
     co_await WalkSegment(at, whole, reach);
     suffix = NextSuffix(*suffix, whole.look.depth());
+  }
+  // A MainSegment of a segment that the walk had not reached may have become a spare meanwhile. The caller's pin
+  // keeps it from becoming more than that.
+  co_await WalkSpares(at, spares, reach);
+  co_return Done{};
+}
+
+Task<Done> Walker::WalkSpares(Access at, std::vector<uint64_t>& marked, pool::Reach& reach) {
+  for (size_t i = 0; i < Root::kSpares && !Mutant(kWalkWithoutSpare); ++i) {
+    for (int attempt = 0; attempt < kMostSteps; ++attempt) {
+      const Root before = co_await at.directory.ReadRoot(at.op);
+      const FarAddr spare(at.node(), before.spares[i].offset());
+      if (spare.offset == 0 || std::find(marked.begin(), marked.end(), spare.offset) != marked.end()) break;
+      const Result<MainHead> head = co_await reader_.ReadSpare(at.op, spare).Outcome();
+      if (!head.ok()) {
+        // Another client may have taken it, and be writing it.
+        const Root after = co_await at.directory.ReadRoot(at.op);
+        if (after.spares[i].word() != before.spares[i].word()) continue;
+        co_return head.error();
+      }
+      marked.push_back(spare.offset);
+      reach.Mark(spare, at.shape().HeadBytes(head->pages.size()));
+      MarkPages(at, head->pages, reach);
+      break;
+    }
   }
   co_return Done{};
 }

@@ -49,6 +49,8 @@ class Walker {
   // The segment that has the keys of this suffix.
   Task<Done> ReadWhole(Access at, uint64_t suffix, Whole& whole);
   Task<Done> WalkDirectory(Access at, pool::Reach& reach);
+  // Spares that are not among `marked`; adds them.
+  Task<Done> WalkSpares(Access at, std::vector<uint64_t>& marked, pool::Reach& reach);
   static void MarkPages(const Access& at, const std::vector<uint32_t>& pages, pool::Reach& reach);
   Task<Done> WalkSegment(Access at, const Whole& whole, pool::Reach& reach);
   Task<Done> AddStats(Access at, Totals& totals, TableStats& stats);

@@ -74,7 +74,7 @@ Drawn Draw(const std::string& name, const DrawFp& draw_fp, uint32_t entries, uin
   Drawn drawn{
       .name = fmt::format("{}, {} entries, seed {}", name, entries, seed), .entries = {}, .starts = {}};
   for (uint32_t i = 0; i < entries; ++i) {
-    const auto tag = static_cast<Tag>(draw_fp(random) << 12 | random.Below(1 << 12));
+    const auto tag = static_cast<Tag>(draw_fp(random) << 14 | random.Below(1 << 14));
     drawn.entries.push_back(Entry::OfBlock(0, tag, (uint64_t{i} + 1) * pool::kLine, pool::kLine));
   }
   std::sort(drawn.entries.begin(), drawn.entries.end());

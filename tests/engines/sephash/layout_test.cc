@@ -43,24 +43,24 @@ TEST(SephashLayout, EntryWord) {
   // Given an entry of a block
   // When its word is made
   // Expect each field where the page says, and nothing anywhere else
-  const Entry entry = Entry::OfBlock(5, 0xabcde, 0x12340, 128);
-  EXPECT_EQ(entry.word(), uint64_t{5} << 61 | uint64_t{0xabcde} << 41 | uint64_t{2} << 38 | 0x12340 / 64);
+  const Entry entry = Entry::OfBlock(5, 0x2abcde, 0x12340, 128);
+  EXPECT_EQ(entry.word(), uint64_t{5} << 61 | uint64_t{0x2abcde} << 39 | uint64_t{2} << 36 | 0x12340 / 64);
   EXPECT_EQ(entry.epoch(), 5u);
-  EXPECT_EQ(entry.tag(), 0xabcdeu);
-  EXPECT_EQ(entry.fp(), 0xabu);
+  EXPECT_EQ(entry.tag(), 0x2abcdeu);
+  EXPECT_EQ(entry.fp(), 0xaau);
   EXPECT_EQ(entry.offset(), 0x12340u);
   EXPECT_EQ(entry.bytes(), 128u);
   EXPECT_FALSE(entry.is_tombstone());
   EXPECT_FALSE(entry.is_padding());
   EXPECT_EQ(entry.WithEpoch(0).word(), entry.word() & ~(uint64_t{7} << 61));
-  EXPECT_EQ(entry.WithTag(1).word() >> 41 & 0xfffff, 1u);
+  EXPECT_EQ(entry.WithTag(1).word() >> 39 & 0x3fffff, 1u);
   // A size that does not fit is left to the block's own header.
   EXPECT_EQ(Entry::OfBlock(0, 0, 64, uint64_t{5} * 64).bytes(), 5u * 64);
   EXPECT_EQ(Entry::OfBlock(0, 0, 64, uint64_t{6} * 64).bytes(), 0u);
   EXPECT_EQ(Entry::OfBlock(0, 0, 64, uint64_t{6} * 64).word(), 1u);
   // The last line of the largest node.
   const uint64_t most = Shape().most_region_bytes();
-  EXPECT_EQ(most, uint64_t{1} << 44);
+  EXPECT_EQ(most, uint64_t{1} << 42);
   EXPECT_EQ(Entry::OfBlock(0, 0, most - 64, 64).offset(), most - 64);
   // Numbers of smaller pages reach less far.
   EXPECT_EQ((Shape{.entries = 3, .main = 1}.most_region_bytes()), uint64_t{1} << 38);
@@ -71,12 +71,12 @@ TEST(SephashLayout, TombstoneAndPadding) {
   // When their words are made
   // Expect sizes that no block has
   const Entry tombstone = Entry::Tombstone(2, 0x12345, 0x4000);
-  EXPECT_EQ(tombstone.word(), uint64_t{2} << 61 | uint64_t{0x12345} << 41 | uint64_t{6} << 38 | 0x100);
+  EXPECT_EQ(tombstone.word(), uint64_t{2} << 61 | uint64_t{0x12345} << 39 | uint64_t{6} << 36 | 0x100);
   EXPECT_TRUE(tombstone.is_tombstone());
   EXPECT_EQ(tombstone.offset(), 0x4000u);
   EXPECT_EQ(tombstone.bytes(), 0u);
   const Entry padding = Entry::Padding(3, 77);
-  EXPECT_EQ(padding.word(), uint64_t{3} << 61 | uint64_t{7} << 38 | 77);
+  EXPECT_EQ(padding.word(), uint64_t{3} << 61 | uint64_t{7} << 36 | 77);
   EXPECT_TRUE(padding.is_padding());
   EXPECT_FALSE(padding.is_tombstone());
   EXPECT_NE(padding, Entry::Padding(3, 77 + kEpochs));
@@ -144,8 +144,8 @@ TEST(SephashLayout, ASpareIsFreeWhenItsStampIsSafe_AlsoWhereStampsWrapAround) {
         ASSERT_TRUE(free || safe <= epoch + 2) << epoch << ", safe " << safe;
       }
       // Much earlier and later ones.
-      EXPECT_FALSE(spare.IsFree(epoch - std::min(epoch, kWrap / 2 - 1)));
-      EXPECT_TRUE(spare.IsFree(epoch + kWrap / 2 - 3));
+      EXPECT_FALSE(spare.IsFree(epoch - std::min(epoch, kWrap / 4 - 2)));
+      EXPECT_TRUE(spare.IsFree(epoch + kWrap / 4 * 3 - 3));
     }
   }
   for (const uint64_t safe : {uint64_t{0}, uint64_t{1}, kWrap / 2, kWrap, kWrap + 1})
@@ -157,19 +157,19 @@ TEST(SephashLayout, ASpareIsFreeWhenItsStampIsSafe_AlsoWhereStampsWrapAround) {
 TEST(SephashLayout, BitsOfAHash) {
   // Given the hash of a key
   // When its tag is made for segments of several depths
-  // Expect the fingerprints from the highest 11 bits, the parity of the group, and the depth bits of the
+  // Expect the fingerprints from the highest 13 bits, the parity of the group, and the depth bits of the
   // group that the depth is in and of the next one
   const uint64_t hash = 0xab'cd'00'00'00'00'0f'5a;
   const Shape shape;
-  EXPECT_EQ(TagOf(hash, shape, 0), 0xabc5au);
-  EXPECT_EQ(TagOf(hash, shape, 3), 0xabc5au);
-  EXPECT_EQ(TagOf(hash, shape, 4), 0xabdf5u);
-  EXPECT_EQ(TagOf(hash, shape, 8), 0xabc0fu);
-  EXPECT_EQ(TagOf(hash, shape, 11), 0xabc0fu);
+  EXPECT_EQ(TagOf(hash, shape, 0), 0x2af25au);
+  EXPECT_EQ(TagOf(hash, shape, 3), 0x2af25au);
+  EXPECT_EQ(TagOf(hash, shape, 4), 0x2af3f5u);
+  EXPECT_EQ(TagOf(hash, shape, 8), 0x2af20fu);
+  EXPECT_EQ(TagOf(hash, shape, 11), 0x2af20fu);
   const Shape two{.depth_bits = 2};
-  EXPECT_EQ(TagOf(hash, two, 1), 0xabc0au);
-  EXPECT_EQ(TagOf(hash, two, 2), 0xabd06u);
-  EXPECT_EQ(TagOf(hash, two, 4), 0xabc05u);
+  EXPECT_EQ(TagOf(hash, two, 1), 0x2af20au);
+  EXPECT_EQ(TagOf(hash, two, 2), 0x2af306u);
+  EXPECT_EQ(TagOf(hash, two, 4), 0x2af205u);
 }
 
 TEST(SephashLayout, TagsOfTheGroupBefore_AndTheBitsOfSplits_AreThoseOfTheHash) {
@@ -331,13 +331,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   // Epoch 2: d, a tombstone of a; and c, which is of the round before.
   EXPECT_EQ(table.Dump(segment, 64),
             "00000000  ee 06 00 00 40 00 00 40  00 00 00 00 00 00 00 00\n"
-            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
-            "00000020  a5 04 00 00 40 36 88 31  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 10 65 bf 48  a3 04 00 00 e0 0f d8 5c\n"
+            "00000020  a5 04 00 00 90 0d 88 31  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // The second merge: the filter has the fingerprints of d and a; one page.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  02 00 00 00 00 00 00 00  30 29 de 41 64 69 d8 aa\n"
-            "00000010  23 e6 2f cd 72 99 3e ea  40 20 01 00 00 00 00 00\n"
+            "00000000  02 00 00 00 00 00 00 00  c0 cf ed 59 38 7c 7e 0b\n"
+            "00000010  86 bb 5a ed 84 0c e0 df  40 20 01 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
             "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -369,8 +369,8 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
             "*\n");
   // Entries b, c and a.
   EXPECT_EQ(table.DumpPage(segment),
-            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
-            "00000010  a3 04 00 00 40 3e d8 1c  00 00 00 00 00 00 00 00\n"
+            "00000000  a4 04 00 00 90 1f eb 0a  a5 04 00 00 90 0d 88 11\n"
+            "00000010  a3 04 00 00 90 0f d8 1c  00 00 00 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
@@ -397,13 +397,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
   // Epoch 3, depth 1; all slots are free.
   EXPECT_EQ(table.Dump(segment, 64),
             "00000000  90 03 00 00 40 00 80 60  00 00 00 00 00 00 00 00\n"
-            "00000010  a7 04 00 00 40 94 bd 48  a3 04 00 00 80 3f d8 5c\n"
-            "00000020  a8 04 00 00 40 f0 bc 5c  00 00 00 00 00 00 00 00\n"
+            "00000010  a7 04 00 00 10 65 bf 48  a3 04 00 00 e0 0f d8 5c\n"
+            "00000020  a8 04 00 00 10 3c bc 5c  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // It names the sibling.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  03 00 00 00 00 00 00 00  36 a0 3b 11 01 ce 0f 34\n"
-            "00000010  eb b0 49 48 22 b4 76 70  40 20 01 00 00 00 00 00\n"
+            "00000000  03 00 00 00 00 00 00 00  23 37 66 4a 67 97 ee 47\n"
+            "00000010  f4 56 55 0f 47 f6 9f 23  40 20 01 00 00 00 00 00\n"
             "00000020  80 2a 01 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
             "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  03 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -432,7 +432,7 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "*\n");
   // Entries d and e, and the block of a, which was dropped.
   EXPECT_EQ(table.DumpPage(segment),
-            "00000000  a7 04 00 00 40 94 bd 08  a8 04 00 00 40 f0 bc 1c\n"
+            "00000000  a7 04 00 00 10 65 bf 08  a8 04 00 00 10 3c bc 1c\n"
             "00000010  a3 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
@@ -449,8 +449,8 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "*\n");
   // Its first merge, which was the split: it names the old segment, and the meta word that the split wrote.
   EXPECT_EQ(table.DumpHead(sibling),
-            "00000000  01 00 00 00 00 00 00 00  69 ec 75 90 e3 15 62 8b\n"
-            "00000010  3f e9 fe ad 12 ff 4c 50  80 2a 01 00 00 00 00 00\n"
+            "00000000  01 00 00 00 00 00 00 00  15 5b 9a 00 4f e8 e7 e6\n"
+            "00000010  3e 51 71 a5 3a 73 22 14  80 2a 01 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
             "00000030  01 00 00 00 d0 03 80 60  40 20 01 00 00 00 00 00\n"
             "00000040  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -478,7 +478,7 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "*\n");
   // Entries b and c.
   EXPECT_EQ(table.DumpPage(sibling),
-            "00000000  a4 04 00 00 40 7e e8 0a  a5 04 00 00 40 36 88 11\n"
+            "00000000  a4 04 00 00 90 1f eb 0a  a5 04 00 00 90 0d 88 11\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
