@@ -47,13 +47,12 @@ class Unpublished {
     owned_ = true;
     co_return Done{};
   }
-  // Room that this client has from elsewhere, and alone can reach.
-  void Adopt(pool::Allocator& allocator, fabric::FarAddr at, uint64_t bytes) {
+  // Memory that the table has already: it never goes back.
+  void Adopt(fabric::FarAddr at, uint64_t bytes) {
     Discard();
-    allocator_ = &allocator;
     at_ = at;
     bytes_ = bytes;
-    owned_ = true;
+    may_be_published_ = true;
   }
 
   bool owned() const { return owned_; }

@@ -69,7 +69,7 @@ Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth, Which whic
   if (which == Which::kEmpty && !is_empty) co_return false;
   const bool padded = co_await Pad(at, segment, look, head.merges);
   if (!padded) co_return false;
-  co_await merger_.Merge(at, segment, look, birth, /*frees=*/true);
+  co_await merger_.Merge(at, segment, look, birth, /*frees=*/which == Which::kEmpty);
   co_return true;
 }
 

@@ -66,33 +66,51 @@ Task<Done> Directory::KnowPart(Op& op, size_t part) {
   co_return Done{};
 }
 
+// All of it, or nothing: what is known of a directory has a segment for every hash.
 Task<Done> Directory::Load(Op& op) {
   co_await ReadRoot(op);
+  std::vector<std::vector<uint64_t>> parts;
   for (size_t part = 0; part < kMostParts && parts_[part] != 0; ++part) {
-    std::vector<uint64_t> entries(shape_.PartEntries(part));
-    co_await op.InOrder(Read(FarAddr(node(), parts_[part]), std::as_writable_bytes(std::span(entries))));
+    parts.emplace_back(shape_.PartEntries(part));
+    const auto into = std::as_writable_bytes(std::span(parts.back()));
+    co_await op.InOrder(Read(FarAddr(node(), parts_[part]), into));
+  }
+  if (known()) co_return Done{};  // another operation of this client was faster
+  for (size_t part = 0; part < parts.size(); ++part) {
     const auto depth = static_cast<uint32_t>(shape_.initial_bits + part);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i] != 0) Learn(entries[i], shape_.FirstOfPart(part) + i, depth);
-      if (entries[i] == 0 && part == 0) co_return DamagedRoot(root_, "lacks a segment");
+    for (size_t i = 0; i < parts[part].size(); ++i) {
+      const uint64_t segment = parts[part][i];
+      const bool sound =
+          segment == 0 ? part > 0
+                       : segment % pool::kLine == 0 && Learn(segment, shape_.FirstOfPart(part) + i, depth);
+      if (sound) continue;
+      Forget();
+      co_return DamagedRoot(root_, "has a directory that lacks a segment, or names one twice");
     }
   }
   co_return Done{};
 }
 
-void Directory::Learn(uint64_t segment, uint64_t suffix, uint32_t depth) {
+void Directory::Forget() {
+  routes_.clear();
+  segments_.clear();
+  by_offset_.clear();
+}
+
+bool Directory::Learn(uint64_t segment, uint64_t suffix, uint32_t depth) {
   if (routes_.empty()) routes_.resize(size_t{1} << shape_.initial_bits, kNoSegment);
   while (routes_.size() < size_t{1} << depth) {
     routes_.reserve(2 * routes_.size());
     std::copy_n(routes_.begin(), routes_.size(), std::back_inserter(routes_));
   }
   const auto number = static_cast<uint32_t>(segments_.size());
-  if (!by_offset_.try_emplace(segment, number).second) return;
+  if (!by_offset_.try_emplace(segment, number).second) return false;
   segments_.push_back(std::make_unique<Segment>(FarAddr(node(), segment), suffix, depth));
   // Segments that were made by later splits keep their routes.
   for (uint64_t route = suffix; route < routes_.size(); route += uint64_t{1} << depth) {
     if (routes_[route] == kNoSegment || segments_[routes_[route]]->born < depth) routes_[route] = number;
   }
+  return true;
 }
 
 Segment& Directory::Know(uint64_t segment, uint64_t suffix) {
@@ -111,6 +129,10 @@ Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint
     if (main.segment != segment.at.offset) co_return DamagedMain(main_at, "belongs to another segment");
     if (main.sibling != 0) {
       co_await KnowPart(op, shape_.PartOf(suffix));
+      // An entry is never changed again: it is made only for a segment that is one.
+      const auto made = co_await op.InOrder(Read<SegmentHeader>(FarAddr(node(), main.sibling)));
+      if (made.suffix != suffix || made.meta.depth() < meta.depth())
+        co_return DamagedMain(main_at, "names a sibling that is none");
       if (completes && !pool_.read_only() && !Mutant(kSiblingNotCompleted))
         co_await Complete(op, suffix, main.sibling);
       Learn(main.sibling, suffix, meta.depth());
@@ -123,6 +145,7 @@ Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint
   if (found == 0 || found % pool::kLine != 0 || found == segment.at.offset)
     co_return DamagedRoot(root_, "does not name the segment that a split has made");
   Learn(found, suffix, bit + 1);
+  if (&Find(hash) == &segment) co_return DamagedRoot(root_, "names a segment twice");
   co_return Done{};
 }
 
@@ -135,6 +158,8 @@ Task<Done> Directory::MakePart(Op& op, uint32_t depth) {
   if (parts_[part] != 0) co_return Done{};
   Unpublished made;
   if (!made.Reserve(pool_.allocator(node()), shape_.PartBytes(part))) co_await made.FetchRoom(op);
+  // While WRITEs are in flight, it is not given back: one that this operation does not wait for may land late.
+  made.Publish();
   const std::vector<std::byte> zeros(std::min(made.bytes(), kZeroedByATrip));
   for (uint64_t done = 0; done < made.bytes() && !Mutant(kPartNotEmpty); done += zeros.size()) {
     const std::span<const std::byte> some(zeros.data(),
@@ -142,7 +167,6 @@ Task<Done> Directory::MakePart(Op& op, uint32_t depth) {
     co_await op.InOrder(Unreachable(Write(made.at() + done, some)));
   }
   // INVARIANT sephash/13: all of it is there, and empty, before a client can find it.
-  made.Publish();
   const uint64_t old = co_await op.InOrder(Cas(PartSlot(part), 0, made.at().offset));
   if (old != 0) made.Unpublish();
   parts_[part] = old != 0 ? old : made.at().offset;

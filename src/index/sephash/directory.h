@@ -56,7 +56,8 @@ class Directory {
   // The same, without waiting for it.
   void CompleteLater(fabric::Op& op, uint64_t suffix, uint64_t segment);
   // The entry of the segment is there, as far as this client knows; or the segment is known otherwise.
-  void Learn(uint64_t segment, uint64_t suffix, uint32_t depth);
+  // False: it was known before.
+  bool Learn(uint64_t segment, uint64_t suffix, uint32_t depth);
   // A segment that another one names.
   Segment& Know(uint64_t segment, uint64_t suffix);
 
@@ -69,6 +70,7 @@ class Directory {
  private:
   fabric::FarAddr PartSlot(size_t part) const;
   fabric::FarAddr EntryOf(uint64_t suffix) const;
+  void Forget();
   // Takes over what the root says of the parts.
   Status TakeParts(const Root& root);
   // Reads the root if this client does not know the part yet. kCorrupt if there is none.

@@ -15,7 +15,6 @@ using fabric::NodeId;
 using fabric::Op;
 using fabric::Unreachable;
 using fabric::Write;
-using fabric::WriteObject;
 
 uint64_t EmptyTable::Bytes(const Shape& shape) {
   const uint64_t segments = shape.PartEntries(0);
@@ -24,9 +23,12 @@ uint64_t EmptyTable::Bytes(const Shape& shape) {
          segments * (shape.segment_bytes() + shape.HeadBytes(0));
 }
 
-Task<FarAddr> EmptyTable::Allocate(Op& op, NodeId node, uint64_t bytes) {
+Task<FarAddr> EmptyTable::Make(Op& op, NodeId node, std::span<const std::byte> bytes) {
   Unpublished& room = rooms_.emplace_back();
-  if (!room.Reserve(pool_.allocator(node), bytes)) co_await room.FetchRoom(op);
+  if (!room.Reserve(pool_.allocator(node), bytes.size())) co_await room.FetchRoom(op);
+  room.Publish();
+  co_await op.InOrder(Unreachable(Write(room.at(), bytes)));
+  room.Unpublish();
   co_return room.at();
 }
 
@@ -42,16 +44,14 @@ Task<FarAddr> EmptyTable::Make(Op& op, NodeId node) {
     const FarAddr segment = co_await MakeSegment(op, node, suffix);
     directory[suffix] = segment.offset;
   }
-  const FarAddr part = co_await Allocate(op, node, shape_.PartBytes(0));
-  co_await op.InOrder(Unreachable(Write(part, std::as_bytes(std::span(directory)))));
+  const FarAddr part = co_await Make(op, node, std::as_bytes(std::span(directory)));
   Root root{};
   for (SpareWord& spare : root.spares) {
     const FarAddr made = co_await MakeMain(op, node, 0, Shape::kUsualPages);
     spare = SpareWord::New(made.offset);
   }
   root.parts[0] = part.offset;
-  const FarAddr root_at = co_await Allocate(op, node, sizeof(Root));
-  co_await op.InOrder(Unreachable(WriteObject(root_at, root)));
+  const FarAddr root_at = co_await Make(op, node, std::as_bytes(std::span(&root, 1)));
   co_return root_at;
 }
 
@@ -64,19 +64,30 @@ Task<FarAddr> EmptyTable::MakeMain(Op& op, NodeId node, uint64_t segment, uint64
   const MainImage image = EncodeMain(shape_, empty, room.numbers());
   fabric::Batch trip(op, fabric::Order::kInOrder);
   room.AddWrites(trip, image);
+  room.Publish();
   co_await trip;
+  room.Unpublish();
   co_return room.at();
 }
 
+// The MainSegment names its CurSegment, and the other way round: the address of the CurSegment comes first.
 Task<FarAddr> EmptyTable::MakeSegment(Op& op, NodeId node, uint64_t suffix) {
-  const FarAddr segment_at = co_await Allocate(op, node, shape_.segment_bytes());
-  const FarAddr main_at = co_await MakeMain(op, node, segment_at.offset, 0);
-  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, shape_.initial_bits, main_at.offset, 0),
+  Unpublished& segment = rooms_.emplace_back();
+  if (!segment.Reserve(pool_.allocator(node), shape_.segment_bytes())) co_await segment.FetchRoom(op);
+  const FarAddr main = co_await MakeMain(op, node, segment.at().offset, 0);
+  co_await WriteSegment(op, segment, main, suffix);
+  co_return segment.at();
+}
+
+Task<Done> EmptyTable::WriteSegment(Op& op, Unpublished& room, FarAddr main, uint64_t suffix) {
+  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, shape_.initial_bits, main.offset, 0),
                              .suffix = suffix};
   std::vector<std::byte> segment(shape_.segment_bytes());
   std::memcpy(segment.data(), &header, sizeof header);
-  co_await op.InOrder(Unreachable(Write(segment_at, segment)));
-  co_return segment_at;
+  room.Publish();
+  co_await op.InOrder(Unreachable(Write(room.at(), segment)));
+  room.Unpublish();
+  co_return Done{};
 }
 
 }  // namespace farside::index::sephash

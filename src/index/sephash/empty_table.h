@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 
 #include "fabric/op.h"
 #include "farside/task.h"
@@ -29,9 +30,11 @@ class EmptyTable {
   }
 
  private:
-  Task<fabric::FarAddr> Allocate(fabric::Op& op, fabric::NodeId node, uint64_t bytes);
+  // Memory with these bytes. While they are written, it is not given back.
+  Task<fabric::FarAddr> Make(fabric::Op& op, fabric::NodeId node, std::span<const std::byte> bytes);
   // Without entries, but with pages.
   Task<fabric::FarAddr> MakeMain(fabric::Op& op, fabric::NodeId node, uint64_t segment, uint64_t pages);
+  Task<Done> WriteSegment(fabric::Op& op, Unpublished& room, fabric::FarAddr main, uint64_t suffix);
   Task<fabric::FarAddr> MakeSegment(fabric::Op& op, fabric::NodeId node, uint64_t suffix);
 
   const Shape shape_;

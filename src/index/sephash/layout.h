@@ -247,7 +247,8 @@ static_assert(sizeof(DroppedBlock) == 8);
 // in a full pool. Changed by CAS only; 0: there is none.
 //   63..38                                          37..0
 //   stamp: an epoch that was read after it was      offset in lines
-//   unlinked, or 0 if no segment ever had it
+//   unlinked; 0: no segment ever had it;
+//   all ones: a client has taken it
 class SpareWord {
  public:
   using Offset = Field<0, 38>;
@@ -256,20 +257,24 @@ class SpareWord {
 
   // A stamp counts modulo 2^26; so many epochs at most pass while a client that is alive does not move on.
   static constexpr uint64_t kFarthestAhead = Stamp::kMax / 4;
+  static constexpr uint64_t kTaken = Stamp::kMax;
 
   constexpr SpareWord() = default;
   explicit constexpr SpareWord(uint64_t word) : word_(word) {}
   static constexpr SpareWord New(uint64_t offset) { return SpareWord(Offset::Set(0, offset / pool::kLine)); }
   static constexpr SpareWord Unlinked(uint64_t offset, uint64_t epoch) {
-    return SpareWord(Stamp::Set(New(offset).word_, std::max<uint64_t>(epoch & Stamp::kMax, 1)));
+    return SpareWord(Stamp::Set(New(offset).word_, std::clamp<uint64_t>(epoch & Stamp::kMax, 1, kTaken - 1)));
   }
+  // It stays in the root until the segment has it: so that a walk finds it wherever it is.
+  constexpr SpareWord Taken() const { return SpareWord(Stamp::Set(word_, kTaken)); }
   constexpr uint64_t word() const { return word_; }
   constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
   constexpr bool is_new() const { return Stamp::Get(word_) == 0; }
+  constexpr bool is_taken() const { return Stamp::Get(word_) == kTaken; }
   // Whether no client can still read it, if what was stamped with less than `safe_epoch` may be reused.
   constexpr bool IsFree(uint64_t safe_epoch) const {
     const uint64_t passed = (safe_epoch - Stamp::Get(word_)) & Stamp::kMax;
-    return is_new() || (passed > 1 && passed < Stamp::kMax - kFarthestAhead);
+    return is_new() || (!is_taken() && passed > 2 && passed < Stamp::kMax - kFarthestAhead);
   }
 
  private:

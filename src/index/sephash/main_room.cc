@@ -21,12 +21,12 @@ Task<Done> MainRoom::Fetch(Op& op, pool::Allocator& allocator, uint64_t pages) {
   co_return Done{};
 }
 
-void MainRoom::Adopt(pool::Allocator& allocator, FarAddr head, const std::vector<uint32_t>& numbers) {
+void MainRoom::Adopt(FarAddr head, const std::vector<uint32_t>& numbers) {
   pages_.clear();
-  head_.Adopt(allocator, head, shape_.HeadBytes(Shape::kUsualPages));
+  head_.Adopt(head, shape_.HeadBytes(Shape::kUsualPages));
   for (const uint32_t number : numbers) {
     const FarAddr page(node_, number * shape_.page_bytes());
-    pages_.emplace_back().Adopt(allocator, page, shape_.page_bytes());
+    pages_.emplace_back().Adopt(page, shape_.page_bytes());
   }
 }
 
@@ -45,12 +45,15 @@ void MainRoom::AddPages(fabric::Batch& trip, const MainImage& image, size_t firs
   }
 }
 
-Task<Done> MainRoom::WriteEarly(Op& op, const MainImage& image) const {
+Task<Done> MainRoom::WriteEarly(Op& op, const MainImage& image) {
+  if (pages_.size() <= kPagesOfCommit) co_return Done{};
+  Publish();
   for (size_t first = kPagesOfCommit; first < pages_.size(); first += kPagesOfCommit) {
     fabric::Batch trip(op, fabric::Order::kInOrder);
     AddPages(trip, image, first, std::min(first + kPagesOfCommit, pages_.size()));
     co_await trip;
   }
+  Unpublish();
   co_return Done{};
 }
 

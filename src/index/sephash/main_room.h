@@ -21,15 +21,16 @@ class MainRoom {
 
   // For so many pages.
   Task<Done> Fetch(fabric::Op& op, pool::Allocator& allocator, uint64_t pages);
-  // Instead, that of a spare MainSegment, which this client alone can reach.
-  void Adopt(pool::Allocator& allocator, fabric::FarAddr head, const std::vector<uint32_t>& numbers);
+  // Instead, that of a spare MainSegment which this client has taken.
+  void Adopt(fabric::FarAddr head, const std::vector<uint32_t>& numbers);
 
   fabric::FarAddr at() const { return head_.at(); }
   uint64_t pages() const { return pages_.size(); }
   std::vector<uint32_t> numbers() const;
 
-  // Writes the pages for which the trip that commits has no room; nearly always there are none.
-  Task<Done> WriteEarly(fabric::Op& op, const MainImage& image) const;
+  // Writes the pages for which the trip that commits has no room; nearly always there are none. While they are
+  // written, the room is not given back: a WRITE that no operation waits for may land late.
+  Task<Done> WriteEarly(fabric::Op& op, const MainImage& image);
   // Adds the other WRITEs to that trip. The image must stay as it is until it has ended.
   void AddWrites(fabric::Batch& trip, const MainImage& image) const;
 

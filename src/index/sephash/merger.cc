@@ -64,8 +64,8 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
     next.parent = old.parent;
     next.parent_meta = old.parent_meta;
     // If only keys of this segment change, the other one is never full.
-    const uint64_t suffix = segment.suffix & ~(uint64_t{1} << (segment.born - 1));
-    if (next.dropped.size() > at.shape().entries)
+    const uint64_t suffix = segment.suffix & (LowBits(segment.born) >> 1);
+    if (next.dropped.size() > at.shape().entries && segment.born > 0)
       blocking_ = Blocking{.directory = &at.directory, .segment = old.parent, .suffix = suffix};
   }
   const bool too_large = next.entries.size() > at.shape().most_main_entries() && !named_by_parent;
@@ -121,14 +121,16 @@ Task<Done> Merger::CommitMerge(Plan& plan, const MainContent& next) {
   co_await trip;
   if (trip.Old(cas) != before.word()) {
     // INVARIANT sephash/9: the client that was faster retires what there is to retire.
-    room.Unpublish();
+    if (!plan.spare.has_value()) room.Unpublish();
     ++counts_.lost;
+    co_await SettleSpare(plan, /*committed=*/false);
     if (Mutant(kLoserRetires)) co_await Retire(plan);
     co_return Done{};
   }
   ++counts_.merges;
   segment.free_slot = 0;
   Remember(segment, room, next);
+  co_await SettleSpare(plan, /*committed=*/true);
   co_await Retire(plan);
   co_return Done{};
 }

@@ -56,6 +56,10 @@ class Merger {
   bool has_blocking() const { return blocking_.has_value(); }
 
  private:
+  struct TakenSpare {
+    size_t index = 0;  // in the root
+    SpareWord word;    // as it was
+  };
   // A merge on its way.
   struct Plan {
     Access at;
@@ -66,6 +70,7 @@ class Merger {
     // Once it is committed:
     std::vector<DroppedBlock> retired = {};
     std::vector<uint32_t> retired_pages = {};  // of the MainSegment that the look names
+    std::optional<TakenSpare> spare = {};      // that the new MainSegment is made of
 
     uint32_t depth() const { return look.depth(); }
     uint64_t sibling_suffix() const { return segment.suffix | uint64_t{1} << depth(); }
@@ -89,8 +94,9 @@ class Merger {
 
   // ---- spare.cc
   // Room for a MainSegment of so many words.
-  Task<Done> FetchRoom(const Plan& plan, uint64_t words, MainRoom& room);
-  Task<bool> TakeSpare(Access at, MainRoom& room);
+  Task<Done> FetchRoom(Plan& plan, uint64_t words, MainRoom& room);
+  Task<bool> TakeSpare(Plan& plan, MainRoom& room);
+  Task<Done> SettleSpare(const Plan& plan, bool committed);
   Task<bool> KeepAsSpare(const Plan& plan);
 
   const Options& options_;

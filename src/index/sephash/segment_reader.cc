@@ -36,6 +36,8 @@ Status SegmentReader::Check(const Segment& segment, const SegmentHeader& header)
     return DamagedSegment(segment.at, "has another suffix than the directory says");
   if (header.meta.depth() < segment.born || header.meta.depth() > options_.shape.most_depth())
     return DamagedSegment(segment.at, "has a depth that cannot be");
+  if (!CanBe(segment, header.meta))
+    return DamagedSegment(segment.at, "names a MainSegment where none can be");
   return OkStatus();
 }
 
@@ -69,10 +71,11 @@ Task<Done> SegmentReader::ReadLook(Op& op, const Segment& segment, uint32_t slot
 // ---- MainSegments ------------------------------------------------------------------------------------
 
 bool SegmentReader::CanBe(const Segment& segment, MetaWord meta) const {
-  const uint64_t region = pool_.member(segment.at.node).geometry().region_bytes;
+  const pool::Geometry& geometry = pool_.member(segment.at.node).geometry();
+  const uint64_t region = geometry.region_bytes;
   const uint64_t bytes = options_.shape.HeadBytes(meta.pages());
-  return meta.main() != 0 && meta.pages() * options_.shape.page_bytes() <= region && bytes <= region &&
-         meta.main() <= region - bytes;
+  return meta.main() >= geometry.first_chunk() && meta.pages() * options_.shape.page_bytes() <= region &&
+         bytes <= region && meta.main() <= region - bytes;
 }
 
 Task<MainHead> SegmentReader::ReadHead(Op& op, const Segment& segment, MetaWord meta) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -83,41 +84,42 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   const Root root = co_await at.directory.ReadRoot(at.op);
   reach.Mark(at.directory.root(), sizeof(Root));
-  std::vector<uint64_t> spares;
-  co_await WalkSpares(at, spares, reach);
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     reach.Mark(FarAddr(at.node(), root.parts[part]), at.shape().PartBytes(part));
+  // A spare may become the MainSegment of a segment, and the other way round, while the walk is under way: so
+  // they are looked for before the segments, and after them, and what is no MainSegment then is a spare. The
+  // caller's pin keeps a MainSegment that became a spare from becoming another one.
+  std::vector<Spare> spares;
+  co_await FindSpares(at, spares);
+  std::set<uint64_t> mains;
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
     Whole whole;
     co_await ReadWhole(at, *suffix, whole);
+    mains.insert(whole.look.meta().main());
     co_await WalkSegment(at, whole, reach);
     suffix = NextSuffix(*suffix, whole.look.depth());
   }
-  // A MainSegment of a segment that the walk had not reached may have become a spare meanwhile. The caller's pin
-  // keeps it from becoming more than that.
-  co_await WalkSpares(at, spares, reach);
+  co_await FindSpares(at, spares);
+  for (const Spare& spare : spares) {
+    if (mains.contains(spare.offset) || Mutant(kWalkWithoutSpare)) continue;
+    reach.Mark(FarAddr(at.node(), spare.offset), at.shape().HeadBytes(spare.pages.size()));
+    MarkPages(at, spare.pages, reach);
+  }
   co_return Done{};
 }
 
-Task<Done> Walker::WalkSpares(Access at, std::vector<uint64_t>& marked, pool::Reach& reach) {
-  for (size_t i = 0; i < Root::kSpares && !Mutant(kWalkWithoutSpare); ++i) {
-    for (int attempt = 0; attempt < kMostSteps; ++attempt) {
-      const Root before = co_await at.directory.ReadRoot(at.op);
-      const FarAddr spare(at.node(), before.spares[i].offset());
-      if (spare.offset == 0 || std::find(marked.begin(), marked.end(), spare.offset) != marked.end()) break;
-      const Result<MainHead> head = co_await reader_.ReadSpare(at.op, spare).Outcome();
-      if (!head.ok()) {
-        // Another client may have taken it, and be writing it.
-        const Root after = co_await at.directory.ReadRoot(at.op);
-        if (after.spares[i].word() != before.spares[i].word()) continue;
-        co_return head.error();
-      }
-      marked.push_back(spare.offset);
-      reach.Mark(spare, at.shape().HeadBytes(head->pages.size()));
-      MarkPages(at, head->pages, reach);
-      break;
-    }
+// A client that has taken a spare may be writing it: the numbers of the pages are the same in the new head, and
+// stand at the same place.
+Task<Done> Walker::FindSpares(Access at, std::vector<Spare>& spares) {
+  const Root root = co_await at.directory.ReadRoot(at.op);
+  for (const SpareWord& word : root.spares) {
+    const auto is_known = [&word](const Spare& spare) { return spare.offset == word.offset(); };
+    if (word.offset() == 0 || std::any_of(spares.begin(), spares.end(), is_known)) continue;
+    Spare spare{.offset = word.offset(), .pages = std::vector<uint32_t>(Shape::kUsualPages)};
+    const FarAddr numbers(at.node(), spare.offset + at.shape().NumbersOffset(Shape::kUsualPages));
+    co_await at.op.InOrder(Read(numbers, std::as_writable_bytes(std::span(spare.pages))));
+    spares.push_back(std::move(spare));
   }
   co_return Done{};
 }

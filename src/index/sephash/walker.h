@@ -49,8 +49,13 @@ class Walker {
   // The segment that has the keys of this suffix.
   Task<Done> ReadWhole(Access at, uint64_t suffix, Whole& whole);
   Task<Done> WalkDirectory(Access at, pool::Reach& reach);
-  // Spares that are not among `marked`; adds them.
-  Task<Done> WalkSpares(Access at, std::vector<uint64_t>& marked, pool::Reach& reach);
+  // A spare MainSegment, and its pages.
+  struct Spare {
+    uint64_t offset = 0;
+    std::vector<uint32_t> pages;
+  };
+  // Adds those that the root names and that are not there yet.
+  Task<Done> FindSpares(Access at, std::vector<Spare>& spares);
   static void MarkPages(const Access& at, const std::vector<uint32_t>& pages, pool::Reach& reach);
   Task<Done> WalkSegment(Access at, const Whole& whole, pool::Reach& reach);
   Task<Done> AddStats(Access at, Totals& totals, TableStats& stats);
