@@ -145,10 +145,11 @@ std::string DirectoryIsSeveralSplitsBehind(size_t nodes) {
       late.push_back(&play.Enter());
       play.Do(*late.back(), Get("k0"));
     }
-    constexpr int kKeys = 60;
-    for (int i = 0; i < kKeys; ++i) play.Do(writer, Put(fmt::format("k{}", i), "old"));
+    // Twice: a segment that a split has made is not split before the one that it was split from is merged.
+    const int keys = 60 * static_cast<int>(nodes);
+    for (int i = 0; i < 2 * keys; ++i) play.Do(writer, Put(fmt::format("k{}", i % keys), "old"));
     if (DetailOf(writer.Now(writer.Stats()), "depth") < 4) return "the table has not grown";
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < keys; ++i) {
       const std::string key = fmt::format("k{}", i);
       play.Do(*late[0], Get(key));
       if (i % 4 == 0) play.Do(*late[1], Put(key, "of late"));

@@ -18,6 +18,7 @@
 #include "index/sephash/look.h"
 #include "index/sephash/sephash.h"
 #include "index/sephash/table.h"
+#include "pool/memory/reach.h"
 #include "tests/support/in_flight.h"
 #include "tests/support/table_world.h"
 
@@ -42,15 +43,27 @@ class Member : public TableMember {
   const MergeCounts& merge_counts() { return static_cast<Table&>(index()).merge_counts(); }
   const Options& options() const { return options_; }
 
-  // Memory of the first node that is never given back.
-  Task<Done> Allocate(uint64_t bytes) {
+  // Memory of the first node that no table has, until it is given back.
+  Task<Done> Hold(uint64_t bytes) {
     fabric::Op op(client(), fabric::OpKind::kMaintenance);
-    co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    const fabric::FarAddr at = co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    held_.emplace_back(at, bytes);
+    co_return Done{};
+  }
+  void GiveBack() {
+    for (const auto& [at, bytes] : held_) pool().allocator(fabric::NodeId{0}).FreeUnpublished(at, bytes);
+    held_.clear();
+  }
+  // Everything of the table that is reachable.
+  Task<Done> WalkTable(pool::Reach& reach) {
+    fabric::Op op(client(), fabric::OpKind::kMaintenance);
+    co_await index().Walk(op, reach);
     co_return Done{};
   }
 
  private:
   const Options options_;
+  std::vector<std::pair<fabric::FarAddr, uint64_t>> held_;
 };
 
 // What Stats says under a name; -1 if it does not say anything.
