@@ -67,6 +67,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"the word of a tombstone comes back", [] { return WordOfASlotComesBack(/*deletes=*/true); }},
       {"slots name what can be reached", [=] { return SlotsNameWhatCanBeReached(100 / fewer); }},
       {"padding comes back", PaddingOfASlotComesBack},
+      {"splits come before tags are renewed", SplitsComeBeforeTagsAreRenewed},
       {"several splits behind", [] { return DirectoryIsSeveralSplitsBehind(); }},
       {"two insert a key", [=] { return TwoInsertAKey(200 / fewer); }},
       {"two delete in a full pool", [=] { return TwoDeleteInAFullPool(16 / fewer); }},

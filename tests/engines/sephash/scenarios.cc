@@ -564,13 +564,13 @@ std::string TwoNeedASpare(uint64_t seeds) {
     pool.play.Begin(*pool.members[1], Delete(FullPool::Key(1, 0)));
     pool.play.Finish();
     const uint64_t merged = pool.merges() - merges;
-    // The one that comes second to a spare tries the other one.
-    if (merged != 2) return fmt::format("seed {}: {} clients had memory to merge", seed, merged);
     const Root root = pool.play.image().root();
-    if (root.spares[0].offset() != 0 || root.spares[1].offset() != 0)
-      return fmt::format("seed {}: a spare is left", seed);
     const std::string problem = pool.End();
     if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+    // The one that comes second to a spare takes the other one.
+    if (merged != 2) return fmt::format("seed {}: {} clients had memory to merge", seed, merged);
+    if (root.spares[0].offset() != 0 || root.spares[1].offset() != 0)
+      return fmt::format("seed {}: a spare was left", seed);
   }
   return "";
 }

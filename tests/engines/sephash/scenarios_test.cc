@@ -91,6 +91,12 @@ TEST(SephashScenarios, DirectoryIsSeveralSplitsBehind_EveryKeyIsFound) {
   EXPECT_EQ(DirectoryIsSeveralSplitsBehind(3), "");
 }
 
+TEST(SephashScenarios, SplitsComeBeforeTagsAreRenewed_TheSplitRenewsThem) {
+  // Given tags that last for one split, and segments that merges have not renewed all tags of. When they are
+  // split again. Expect that every key is found, and that the table and every byte are in order.
+  EXPECT_EQ(SplitsComeBeforeTagsAreRenewed(), "");
+}
+
 TEST(SephashScenarios, StaleClientsMeetSplits_HistoriesAreLinearizable) {
   // Given four clients, three of which know nothing of the splits. When all of them change keys at once.
   // Expect that every history can be explained; on one node and on two.

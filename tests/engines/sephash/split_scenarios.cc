@@ -177,6 +177,21 @@ std::string SplitSegmentIsMergedAgain() {
   return play.End();
 }
 
+// A merge renews as many tags as a trip reads blocks. The MainSegment of each half of a split has more.
+std::string SplitsComeBeforeTagsAreRenewed() {
+  constexpr int kKeys = 1200;
+  World world;
+  Member member(world, {{"entries", "126"}, {"main", "1"}, {"depth_bits", "1"}});
+  for (int i = 0; i < kKeys; ++i) member.Now(member.Put(fmt::format("k{}", i), std::to_string(i)));
+  if (DetailOf(member.Now(member.Stats()), "depth") < 3) return "the table has not grown";
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string found = member.Now(member.Get(fmt::format("k{}", i)));
+    if (found != std::to_string(i)) return fmt::format("k{} is {}", i, found);
+  }
+  member.Audit();
+  return world.problem;
+}
+
 std::string StaleClientsMeetSplits(uint64_t seeds, size_t nodes) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Play play(

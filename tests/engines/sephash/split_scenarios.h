@@ -39,6 +39,9 @@ std::string DirectoryIsSeveralSplitsBehind(size_t nodes = 1);
 // A client knows the segment as it was; then it is split, and merged again.
 std::string SplitSegmentIsMergedAgain();
 
+// Segments are split so soon that merges have not renewed all of their tags, which last for one split.
+std::string SplitsComeBeforeTagsAreRenewed();
+
 // Clients with stale directories and clients that split meet, by chance.
 std::string StaleClientsMeetSplits(uint64_t seeds, size_t nodes = 1);
 
