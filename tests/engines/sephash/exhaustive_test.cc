@@ -104,10 +104,10 @@ TEST_P(ExhaustiveSephashReads, SearchesMeetAMerge_NoneIsMisled) {
 }
 
 TEST_P(ExhaustiveSephashReads, ThreeChangeAKeyByWhatItHolds_AllInterleavingsAreLinearizable) {
-  // Given the same, and a round with room. When three clients change one key by what it holds: a
+  // Given the same, and a round with room for two. When three clients change one key by what it holds: a
   // compare-and-set, an update, and a delete; of a client that may die, on the first of the two. Expect the
   // same.
-  SephashEngine engine = Small(64, 4);
+  SephashEngine engine = Small(64, 3);
   Scenario scenario = OneSegment(engine);
   scenario.freedoms.ordered_reads = GetParam();
   scenario.freedoms.promise_ordered_reads = GetParam();

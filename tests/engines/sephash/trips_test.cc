@@ -221,6 +221,7 @@ TEST_P(SephashSplitTrips, Split_OneCommit) {
   const uint64_t put = GetParam() ? 2 : 3;  // the filter byte has a trip of its own
   EXPECT_EQ(cost.trips, put + 1 + 3 + 1 + (GetParam() ? 0 : 1));
   EXPECT_EQ(cost.detached, GetParam() ? 1u : 0u);
+  member.Now(member.Maintain());  // waits for the entry in the directory
   const Image image(world, member.options().shape);
   const uint64_t pages = image.MetaAt(0).pages() + image.MetaAt(1).pages();
   EXPECT_EQ(cost.writes, 2u + 1 + 3 + pages);
