@@ -42,7 +42,11 @@ Story StoryOf(Dying dying, size_t nodes) {
     case Dying::kMerge: return {{{"entries", "2"}, {"main", "64"}}, three, Put(stays(0), "dying")};
     case Dying::kSplit:
       return {{{"entries", "2"}, {"main", "1"}, {"depth_bits", "4"}}, three, Put(moves(1), "dying")};
-    case Dying::kRenewal: return {SmallSegments(), three, Put(moves(1), "dying")};
+    case Dying::kRenewal: {
+      std::vector<Request> before = three;
+      for (const std::string& key : {moves(1), stays(2)}) before.push_back(Put(key, "0"));
+      return {SmallSegments(), before, Put(stays(3), "dying")};
+    }
   }
   return {};
 }

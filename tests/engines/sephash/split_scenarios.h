@@ -19,7 +19,7 @@ enum class Dying {
   kDelete,   // by a tombstone
   kMerge,    // a put that fills a round
   kSplit,    // a put that fills a round, the merge of which doubles the directory
-  kRenewal,  // the same for a segment whose entries have used up their depth bits
+  kRenewal,  // the same for a segment that was split before: its entries get the tags of the next group
 };
 // Which keys the others touch first when it is dead: those of the segment that was split, so that it is merged
 // again, or those of the sibling.

@@ -150,8 +150,7 @@ TEST(SephashTable, LongKeysWithEqualBeginningsAndEqualTags_AreDifferentKeys) {
   std::vector<std::string> keys;
   for (int i = 0; keys.empty(); ++i) {
     const std::string key = beginning + std::to_string(i);
-    const uint64_t hash = HashOf(key);
-    const auto [known, is_new] = by_tag.emplace(hash >> 48 << 4 | (hash & 15), key);
+    const auto [known, is_new] = by_tag.emplace(TagBitsOf(HashOf(key)), key);
     if (!is_new) keys = {known->second, key};
   }
   World world;

@@ -112,9 +112,13 @@ inline uint64_t HashOf(std::string_view key) { return Hash64(AsBytes(key)); }
 std::string KeyFor(const std::function<bool(uint64_t)>& fits, int nth = 0);
 // The n-th key whose hash ends with these bits.
 std::string KeyOf(uint64_t suffix, uint32_t bits, int nth = 0);
-// So many keys with the same tag, whichever group of depth bits it has: their hashes begin with the same 16
-// bits and end with the same `bits`.
-std::vector<std::string> KeysWithOneTag(size_t count, uint32_t bits);
+// What tells keys apart in entries of the first group: hashes that agree in it have the same tag there,
+// however many depth bits there are.
+inline uint64_t TagBitsOf(uint64_t hash) {
+  return hash >> (64 - kFingerprintBits) << 2 * kMostDepthBits | (hash & LowBits(2 * kMostDepthBits));
+}
+// So many keys with the same tag.
+std::vector<std::string> KeysWithOneTag(size_t count);
 
 // ---- histories -------------------------------------------------------------------------------------------
 
