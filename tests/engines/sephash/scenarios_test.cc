@@ -92,7 +92,7 @@ TEST(SephashScenarios, DirectoryIsSeveralSplitsBehind_EveryKeyIsFound) {
 }
 
 TEST(SephashScenarios, SplitsComeBeforeTagsAreRenewed_TheSplitRenewsThem) {
-  // Given tags that last for one split, and segments that merges have not renewed all tags of. When they are
+  // Given tags that last for two splits, and segments that merges have not renewed all tags of. When they are
   // split again. Expect that every key is found, and that the table and every byte are in order.
   EXPECT_EQ(SplitsComeBeforeTagsAreRenewed(), "");
 }

@@ -8,8 +8,8 @@
 
 namespace farside::index::sephash {
 
-// Rounds of two entries, MainSegments of two: the fourth key splits the first segment. Tags last for one
-// split.
+// Rounds of two entries, MainSegments of two: the fourth key splits the first segment. Tags last for two
+// splits.
 inline OptionMap SmallSegments() { return {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}}; }
 
 // What a client does when it dies, at every verb of it and in every way.
@@ -39,7 +39,7 @@ std::string DirectoryIsSeveralSplitsBehind(size_t nodes = 1);
 // A client knows the segment as it was; then it is split, and merged again.
 std::string SplitSegmentIsMergedAgain();
 
-// Segments are split so soon that merges have not renewed all of their tags, which last for one split.
+// Segments are split so soon that merges have not renewed all of their tags, which last for two splits.
 std::string SplitsComeBeforeTagsAreRenewed();
 
 // Clients with stale directories and clients that split meet, by chance.
