@@ -123,8 +123,8 @@ TEST_P(ExhaustiveSephashReads, ThreeChangeAKeyByWhatItHolds_AllInterleavingsAreL
 }
 
 TEST_P(ExhaustiveSephashReads, TwoChangeAKeyAndOneMerges_AllInterleavingsAreLinearizable) {
-  // Given the same, and a round that the first change fills. When two clients change one key by what it holds:
-  // a compare-and-set, and a delete of a client that may die. Expect the same.
+  // Given the same, and a round that the first change fills. When two clients change one key by what it
+  // holds: a compare-and-set, and a delete of a client that may die. Expect the same.
   SephashEngine engine = Small(64);
   Scenario scenario = OneSegment(engine);
   scenario.freedoms.ordered_reads = GetParam();

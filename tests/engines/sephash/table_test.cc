@@ -227,8 +227,8 @@ std::multiset<std::pair<uint64_t, uint64_t>> MarksOfEmpty(const World& world, co
 }
 
 TEST(SephashTable, EverythingIsDeletedAndEpochsPass_NothingIsLeftButAnEmptyTable) {
-  // Given a table of several segments with large values. When all keys are deleted, in the order in which they
-  // came or in the reverse one, and epochs pass while the client goes on.
+  // Given a table of several segments with large values. When all keys are deleted, in the order in which
+  // they came or in the reverse one, and epochs pass while the client goes on.
   // Expect that every block is given back and every MainSegment is a head, and that fsck finds nothing lost.
   for (const bool reverse : {false, true}) {
     World world;

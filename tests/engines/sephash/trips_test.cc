@@ -182,8 +182,9 @@ TEST_P(SephashTrips, UpdateAndDelete_OneForTheBlockMore) {
 
 TEST_P(SephashTrips, PutThatFillsARound_MergesInThreeTripsAtMost) {
   // Given a round with one slot left. When a put fills it.
-  // Expect its own two trips, and those of the merge: READ the MainSegment, a head and a page; READ the blocks
-  // whose entries have the same tag, if there are any; WRITE the new one and commit. Five in all, at most.
+  // Expect its own two trips, and those of the merge: READ the MainSegment, a head and a page; READ the
+  // blocks whose entries have the same tag, if there are any; WRITE the new one and commit. Five in all, at
+  // most.
   for (int i = kInRound; i < 125; ++i) Put(fmt::format("new{}", i));
   const Cost cost = Put("last");
   EXPECT_EQ(member_.merge_counts().merges, 3u);
