@@ -22,9 +22,9 @@ using std::chrono::microseconds;
 const pool::ClientOptions kImpatient{.lease = {.lease = microseconds(1)}};
 constexpr check::CallsOptions kAlone{.must_succeed = true};
 
-SephashEngine Small(uint32_t main) {
+SephashEngine Small(uint32_t main, uint32_t entries = 2) {
   Options options;
-  options.shape.entries = 2;
+  options.shape.entries = entries;
   options.shape.main = main;
   options.shape.depth_bits = 1;
   options.backoff = microseconds(1);
@@ -104,9 +104,10 @@ TEST_P(ExhaustiveSephashReads, SearchesMeetAMerge_NoneIsMisled) {
 }
 
 TEST_P(ExhaustiveSephashReads, ThreeChangeAKeyByWhatItHolds_AllInterleavingsAreLinearizable) {
-  // Given the same. When three clients change one key by what it holds: a compare-and-set, an update, and a
-  // delete; of a client that may die, on the first of the two. Expect the same.
-  SephashEngine engine = Small(64);
+  // Given the same, and a round with room for two. When three clients change one key by what it holds: a
+  // compare-and-set, an update, and a delete; of a client that may die, on the first of the two. Expect the
+  // same.
+  SephashEngine engine = Small(64, 3);
   Scenario scenario = OneSegment(engine);
   scenario.freedoms.ordered_reads = GetParam();
   scenario.freedoms.promise_ordered_reads = GetParam();
@@ -115,6 +116,23 @@ TEST_P(ExhaustiveSephashReads, ThreeChangeAKeyByWhatItHolds_AllInterleavingsAreL
       {.program = check::Calls(engine, kImpatient, {Call::CompareAndSet("k", "0", "1")}), .phase = 1},
       {.program = check::Calls(engine, kImpatient, {Call::Update("k", "2")}), .phase = 1},
       {.program = check::Calls(engine, kImpatient, {Call::Delete("k")}), .may_die = GetParam(), .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Get("k"), Call::Increment("n")}, kAlone),
+       .phase = 2},
+      {.program = check::Verify(engine, kImpatient), .phase = 3}};
+  ExpectNothing(scenario);
+}
+
+TEST_P(ExhaustiveSephashReads, TwoChangeAKeyAndOneMerges_AllInterleavingsAreLinearizable) {
+  // Given the same, and a round that the first change fills. When two clients change one key by what it
+  // holds: a compare-and-set, and a delete of a client that may die. Expect the same.
+  SephashEngine engine = Small(64);
+  Scenario scenario = OneSegment(engine);
+  scenario.freedoms.ordered_reads = GetParam();
+  scenario.freedoms.promise_ordered_reads = GetParam();
+  scenario.participants = {
+      {.program = check::Calls(engine, kImpatient, {Call::Put("k", "0")}, kAlone)},
+      {.program = check::Calls(engine, kImpatient, {Call::CompareAndSet("k", "0", "1")}), .phase = 1},
+      {.program = check::Calls(engine, kImpatient, {Call::Delete("k")}), .may_die = true, .phase = 1},
       {.program = check::Calls(engine, kImpatient, {Call::Get("k"), Call::Increment("n")}, kAlone),
        .phase = 2},
       {.program = check::Verify(engine, kImpatient), .phase = 3}};

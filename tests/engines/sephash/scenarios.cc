@@ -1,12 +1,16 @@
 #include "tests/engines/sephash/scenarios.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "base/random.h"
 #include "index/sephash/segment_reader.h"
+#include "pool/memory/reach.h"
 
 namespace farside::index::sephash {
 namespace {
@@ -109,78 +113,102 @@ std::string WordOfASlotComesBack(bool deletes) {
   return "";
 }
 
-// Tags last for one split. The first segment is split with a round whose slot 0 names a block that moves; the
-// sibling replaces that block. Then the sleeper looks at the first segment. When the epoch comes again, a key
-// is put whose tag now is what the tag of the moved key was before the split.
-std::string WordOfASlotComesBackAfterASplit() {
-  std::map<uint64_t, std::string> moved;
-  std::string moves;
-  std::string stays;
-  for (int i = 0; stays.empty(); ++i) {
-    const std::string key = fmt::format("t{}", i);
-    const uint64_t hash = HashOf(key);
-    if ((hash & 1) == 1) moved[hash >> 48] = key;
-    if ((hash & 3) != 2 || !moved.contains(hash >> 48)) continue;
-    moves = moved[hash >> 48];
-    stays = key;
-  }
-  const auto low = [](int nth) { return KeyOf(0, 1, nth); };
-  const std::string high = KeyOf(1, 1);
+// A key that comes and goes has its segment closed: the first round ends with padding, the second one is
+// nothing else. Eight rounds later the epoch is the same.
+std::string PaddingOfASlotComesBack() {
   bool more = true;
   for (uint64_t steps = 0; more; ++steps) {
-    Play play({{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}});
+    Play play({{"entries", "3"}, {"main", "64"}});
     Member& writer = play.Enter();
     Member& sleeper = play.Enter();
-    play.DoAll(writer, {Put(low(0), "0"), Put(high, "0"), Put(moves, FourLines('a')), Put(low(1), "0")});
-    if (play.image().MetaAt(0).depth() != 1) return "the segment is not split";
-    const Entry word = play.image().EntryIn(0, 0);
-    play.DoAll(writer, {Put(moves, "small"), Put(high, "1")});
-    if (play.image().MainAt(1).merges != 2) return "the sibling is not merged";
-    play.Do(sleeper, Get(low(0)));
-    LetMemoryGo(play.world);
-    play.Begin(sleeper, Put(low(2), "of sleeper"), steps);
+    const auto come_and_go = [&] {
+      play.DoAll(writer, {Put("j", "0"), Delete("j")});
+      // An epoch passes, since something waits for it.
+      writer.pool().AfterGrace(fabric::NodeId{0}, [] {});
+      writer.Now(writer.Maintain());
+      play.Do(writer, Get("j"));
+    };
+    const auto pads = [&] {
+      const Entry entry = play.image().EntryIn(0, 0);
+      return entry.is_padding() && entry.epoch() == EpochBefore(play.image().MetaAt(0).epoch());
+    };
+    come_and_go();
+    if (!pads()) return "there is no padding";
+    const uint32_t epoch = play.image().MetaAt(0).epoch();
+    play.Do(sleeper, Get("k"));
+    play.Begin(sleeper, Insert("k", "of sleeper"), steps);
     more = !play.over();
     play.world.fabric.Sleep(sleeper.client().id(), kNap);
-    for (uint32_t round = 1; round < kEpochs; ++round)
-      play.DoAll(writer, {Put(low(0), fmt::format("{}", round)), Put(low(1), fmt::format("{}", round))});
-    play.Do(writer, Put(stays, FourLines('b')));
-    const Entry again = play.image().EntryIn(0, 0);
-    if (steps == 0 && (again.tag() != word.tag() || again.epoch() != word.epoch()))
-      return "the words have different tags or epochs";
+    for (uint32_t round = 0; round < kEpochs; round += 2) come_and_go();
+    if (steps == 0 && (!pads() || play.image().MetaAt(0).epoch() != epoch))
+      return "there is no padding when the epoch has come again";
+    play.Finish();
+    play.Do(writer, Get("k"));
     const std::string problem = play.End();
     if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
   }
   return "";
 }
 
-// The key of the sleeper belongs to the first segment when the sleeper looks, and to the second sibling when it
-// wakes up.
-std::string PaddingOfASlotComesBack() {
-  const auto key = [](uint64_t suffix, int nth) { return KeyOf(suffix, 2, nth); };
-  bool more = true;
-  for (uint64_t steps = 0; more; ++steps) {
-    Play play({{"entries", "2"}, {"main", "1"}});
-    Member& writer = play.Enter();
-    Member& sleeper = play.Enter();
-    const auto pads = [&] {
-      const Entry entry = play.image().EntryIn(0, 0);
-      return entry.is_padding() && entry.epoch() == EpochBefore(play.image().MetaAt(0).epoch());
-    };
-    play.DoAll(writer, {Put(key(0, 0), "0"), Put(key(1, 0), "0"), Put(key(3, 0), "0"), Put(key(2, 0), "0")});
-    play.DoAll(writer, {Put(key(1, 0), "1"), Put(key(3, 0), "1")});
-    if (!pads()) return "there is no padding";
-    const uint32_t epoch = play.image().MetaAt(0).epoch();
-    play.Do(sleeper, Get(key(0, 0)));
-    play.Begin(sleeper, Put(key(2, 5), "of sleeper"), steps);
-    more = !play.over();
-    play.world.fabric.Sleep(sleeper.client().id(), kNap);
-    while (play.image().MetaAt(0).epoch() != EpochBefore(epoch))
-      play.DoAll(writer, {Put(key(0, 0), "2"), Put(key(2, 0), "2")});
-    play.DoAll(writer, {Put(key(2, 1), "3"), Put(key(0, 1), "3")});
-    play.DoAll(writer, {Put(key(2, 0), "4"), Put(key(2, 1), "4")});
-    if (steps == 0 && !pads()) return "there is no padding when the epoch has come again";
-    const std::string problem = play.End();
-    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
+namespace {
+
+class MarkedBlocks : public pool::Reach {
+ public:
+  void Mark(fabric::FarAddr block, uint64_t /*bytes*/) override { marked_.insert(block.offset); }
+  bool Has(uint64_t offset) const { return marked_.contains(offset); }
+
+ private:
+  std::set<uint64_t> marked_;
+};
+
+// What slots name, and nobody can reach.
+std::string UnreachableSlot(const Image& image, const MarkedBlocks& marked, const Shape& shape) {
+  for (size_t part = 0; part < kMostParts && image.root().parts[part] != 0; ++part) {
+    for (uint64_t i = 0; i < shape.PartEntries(part); ++i) {
+      const uint64_t suffix = shape.FirstOfPart(part) + i;
+      if (image.SegmentAt(suffix) == 0) continue;
+      for (uint64_t slot = 0; slot < shape.entries; ++slot) {
+        const Entry entry = image.EntryIn(suffix, slot);
+        if (entry == Entry() || entry.is_padding() || marked.Has(entry.offset())) continue;
+        return fmt::format("slot {} of segment {:#x} names a block that cannot be reached", slot, suffix);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string SlotsNameWhatCanBeReached(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const OptionMap table = {
+        {"entries", "2"}, {"main", "1"}, {"segments", "2"}, {"depth_bits", seed % 2 == 0 ? "1" : "4"}};
+    World world({.seed = seed});
+    std::vector<std::unique_ptr<Member>> members;
+    for (int i = 0; i < 3; ++i) members.push_back(std::make_unique<Member>(world, table));
+    Member& watcher = *members[2];
+    const Shape shape = watcher.options().shape;
+    Random random(seed);
+    for (int i = 0; i < 60; ++i) {
+      Member& member = *members[random.Below(2)];
+      const std::string key = fmt::format("k{}", random.Below(10));
+      if (random.Below(3) == 0) {
+        member.Now(member.Delete(key));
+      } else {
+        member.Now(member.Put(key, std::to_string(i)));
+      }
+      if (random.Below(8) == 0) LetMemoryGo(world);
+      MarkedBlocks marked;
+      watcher.Now(watcher.WalkTable(marked));
+      const std::string named = UnreachableSlot(Image(world, shape), marked, shape);
+      if (!named.empty()) return fmt::format("seed {}, change {}: {}", seed, i, named);
+      if (!world.problem.empty()) return fmt::format("seed {}, change {}: {}", seed, i, world.problem);
+    }
+    const uint64_t splits = members[0]->merge_counts().splits + members[1]->merge_counts().splits;
+    if (splits < 2) return fmt::format("seed {}: {} splits", seed, splits);
+    while (members.size() > 1) members.pop_back();
+    members[0]->Audit();
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
   }
   return "";
 }
@@ -393,9 +421,11 @@ std::string InsertMeetsOwnPuts(uint64_t seeds) {
 // ---- keys, cursors, memory -------------------------------------------------------------------------------
 
 std::string KeysWithTheSameTag() {
-  const std::vector<std::string> keys = KeysWithOneTag(3, kMostDepthBits);
+  const std::vector<std::string> keys = KeysWithOneTag(3);
   for (const OptionMap& table : {SmallRounds(), OptionMap{{"entries", "5"}, {"main", "1"}}}) {
     Play play(table);
+    const auto tag = [&](const std::string& key) { return TagOf(HashOf(key), play.options().shape, 0); };
+    if (tag(keys[0]) != tag(keys[1]) || tag(keys[0]) != tag(keys[2])) return "the keys have different tags";
     Member& one = play.Enter();
     Member& other = play.Enter();
     for (const std::string& key : keys) play.Do(one, Insert(key, "of " + key));
@@ -490,46 +520,83 @@ std::string TwoDeleteInAFullPool(uint64_t seeds) {
   return "";
 }
 
-// Both segments have one slot left in their rounds, and each client deletes a key of one of them. A delete
-// writes no block; but the merge behind it needs memory, of which there is none but the spare.
-std::string TwoNeedTheSpare(uint64_t seeds) {
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    World world({.seed = seed, .region_bytes = 512 << 10});
-    const OptionMap table = {{"entries", "4"}, {"main", "64"}, {"segments", "2"}};
-    Member one(world, table);
-    Member other(world, table);
-    const auto key = [](uint64_t segment, int nth) { return KeyOf(segment, 1, nth); };
-    for (int i = 0; i < 7; ++i) {
-      one.Now(one.Put(key(0, i), "of one"));
-      other.Now(other.Put(key(1, i), "of other"));
+namespace {
+
+// Two segments, each with one slot left in its round, in a pool without free memory.
+class FullPool {
+ public:
+  explicit FullPool(uint64_t seed = 1)
+      : play({{"entries", "4"}, {"main", "64"}, {"segments", "2"}},
+             {.seed = seed, .region_bytes = 512 << 10}) {
+    for (Member*& member : members) member = &play.Enter();
+    for (int i = 0; i < kKeys; ++i) {
+      play.Do(*members[0], Put(Key(0, i), "of one"));
+      play.Do(*members[1], Put(Key(1, i), "of other"));
     }
-    LetMemoryGo(world);
-    for (Member* member : {&one, &other}) {
+    LetMemoryGo(play.world);
+    for (Member* member : members) {
       for (uint64_t bytes = 4096; bytes > 0; bytes -= pool::kLine) {
-        while (member->Try(member->Allocate(bytes)).ok()) continue;
+        while (member->Try(member->Hold(bytes)).ok()) continue;
       }
     }
-    std::vector<Task<bool>> tasks;
-    tasks.push_back(one.Delete(key(0, 0)));
-    tasks.push_back(other.Delete(key(1, 0)));
-    for (Task<bool>& task : tasks) task.Start();
-    world.Drive([&] { return tasks[0].done() && tasks[1].done(); });
-    for (Task<bool>& task : tasks) {
-      const Result<bool> end = task.TakeResult();
-      if (!end.ok() || !*end) return fmt::format("seed {}: a delete was refused", seed);
-    }
-    tasks.clear();
-    const uint64_t merges = one.merge_counts().merges + other.merge_counts().merges;
-    if (merges != 3) return fmt::format("seed {}: {} clients had memory to merge", seed, merges - 2);
-    for (int i = 0; i < 7; ++i) {
-      for (uint64_t segment = 0; segment < 2; ++segment) {
-        const std::string found = one.Now(one.Get(key(segment, i)));
-        const std::string wanted = i == 0 ? "absent" : segment == 0 ? "of one" : "of other";
-        if (found != wanted) return fmt::format("seed {}: {} is {}", seed, key(segment, i), found);
-      }
-    }
-    other.Now(other.Verify());
-    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
+  }
+  uint64_t merges() const { return members[0]->merge_counts().merges + members[1]->merge_counts().merges; }
+  std::string End() {
+    play.Finish();
+    for (Member* member : members) member->GiveBack();
+    return play.End();
+  }
+
+  static constexpr int kKeys = 7;
+  static std::string Key(uint64_t segment, int nth) { return KeyOf(segment, 1, nth); }
+
+  Play play;
+  std::array<Member*, 2> members{};
+};
+
+}  // namespace
+
+// Each client deletes a key of one of the segments. A delete writes no block; but the merge behind it needs
+// memory, of which there are the two spares and nothing else.
+std::string TwoNeedASpare(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    FullPool pool(seed);
+    const uint64_t merges = pool.merges();
+    pool.play.Begin(*pool.members[0], Delete(FullPool::Key(0, 0)), seed % 8);
+    pool.play.Begin(*pool.members[1], Delete(FullPool::Key(1, 0)));
+    pool.play.Finish();
+    const uint64_t merged = pool.merges() - merges;
+    const Root root = pool.play.image().root();
+    const std::string problem = pool.End();
+    if (!problem.empty()) return fmt::format("seed {}: {}", seed, problem);
+    // The one that comes second to a spare takes the other one.
+    if (merged != 2) return fmt::format("seed {}: {} clients had memory to merge", seed, merged);
+    if (root.spares[0].offset() != 0 || root.spares[1].offset() != 0)
+      return fmt::format("seed {}: a spare was left", seed);
+  }
+  return "";
+}
+
+// The first spare becomes the MainSegment of segment 0, which the sleeper reads. The second one replaces it,
+// and it becomes a spare again. Then segment 1 needs memory.
+std::string SpareIsStillRead() {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    FullPool pool;
+    Member& writer = *pool.members[0];
+    Member& sleeper = pool.play.Enter();
+    pool.play.Do(writer, Delete(FullPool::Key(0, 0)));
+    const uint64_t main = pool.play.image().MetaAt(0).main();
+    pool.play.Begin(sleeper, Get(FullPool::Key(0, FullPool::kKeys - 1)), steps);
+    more = !pool.play.over();
+    pool.play.world.fabric.Sleep(sleeper.client().id(), kNap);
+    for (int i = 1; i <= 4; ++i) pool.play.Do(writer, Delete(FullPool::Key(0, i)));
+    const auto spares = pool.play.image().root().spares;
+    if (std::none_of(spares.begin(), spares.end(), [&](SpareWord word) { return word.offset() == main; }))
+      return "the MainSegment is no spare";
+    pool.play.Do(writer, Delete(FullPool::Key(1, 0)));
+    const std::string problem = pool.End();
+    if (!problem.empty()) return fmt::format("asleep after {} steps: {}", steps, problem);
   }
   return "";
 }

@@ -30,11 +30,12 @@ std::string ChangersFallAsleep();
 // key again, in memory that was free before: the word must not be the same. With `deletes`, the word is that
 // of a tombstone.
 std::string WordOfASlotComesBack(bool deletes);
-// The same across a split: the block went to the sibling, while the slot of the old segment still names it.
-std::string WordOfASlotComesBackAfterASplit();
-// The same for padding, which stands in that slot after a split, and after another one when the epoch has come
-// again.
+// A client is about to append to a slot that has padding. Meanwhile rounds are closed until the epoch comes
+// again, and the slot has padding again: the word must not be the same.
 std::string PaddingOfASlotComesBack();
+// Two clients change keys in turn, by chance, in a table that merges and splits all the time. After every
+// change, whatever block a slot of a CurSegment names, in whatever round, can be reached (sephash/3).
+std::string SlotsNameWhatCanBeReached(uint64_t seeds);
 
 // Two clients insert a key into the same slot.
 std::string TwoInsertAKey(uint64_t seeds);
@@ -59,7 +60,7 @@ std::string LookMeetsOwnAppends();
 // one may see an entry behind the key's and not the key's.
 std::string InsertMeetsOwnPuts(uint64_t seeds);
 
-// Keys that no 20 bits tell apart, in one segment, through merges and deletes.
+// Keys that no tag tells apart, in one segment, through merges and deletes.
 std::string KeysWithTheSameTag();
 
 // A cursor goes through a table that others split.
@@ -67,7 +68,10 @@ std::string CursorMeetsSplits();
 
 // A pool without free memory, in which two clients delete everything at once.
 std::string TwoDeleteInAFullPool(uint64_t seeds);
-// Two clients need the spare memory at the same moment.
-std::string TwoNeedTheSpare(uint64_t seeds);
+// Two clients need spare memory at the same moment: each gets some of its own.
+std::string TwoNeedASpare(uint64_t seeds);
+// A client has found a MainSegment and falls asleep, at every step. Meanwhile the MainSegment is replaced and
+// becomes spare memory, and another segment needs some.
+std::string SpareIsStillRead();
 
 }  // namespace farside::index::sephash

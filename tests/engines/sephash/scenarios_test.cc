@@ -25,12 +25,18 @@ TEST(SephashScenarios, EpochComesAgain_TheWordOfASlotDoesNot) {
   EXPECT_EQ(WordOfASlotComesBack(/*deletes=*/true), "");
 }
 
-TEST(SephashScenarios, BlockMovesToTheSibling_TheWordOfTheOldSlotDoesNotComeBack) {
-  // Given a slot that names a block which a split has moved to the sibling, where it was replaced
-  // When a client sees that slot and sleeps, and another key with the same tag comes to the same slot
-  // Expect the same
-  EXPECT_EQ(WordOfASlotComesBackAfterASplit(), "");
+TEST(SephashScenarios, EpochComesAgain_PaddingDoesNot) {
+  // Given a client that is about to append to a slot that has padding
+  // When rounds are closed until the epoch has come again, and the slot has padding again
+  // Expect that its CAS fails, and that its key is found by the filter when it has tried again
   EXPECT_EQ(PaddingOfASlotComesBack(), "");
+}
+
+TEST(SephashScenarios, KeysComeAndGoAndSegmentsAreSplit_WhatSlotsNameIsReachable) {
+  // Given two clients that put and delete keys in turn, and a table that merges and splits all the time
+  // When every slot of every CurSegment is looked at, after every change
+  // Expect that the block which it names is in the table, or in a list of what was dropped
+  EXPECT_EQ(SlotsNameWhatCanBeReached(100 / kFewer), "");
 }
 
 TEST(SephashScenarios, SeveralInsertAKey_OneSucceeds) {
@@ -85,6 +91,12 @@ TEST(SephashScenarios, DirectoryIsSeveralSplitsBehind_EveryKeyIsFound) {
   EXPECT_EQ(DirectoryIsSeveralSplitsBehind(3), "");
 }
 
+TEST(SephashScenarios, SplitsComeBeforeTagsAreRenewed_TheSplitRenewsThem) {
+  // Given tags that last for two splits, and segments that merges have not renewed all tags of. When they are
+  // split again. Expect that every key is found, and that the table and every byte are in order.
+  EXPECT_EQ(SplitsComeBeforeTagsAreRenewed(), "");
+}
+
 TEST(SephashScenarios, StaleClientsMeetSplits_HistoriesAreLinearizable) {
   // Given four clients, three of which know nothing of the splits. When all of them change keys at once.
   // Expect that every history can be explained; on one node and on two.
@@ -99,10 +111,16 @@ TEST(SephashScenarios, CursorMeetsSplits_NoKeyIsMissed) {
 }
 
 TEST(SephashScenarios, PoolIsFull_DeletesGoThrough) {
-  // Given a pool without free memory. When two clients delete everything, and when both need the spare memory
-  // at once. Expect that one of them has it, that nothing is damaged, and that all keys go.
+  // Given a pool without free memory. When two clients delete everything, and when both need spare memory at
+  // once. Expect that each has its own, that nothing is damaged or lost, and that all keys go.
   EXPECT_EQ(TwoDeleteInAFullPool(16 / kFewer), "");
-  EXPECT_EQ(TwoNeedTheSpare(24 / kFewer), "");
+  EXPECT_EQ(TwoNeedASpare(24 / kFewer), "");
+}
+
+TEST(SephashScenarios, SpareMemoryIsStillRead_NobodyWritesIt) {
+  // Given a client in the middle of a search. When the MainSegment that it reads becomes spare memory, and
+  // another segment needs some. Expect that the search finds its key, and that the delete goes through.
+  EXPECT_EQ(SpareIsStillRead(), "");
 }
 
 }  // namespace

@@ -42,7 +42,11 @@ Story StoryOf(Dying dying, size_t nodes) {
     case Dying::kMerge: return {{{"entries", "2"}, {"main", "64"}}, three, Put(stays(0), "dying")};
     case Dying::kSplit:
       return {{{"entries", "2"}, {"main", "1"}, {"depth_bits", "4"}}, three, Put(moves(1), "dying")};
-    case Dying::kRenewal: return {SmallSegments(), three, Put(moves(1), "dying")};
+    case Dying::kRenewal: {
+      std::vector<Request> before = three;
+      for (const std::string& key : {moves(1), stays(2)}) before.push_back(Put(key, "0"));
+      return {SmallSegments(), before, Put(stays(3), "dying")};
+    }
   }
   return {};
 }
@@ -145,10 +149,11 @@ std::string DirectoryIsSeveralSplitsBehind(size_t nodes) {
       late.push_back(&play.Enter());
       play.Do(*late.back(), Get("k0"));
     }
-    constexpr int kKeys = 60;
-    for (int i = 0; i < kKeys; ++i) play.Do(writer, Put(fmt::format("k{}", i), "old"));
+    // Twice: a segment that a split has made is not split before the one that it was split from is merged.
+    const int keys = 60 * static_cast<int>(nodes);
+    for (int i = 0; i < 2 * keys; ++i) play.Do(writer, Put(fmt::format("k{}", i % keys), "old"));
     if (DetailOf(writer.Now(writer.Stats()), "depth") < 4) return "the table has not grown";
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < keys; ++i) {
       const std::string key = fmt::format("k{}", i);
       play.Do(*late[0], Get(key));
       if (i % 4 == 0) play.Do(*late[1], Put(key, "of late"));
@@ -174,6 +179,21 @@ std::string SplitSegmentIsMergedAgain() {
   if (play.image().MainAt(0).sibling != 0) return "the segment is not merged again";
   play.DoAll(late, {Get(KeyOf(1, 1, 0)), Put(KeyOf(1, 1, 1), "of late")});
   return play.End();
+}
+
+// A merge renews as many tags as a trip reads blocks. The MainSegment of each half of a split has more.
+std::string SplitsComeBeforeTagsAreRenewed() {
+  constexpr int kKeys = 1200;
+  World world;
+  Member member(world, {{"entries", "126"}, {"main", "1"}, {"depth_bits", "1"}});
+  for (int i = 0; i < kKeys; ++i) member.Now(member.Put(fmt::format("k{}", i), std::to_string(i)));
+  if (DetailOf(member.Now(member.Stats()), "depth") < 3) return "the table has not grown";
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string found = member.Now(member.Get(fmt::format("k{}", i)));
+    if (found != std::to_string(i)) return fmt::format("k{} is {}", i, found);
+  }
+  member.Audit();
+  return world.problem;
 }
 
 std::string StaleClientsMeetSplits(uint64_t seeds, size_t nodes) {

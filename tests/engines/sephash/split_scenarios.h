@@ -8,8 +8,8 @@
 
 namespace farside::index::sephash {
 
-// Rounds of two entries, MainSegments of two: the fourth key splits the first segment. Tags last for one
-// split.
+// Rounds of two entries, MainSegments of two: the fourth key splits the first segment. Tags last for two
+// splits.
 inline OptionMap SmallSegments() { return {{"entries", "2"}, {"main", "1"}, {"depth_bits", "1"}}; }
 
 // What a client does when it dies, at every verb of it and in every way.
@@ -19,7 +19,7 @@ enum class Dying {
   kDelete,   // by a tombstone
   kMerge,    // a put that fills a round
   kSplit,    // a put that fills a round, the merge of which doubles the directory
-  kRenewal,  // the same for a segment whose entries have used up their depth bits
+  kRenewal,  // the same for a segment that was split before: its entries get the tags of the next group
 };
 // Which keys the others touch first when it is dead: those of the segment that was split, so that it is merged
 // again, or those of the sibling.
@@ -38,6 +38,9 @@ std::string WalkMeetsASiblingThatTheDirectoryDoesNotKnow();
 std::string DirectoryIsSeveralSplitsBehind(size_t nodes = 1);
 // A client knows the segment as it was; then it is split, and merged again.
 std::string SplitSegmentIsMergedAgain();
+
+// Segments are split so soon that merges have not renewed all of their tags, which last for two splits.
+std::string SplitsComeBeforeTagsAreRenewed();
 
 // Clients with stale directories and clients that split meet, by chance.
 std::string StaleClientsMeetSplits(uint64_t seeds, size_t nodes = 1);

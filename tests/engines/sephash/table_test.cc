@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "pool/memory/block.h"
+#include "pool/memory/reach.h"
 #include "tests/engines/sephash/scenarios.h"
 #include "tests/engines/sephash/world.h"
 #include "tests/support/sanitized.h"
@@ -147,8 +150,7 @@ TEST(SephashTable, LongKeysWithEqualBeginningsAndEqualTags_AreDifferentKeys) {
   std::vector<std::string> keys;
   for (int i = 0; keys.empty(); ++i) {
     const std::string key = beginning + std::to_string(i);
-    const uint64_t hash = HashOf(key);
-    const auto [known, is_new] = by_tag.emplace(hash >> 48 << 4 | (hash & 15), key);
+    const auto [known, is_new] = by_tag.emplace(TagBitsOf(HashOf(key)), key);
     if (!is_new) keys = {known->second, key};
   }
   World world;
@@ -185,6 +187,72 @@ TEST(SephashTable, KeysThatDoNotDivide_AreMergedOnAndOn) {
   EXPECT_EQ(DetailOf(member.Now(member.Stats()), "depth"), 0);
   member.Audit();
   EXPECT_EQ(world.problem, "");
+}
+
+// What of a table is reachable, and how much of that is records.
+class Marks : public pool::Reach {
+ public:
+  void Mark(fabric::FarAddr block, uint64_t bytes) override { marked.emplace(block.offset, bytes); }
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override {
+    ++records;
+    Mark(block, bytes);
+  }
+
+  std::multiset<std::pair<uint64_t, uint64_t>> marked;  // offsets and sizes
+  uint64_t records = 0;
+};
+
+// A table without records, without anything that was dropped, and with MainSegments that have no pages.
+std::multiset<std::pair<uint64_t, uint64_t>> MarksOfEmpty(const World& world, const Shape& shape) {
+  const Image image(world, shape);
+  const Root root = image.root();
+  std::multiset<std::pair<uint64_t, uint64_t>> marks = {{world.roots[0].offset, sizeof(Root)}};
+  for (const SpareWord& spare : root.spares) {
+    marks.emplace(spare.offset(), shape.HeadBytes(Shape::kUsualPages));
+    for (uint64_t page = 0; page < Shape::kUsualPages; ++page) {
+      const uint64_t number_at = spare.offset() + shape.NumbersOffset(Shape::kUsualPages) + page * 4;
+      marks.emplace(image.At<uint32_t>(number_at) * shape.page_bytes(), shape.page_bytes());
+    }
+  }
+  for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part) {
+    marks.emplace(root.parts[part], shape.PartBytes(part));
+    for (uint64_t i = 0; i < shape.PartEntries(part); ++i) {
+      const uint64_t suffix = shape.FirstOfPart(part) + i;
+      if (image.SegmentAt(suffix) == 0) continue;
+      marks.emplace(image.SegmentAt(suffix), shape.segment_bytes());
+      marks.emplace(image.MetaAt(suffix).main(), shape.HeadBytes(0));
+    }
+  }
+  return marks;
+}
+
+TEST(SephashTable, EverythingIsDeletedAndEpochsPass_NothingIsLeftButAnEmptyTable) {
+  // Given a table of several segments with large values. When all keys are deleted, in the order in which
+  // they came or in the reverse one, and epochs pass while the client goes on.
+  // Expect that every block is given back and every MainSegment is a head, and that fsck finds nothing lost.
+  for (const bool reverse : {false, true}) {
+    World world;
+    Member member(world, {{"entries", "6"}, {"main", "2"}});
+    const Shape shape = member.options().shape;
+    constexpr int kKeys = 120;
+    for (int i = 0; i < kKeys; ++i) member.Now(member.Put(fmt::format("k{}", i), std::string(3000, 'v')));
+    ASSERT_GE(DetailOf(member.Now(member.Stats()), "segments"), 5);
+    for (int i = 0; i < kKeys; ++i)
+      ASSERT_TRUE(member.Now(member.Delete(fmt::format("k{}", reverse ? kKeys - 1 - i : i))));
+    uint64_t merges = 0;
+    for (int quiet = 0; quiet < 4; ++quiet) {
+      member.Now(member.Maintain());
+      EXPECT_EQ(member.Now(member.Get("k0")), "absent");
+      if (member.merge_counts().merges != merges) quiet = 0;
+      merges = member.merge_counts().merges;
+    }
+    Marks marks;
+    member.Now(member.WalkTable(marks));
+    EXPECT_EQ(marks.records, 0u);
+    EXPECT_EQ(marks.marked, MarksOfEmpty(world, shape)) << (reverse ? "reverse" : "");
+    member.Audit();
+    EXPECT_EQ(world.problem, "");
+  }
 }
 
 }  // namespace

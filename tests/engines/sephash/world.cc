@@ -36,12 +36,11 @@ std::string KeyOf(uint64_t suffix, uint32_t bits, int nth) {
   return KeyFor([=](uint64_t hash) { return (hash & LowBits(bits)) == suffix; }, nth);
 }
 
-std::vector<std::string> KeysWithOneTag(size_t count, uint32_t bits) {
+std::vector<std::string> KeysWithOneTag(size_t count) {
   std::map<uint64_t, std::vector<std::string>> by_tag;
   for (int i = 0;; ++i) {
     const std::string key = fmt::format("k{}", i);
-    const uint64_t hash = HashOf(key);
-    std::vector<std::string>& same = by_tag[hash >> 48 << bits | (hash & LowBits(bits))];
+    std::vector<std::string>& same = by_tag[TagBitsOf(HashOf(key))];
     same.push_back(key);
     if (same.size() == count) return same;
   }

@@ -18,6 +18,7 @@
 #include "index/sephash/look.h"
 #include "index/sephash/sephash.h"
 #include "index/sephash/table.h"
+#include "pool/memory/reach.h"
 #include "tests/support/in_flight.h"
 #include "tests/support/table_world.h"
 
@@ -42,15 +43,27 @@ class Member : public TableMember {
   const MergeCounts& merge_counts() { return static_cast<Table&>(index()).merge_counts(); }
   const Options& options() const { return options_; }
 
-  // Memory of the first node that is never given back.
-  Task<Done> Allocate(uint64_t bytes) {
+  // Memory of the first node that no table has, until it is given back.
+  Task<Done> Hold(uint64_t bytes) {
     fabric::Op op(client(), fabric::OpKind::kMaintenance);
-    co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    const fabric::FarAddr at = co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    held_.emplace_back(at, bytes);
+    co_return Done{};
+  }
+  void GiveBack() {
+    for (const auto& [at, bytes] : held_) pool().allocator(fabric::NodeId{0}).FreeUnpublished(at, bytes);
+    held_.clear();
+  }
+  // Everything of the table that is reachable.
+  Task<Done> WalkTable(pool::Reach& reach) {
+    fabric::Op op(client(), fabric::OpKind::kMaintenance);
+    co_await index().Walk(op, reach);
     co_return Done{};
   }
 
  private:
   const Options options_;
+  std::vector<std::pair<fabric::FarAddr, uint64_t>> held_;
 };
 
 // What Stats says under a name; -1 if it does not say anything.
@@ -99,9 +112,13 @@ inline uint64_t HashOf(std::string_view key) { return Hash64(AsBytes(key)); }
 std::string KeyFor(const std::function<bool(uint64_t)>& fits, int nth = 0);
 // The n-th key whose hash ends with these bits.
 std::string KeyOf(uint64_t suffix, uint32_t bits, int nth = 0);
-// So many keys with the same tag, whichever group of depth bits it has: their hashes begin with the same 16
-// bits and end with the same `bits`.
-std::vector<std::string> KeysWithOneTag(size_t count, uint32_t bits);
+// What tells keys apart in entries of the first group: hashes that agree in it have the same tag there,
+// however many depth bits there are.
+inline uint64_t TagBitsOf(uint64_t hash) {
+  return hash >> (64 - kFingerprintBits) << 2 * kMostDepthBits | (hash & LowBits(2 * kMostDepthBits));
+}
+// So many keys with the same tag.
+std::vector<std::string> KeysWithOneTag(size_t count);
 
 // ---- histories -------------------------------------------------------------------------------------------
 
