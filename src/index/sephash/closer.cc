@@ -8,8 +8,10 @@
 namespace farside::index::sephash {
 
 using fabric::Cas;
+using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
+using fabric::Read;
 
 namespace {
 
@@ -37,6 +39,8 @@ void Closer::NoteDelete(const Access& at, Segment& segment, const Look& look, ui
   if (segment.closing || main_entries > look.sampled || waiting_.size() >= kMostWaiting) return;
   if (!SeemsEmpty(look, main_entries)) return;
   segment.closing = true;
+  // Epochs pass only while something waits for them.
+  pool_.AfterGrace(at.node(), [] {});
   waiting_.push_back({.directory = &at.directory, .segment = &segment, .epochs = pool_.KnownEpochs()});
 }
 
@@ -53,9 +57,23 @@ Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
   next.segment->closing = false;
   const Access at{op, *next.directory};
   const uint64_t birth = pin.epoch(at.node());
+  co_await CloseParent(at, *next.segment, birth);
   // What the first merge has dropped is retired by the second.
   const bool closed = co_await Close(at, *next.segment, birth, Which::kEmpty);
   if (closed) co_await Close(at, *next.segment, birth, Which::kEmpty);
+  co_return Done{};
+}
+
+// A segment that a split has made gives nothing back while slots of the one that it was split from may name it
+// (sephash/3).
+Task<Done> Closer::CloseParent(Access at, const Segment& segment, uint64_t birth) {
+  const MetaWord meta = co_await at.op.InOrder(Read<MetaWord>(segment.at));
+  const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
+  if (head.parent == 0 || segment.born == 0) co_return Done{};
+  const MetaWord parent = co_await at.op.InOrder(Read<MetaWord>(FarAddr(at.node(), head.parent)));
+  if (FoldOf(parent) != head.parent_meta) co_return Done{};
+  Segment& old = at.directory.Know(head.parent, segment.suffix & (LowBits(segment.born) >> 1));
+  co_await Close(at, old, birth, Which::kAny);
   co_return Done{};
 }
 

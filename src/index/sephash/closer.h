@@ -51,6 +51,7 @@ class Closer {
   enum class Which : uint8_t { kEmpty, kAny };
   // True: the round was closed.
   Task<bool> Close(Access at, Segment& segment, uint64_t birth, Which which);
+  Task<Done> CloseParent(Access at, const Segment& segment, uint64_t birth);
   Task<bool> Pad(Access at, const Segment& segment, Look& look, uint64_t merges);
 
   pool::PoolClient& pool_;

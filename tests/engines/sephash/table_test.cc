@@ -226,6 +226,17 @@ std::multiset<std::pair<uint64_t, uint64_t>> MarksOfEmpty(const World& world, co
   return marks;
 }
 
+// Each operation closes one segment, when an epoch has passed.
+void LetClosersFinish(Member& member) {
+  uint64_t merges = 0;
+  for (int quiet = 0; quiet < 4; ++quiet) {
+    member.Now(member.Maintain());
+    EXPECT_EQ(member.Now(member.Get("k0")), "absent");
+    if (member.merge_counts().merges != merges) quiet = 0;
+    merges = member.merge_counts().merges;
+  }
+}
+
 TEST(SephashTable, EverythingIsDeletedAndEpochsPass_NothingIsLeftButAnEmptyTable) {
   // Given a table of several segments with large values. When all keys are deleted, in the order in which
   // they came or in the reverse one, and epochs pass while the client goes on.
@@ -239,19 +250,46 @@ TEST(SephashTable, EverythingIsDeletedAndEpochsPass_NothingIsLeftButAnEmptyTable
     ASSERT_GE(DetailOf(member.Now(member.Stats()), "segments"), 5);
     for (int i = 0; i < kKeys; ++i)
       ASSERT_TRUE(member.Now(member.Delete(fmt::format("k{}", reverse ? kKeys - 1 - i : i))));
-    uint64_t merges = 0;
-    for (int quiet = 0; quiet < 4; ++quiet) {
-      member.Now(member.Maintain());
-      EXPECT_EQ(member.Now(member.Get("k0")), "absent");
-      if (member.merge_counts().merges != merges) quiet = 0;
-      merges = member.merge_counts().merges;
-    }
+    LetClosersFinish(member);
     Marks marks;
     member.Now(member.WalkTable(marks));
     EXPECT_EQ(marks.records, 0u);
     EXPECT_EQ(marks.marked, MarksOfEmpty(world, shape)) << (reverse ? "reverse" : "");
     member.Audit();
     EXPECT_EQ(world.problem, "");
+  }
+}
+
+TEST(SephashTable, SegmentsBecomeEmptyOneByOneWhileEpochsPass_NothingIsLeftButAnEmptyTable) {
+  // Given the same. When keys are deleted in the order of their segments, siblings first, or by chance, and
+  // epochs pass meanwhile. Expect the same: a sibling gives its blocks back though slots of the segment that
+  // it was split from named them, and the last segment is closed though nothing else waits for an epoch.
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    World world;
+    Member member(world, {{"entries", "6"}, {"main", "2"}});
+    Random random(seed);
+    std::vector<std::string> keys;
+    const uint64_t count = 20 + random.Below(150);
+    for (uint64_t i = 0; i < count; ++i) keys.push_back(fmt::format("k{}", i));
+    for (const std::string& key : keys) member.Now(member.Put(key, std::string(3000, 'v')));
+    const bool by_segment = seed % 2 == 0;
+    std::sort(keys.begin(), keys.end(),
+              [](const auto& a, const auto& b) { return (HashOf(a) & 15) < (HashOf(b) & 15); });
+    while (!keys.empty()) {
+      const size_t next = by_segment ? keys.size() - 1 : random.Below(keys.size());
+      ASSERT_TRUE(member.Now(member.Delete(keys[next])));
+      keys.erase(keys.begin() + static_cast<ptrdiff_t>(next));
+      if (random.Below(4) != 0) continue;
+      member.Now(member.Maintain());
+      member.Now(member.Get("k0"));
+    }
+    LetClosersFinish(member);
+    Marks marks;
+    member.Now(member.WalkTable(marks));
+    EXPECT_EQ(marks.records, 0u) << seed;
+    EXPECT_EQ(marks.marked, MarksOfEmpty(world, member.options().shape)) << seed;
+    member.Audit();
+    EXPECT_EQ(world.problem, "") << seed;
   }
 }
 
