@@ -117,10 +117,10 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
 
 // ---- appending ---------------------------------------------------------------------------------------
 
-// INVARIANT sephash/2: a slot that another client has filled was seen: by the look, or by the CAS that failed.
-// If its entry may be of the same key, everything is looked at again; otherwise the look holds, with one entry
-// more. The lines of a look may be sampled in any order: there may be entries of the round behind a slot that
-// was sampled as free.
+// INVARIANT sephash/2: a slot that another client has filled was seen: by the look, or by the CAS that
+// failed. If its entry may be of the same key, everything is looked at again; otherwise the look holds, with
+// one entry more. The lines of a look may be sampled in any order: there may be entries of the round behind a
+// slot that was sampled as free.
 Task<Attempt> Changer::Append(ChangeContext& context, Segment& segment, Look& look, Entry entry) {
   const bool blind = context.change.kind == ChangeKind::kPut;
   for (uint32_t slot = FreeSlot(segment, look); slot < look.sampled; ++slot) {

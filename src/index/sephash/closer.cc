@@ -64,8 +64,8 @@ Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
   co_return Done{};
 }
 
-// A segment that a split has made gives nothing back while slots of the one that it was split from may name it
-// (sephash/3).
+// A segment that a split has made gives nothing back while slots of the one that it was split from may name
+// it (sephash/3).
 Task<Done> Closer::CloseParent(Access at, const Segment& segment, uint64_t birth) {
   const MetaWord meta = co_await at.op.InOrder(Read<MetaWord>(segment.at));
   const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
@@ -91,8 +91,8 @@ Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth, Which whic
   co_return true;
 }
 
-// The CASes of a trip have no order, so a slot may be padded before the one below it. That harms nobody that
-// appends: padding is no entry of a key, and a free slot below it is still the first one.
+// The CASes of a trip have no order, so a slot may be padded before the one below it. That harms no client
+// that appends: padding is no entry of a key, and a free slot below it is still the first one.
 Task<bool> Closer::Pad(Access at, const Segment& segment, Look& look, uint64_t merges) {
   const Entry padding = Entry::Padding(look.epoch(), Mutant(kPaddingNotUnique) ? 0 : merges);
   for (uint32_t first = look.Used(); first < look.sampled; first += kSlotsOfATrip) {

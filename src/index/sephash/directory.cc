@@ -158,7 +158,8 @@ Task<Done> Directory::MakePart(Op& op, uint32_t depth) {
   if (parts_[part] != 0) co_return Done{};
   Unpublished made;
   if (!made.Reserve(pool_.allocator(node()), shape_.PartBytes(part))) co_await made.FetchRoom(op);
-  // While WRITEs are in flight, it is not given back: one that this operation does not wait for may land late.
+  // While WRITEs are in flight, it is not given back: one that this operation does not wait for may land
+  // late.
   made.Publish();
   const std::vector<std::byte> zeros(std::min(made.bytes(), kZeroedByATrip));
   for (uint64_t done = 0; done < made.bytes() && !Mutant(kPartNotEmpty); done += zeros.size()) {

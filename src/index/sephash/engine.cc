@@ -5,8 +5,9 @@
 
 namespace farside::index::sephash {
 
-// Few keys: so rounds of two and three entries, and MainSegments that are split as soon as they have more. The
-// first three keys of `farside check` end with the same bit: tables that are to split begin with two segments.
+// Few keys: so rounds of two and three entries, and MainSegments that are split as soon as they have more.
+// The first three keys of `farside check` end with the same bit: tables that are to split begin with two
+// segments.
 std::vector<OptionMap> SephashEngine::stress_options() const {
   return {
       // Merges and splits all the time; depth bits that last for one split.

@@ -2,8 +2,8 @@
 // paper (section 4.4.2).
 //
 // Naive: the first entry of each fingerprint. Record points: fingerprints are spread evenly, so the first
-// entry of fingerprint f of n entries is near n * f / 256; a point corrects that from its fingerprint on. What
-// a table predicts is checked by the entries that are read: it may be wrong, and costs a trip then.
+// entry of fingerprint f of n entries is near n * f / 256; a point corrects that from its fingerprint on.
+// What a table predicts is checked by the entries that are read: it may be wrong, and costs a trip then.
 #pragma once
 
 #include <array>

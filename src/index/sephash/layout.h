@@ -174,9 +174,9 @@ inline constexpr uint32_t kFirstEpoch = 1;  // of a new CurSegment, whose slots 
 // ---- MainSegments ------------------------------------------------------------------------------------
 
 // A MainSegment is a head and pages. The head has what a client must know to read a few entries; the pages
-// have the entries, in order, and behind the last entry what the merge has dropped. Pages of one size, so that
-// the memory of any MainSegment serves for any other, whatever their sizes are. Nothing of it changes while it
-// can be reached, but for the bytes of the filter, which become 1.
+// have the entries, in order, and behind the last entry what the merge has dropped. Pages of one size, so
+// that the memory of any MainSegment serves for any other, whatever their sizes are. Nothing of it changes
+// while it can be reached, but for the bytes of the filter, which become 1.
 struct MainHeader {
   uint64_t merges;          // of this segment, this one included: with the address, the name of a MainSegment
   uint64_t head_checksum;   // of the head, but for the filter and this word
@@ -243,8 +243,8 @@ static_assert(sizeof(DroppedBlock) == 8);
 
 // ---- the root and the directory ----------------------------------------------------------------------
 
-// A MainSegment of kUsualPages pages that no segment has any more: memory for a merge by a client that deletes
-// in a full pool. Changed by CAS only; 0: there is none.
+// A MainSegment of kUsualPages pages that no segment has any more: memory for a merge by a client that
+// deletes in a full pool. Changed by CAS only; 0: there is none.
 //   63..38                                          37..0
 //   stamp: an epoch that was read after it was      offset in lines
 //   unlinked; 0: no segment ever had it;

@@ -1,7 +1,7 @@
 // A CurSegment as one READ shows it.
 //
-// INVARIANT sephash/1: a look is the work of one READ, of at most 1 KiB within one page, and every entry of it
-// has the epoch of its meta word or the one before. Of other clients, one commit at most falls into such a
+// INVARIANT sephash/1: a look is the work of one READ, of at most 1 KiB within one page, and every entry of
+// it has the epoch of its meta word or the one before. Of other clients, one commit at most falls into such a
 // READ (fabric/21); an entry from beyond that commit has an epoch that is neither.
 #pragma once
 

@@ -28,8 +28,8 @@ class MainRoom {
   uint64_t pages() const { return pages_.size(); }
   std::vector<uint32_t> numbers() const;
 
-  // Writes the pages for which the trip that commits has no room; nearly always there are none. While they are
-  // written, the room is not given back: a WRITE that no operation waits for may land late.
+  // Writes the pages for which the trip that commits has no room; nearly always there are none. While they
+  // are written, the room is not given back: a WRITE that no operation waits for may land late.
   Task<Done> WriteEarly(fabric::Op& op, const MainImage& image);
   // Adds the other WRITEs to that trip. The image must stay as it is until it has ended.
   void AddWrites(fabric::Batch& trip, const MainImage& image) const;

@@ -34,8 +34,8 @@ class Stopwatch {
 
 }  // namespace
 
-// Four trips: READ the head of the MainSegment, READ its pages, READ blocks (of entries that share a tag, and of
-// some whose tags are renewed), WRITE the new MainSegment and commit. Three if this client remembers the
+// Four trips: READ the head of the MainSegment, READ its pages, READ blocks (of entries that share a tag, and
+// of some whose tags are renewed), WRITE the new MainSegment and commit. Three if this client remembers the
 // MainSegment, and one less if there are no blocks to read.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
@@ -54,8 +54,8 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   next.segment = segment.at.offset;
   next.entries = std::move(merged.entries);
   next.dropped = std::move(merged.dropped);
-  // INVARIANT sephash/3: what the last merge dropped is named by no slot of this segment now: the round is full.
-  // But slots of the segment that it was split from may name it, and what is replaced now.
+  // INVARIANT sephash/3: what the last merge dropped is named by no slot of this segment now: the round is
+  // full. But slots of the segment that it was split from may name it, and what is replaced now.
   const bool named_by_parent = co_await IsNamedByParent(at, old);
   std::vector<DroppedBlock>& list = named_by_parent ? next.dropped : plan.retired;
   list.insert(list.end(), merged.replaced.begin(), merged.replaced.end());

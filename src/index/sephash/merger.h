@@ -88,8 +88,8 @@ class Merger {
   // False: there is no memory for it, or the keys do not divide.
   Task<bool> TrySplit(Plan& plan, const MainContent& next);
   Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
-  // The entries that stay and those that go to the sibling, with the tags of the new depth. None go if they do
-  // not divide.
+  // The entries that stay and those that go to the sibling, with the tags of the new depth. None go if they
+  // do not divide.
   Task<std::vector<Entry>> Divide(const Plan& plan, std::vector<Entry>& entries);
 
   // ---- spare.cc

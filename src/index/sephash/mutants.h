@@ -62,7 +62,8 @@ inline constexpr MutantName kSplitKeepsEpoch{"sephash/split-keeps-epoch"};
 inline constexpr MutantName kDepthIgnored{"sephash/depth-ignored"};
 // The MainSegment of a split does not name the sibling (sephash/7).
 inline constexpr MutantName kSiblingForgotten{"sephash/sibling-forgotten"};
-// A MainSegment that names no sibling is taken for the end of the way: the directory is not asked (sephash/11).
+// A MainSegment that names no sibling is taken for the end of the way: the directory is not asked
+// (sephash/11).
 inline constexpr MutantName kDirectoryNotAsked{"sephash/directory-not-asked"};
 // No client makes the directory's entry of a sibling but the one that has split (sephash/12).
 inline constexpr MutantName kSiblingNotCompleted{"sephash/sibling-not-completed"};

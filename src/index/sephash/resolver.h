@@ -24,8 +24,8 @@ struct Merged {
   std::vector<DroppedBlock> replaced;
 };
 
-// The look may have free slots. The blocks are those of the table; the caller's pin keeps them. Renews the tags
-// of up to so many entries that are of the group before.
+// The look may have free slots. The blocks are those of the table; the caller's pin keeps them. Renews the
+// tags of up to so many entries that are of the group before.
 Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main, size_t renewals = 0);
 
 // The hashes of the keys that these entries are of, by as many READs.

@@ -82,9 +82,9 @@ Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& kno
   co_return Done{};
 }
 
-// INVARIANT sephash/5: the meta word is sampled first. It names the MainSegment, which the pin keeps from then
-// on, and the count of merges tells whether it is the one that this client remembers. Bytes of a filter only
-// rise: one that is 0 was 0 when the meta word was sampled, and that is when the search takes effect.
+// INVARIANT sephash/5: the meta word is sampled first. It names the MainSegment, which the pin keeps from
+// then on, and the count of merges tells whether it is the one that this client remembers. Bytes of a filter
+// only rise: one that is 0 was 0 when the meta word was sampled, and that is when the search takes effect.
 Task<Done> Searcher::ReadRemembered(const KeyAccess& at, const Segment& segment, Known& known) {
   const uint8_t fp = at.fp();
   const std::shared_ptr<const KnownMain> main = segment.main;

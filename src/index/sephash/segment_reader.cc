@@ -199,9 +199,9 @@ Task<Done> SegmentReader::ReadView(Op& op, Segment& segment, uint8_t fp, View& v
   co_return Done{};
 }
 
-// INVARIANT sephash/5: the look is sampled first, by a trip of its own where READs have no order. It names the
-// MainSegment: whatever the READs behind the look show is of the one that was there then, which the pin keeps.
-// The count of merges tells whether that is the one that this client remembers.
+// INVARIANT sephash/5: the look is sampled first, by a trip of its own where READs have no order. It names
+// the MainSegment: whatever the READs behind the look show is of the one that was there then, which the pin
+// keeps. The count of merges tells whether that is the one that this client remembers.
 Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, uint8_t fp, View& view) {
   const std::shared_ptr<const KnownMain> main = segment.main;
   Look& look = view.look;

@@ -19,8 +19,8 @@
 //              names; no such byte is ever cleared.
 //   sephash/7  A merge or a split is committed by one CAS on the meta word, which changes epoch, depth and
 //              MainSegment; the MainSegment of a split names the sibling (merger.h).
-//   sephash/8  The tags of a segment's entries are of the group of its depth, or of the group before; those of
-//              the round are of the group of its depth.
+//   sephash/8  The tags of a segment's entries are of the group of its depth, or of the group before; those
+//              of the round are of the group of its depth.
 //   sephash/9  The client whose CAS has committed a merge retires what it has replaced, and no other client.
 //   sephash/10 A key is appended only to a segment whose look covers its hash.
 //   sephash/11 ... sephash/13 are those of the directory (directory.h).

@@ -47,8 +47,8 @@ Task<bool> Merger::TrySplit(Plan& plan, const MainContent& next) {
   co_return true;
 }
 
-// No block is read, unless the tags of some entries end with this split, or are not to be used (paper, section
-// 4.2.2).
+// No block is read, unless the tags of some entries end with this split, or are not to be used (paper,
+// section 4.2.2).
 Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& entries) {
   const Shape& shape = plan.at.shape();
   const uint32_t depth = plan.depth();

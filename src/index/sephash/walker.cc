@@ -109,8 +109,8 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   co_return Done{};
 }
 
-// A client that has taken a spare may be writing it: the numbers of the pages are the same in the new head, and
-// stand at the same place.
+// A client that has taken a spare may be writing it: the numbers of the pages are the same in the new head,
+// and stand at the same place.
 Task<Done> Walker::FindSpares(Access at, std::vector<Spare>& spares) {
   const Root root = co_await at.directory.ReadRoot(at.op);
   for (const SpareWord& word : root.spares) {

@@ -1,8 +1,8 @@
 // Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
 //
-// All of them go through the suffixes in the order of their reversed bits, so that the keys that a split moves
-// to the sibling come behind those that stay: whatever is in the table throughout is met, also if segments
-// are split meanwhile. A segment is read as it was at one moment.
+// All of them go through the suffixes in the order of their reversed bits, so that the keys that a split
+// moves to the sibling come behind those that stay: whatever is in the table throughout is met, also if
+// segments are split meanwhile. A segment is read as it was at one moment.
 #pragma once
 
 #include <cstdint>

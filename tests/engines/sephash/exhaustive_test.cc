@@ -66,8 +66,8 @@ TEST(ExhaustiveSephash, TwoInsertAKeyAndAThirdReads_AllInterleavingsAreLineariza
 }
 
 TEST(ExhaustiveSephash, RoundIsFilledAndMerged_ReaderAndWriterMeetIt) {
-  // Given a round with one entry. When a client that may die fills and merges it, another inserts the key, and
-  // a third reads it. Expect the same.
+  // Given a round with one entry. When a client that may die fills and merges it, another inserts the key,
+  // and a third reads it. Expect the same.
   SephashEngine engine = Small(64);
   Scenario scenario = OneSegment(engine);
   scenario.participants = {
@@ -85,8 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Order, ExhaustiveSephashReads, testing::Values(true, fa
                          [](const auto& order) { return order.param ? "Kept" : "Free"; });
 
 TEST_P(ExhaustiveSephashReads, SearchesMeetAMerge_NoneIsMisled) {
-  // Given a fabric that orders READs, or does not, and says so. When a client deletes the key, which fills the
-  // round, and puts it again, while another reads it three times and remembers MainSegments. Expect the same.
+  // Given a fabric that orders READs, or does not, and says so. When a client deletes the key, which fills
+  // the round, and puts it again, while another reads it three times and remembers MainSegments. Expect the
+  // same.
   SephashEngine engine = Small(64);
   Scenario scenario = OneSegment(engine);
   scenario.freedoms.ordered_reads = GetParam();

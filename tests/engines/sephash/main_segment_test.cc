@@ -144,10 +144,9 @@ TEST(SephashMain, StartsDivideTheEntriesByTheirFingerprints) {
 }
 
 TEST(SephashMain, AnyByteIsFlipped_OnlyTheFilterAndWhatIsUnusedMayChange) {
-  // Given a MainSegment with entries, dropped blocks and a page that it does not use
-  // When one bit of one byte is flipped, any of them
-  // Expect kCorrupt; except for a byte of the filter, which clients may set, and for bytes of the pages behind
-  // the last word: then it is read as it was
+  // Given a MainSegment with entries, dropped blocks and a page that it does not use When one bit of one byte
+  // is flipped, any of them Expect kCorrupt; except for a byte of the filter, which clients may set, and for
+  // bytes of the pages behind the last word: then it is read as it was
   const MainContent content = Draw(2, 40, 3);
   const MainImage whole = Encode(kSmall, content, 1);
   for (size_t byte = 0; byte < whole.head.size(); ++byte) {

@@ -18,10 +18,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(SephashOptions, NoneGiven_TheShapeFillsItsSizeClasses) {
-  // Given no options
-  // When they are parsed
-  // Expect CurSegments of 1 KiB that are filled to the last byte, MainSegments of up to 16 pages of 4 KiB, and
-  // all techniques of the paper
+  // Given no options When they are parsed Expect CurSegments of 1 KiB that are filled to the last byte,
+  // MainSegments of up to 16 pages of 4 KiB, and all techniques of the paper
   const Result<Options> options = Options::Parse({});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->shape, (Shape{.entries = 126, .main = 64, .initial_bits = 0, .depth_bits = 4}));
@@ -106,10 +104,9 @@ TEST(SephashOptions, BadOnesAreRefusedWithTheirNames) {
 }
 
 TEST(SephashOptions, PagesFollowFromTheSizesOfSegments) {
-  // Given tables with segments of any size
-  // When the size of their pages is computed
-  // Expect a power of two from a line to 4 KiB; and at most 16 pages for the largest MainSegment with all that
-  // a merge can drop, unless that is larger than 64 KiB
+  // Given tables with segments of any size When the size of their pages is computed Expect a power of two
+  // from a line to 4 KiB; and at most 16 pages for the largest MainSegment with all that a merge can drop,
+  // unless that is larger than 64 KiB
   for (uint32_t entries = 2; entries <= kMostEntries; ++entries) {
     for (uint32_t main = 1; main <= 4096; main = main * 3 / 2 + 1) {
       const Shape shape{.entries = entries, .main = main};

@@ -77,9 +77,9 @@ std::string ChangersFallAsleep() {
   return "";
 }
 
-// Round 1 has the key twice, so that the first block of it is dropped. In round 2 the sleeper sees the word of
-// round 1 in slot 0. When round 9 begins, whose epoch is that of round 1, the key is put again, and its block
-// has the size of the one that was dropped.
+// Round 1 has the key twice, so that the first block of it is dropped. In round 2 the sleeper sees the word
+// of round 1 in slot 0. When round 9 begins, whose epoch is that of round 1, the key is put again, and its
+// block has the size of the one that was dropped.
 std::string WordOfASlotComesBack(bool deletes) {
   bool more = true;
   for (uint64_t steps = 0; more; ++steps) {
@@ -161,7 +161,7 @@ class MarkedBlocks : public pool::Reach {
   std::set<uint64_t> marked_;
 };
 
-// What slots name, and nobody can reach.
+// What slots name, and no client can reach.
 std::string UnreachableSlot(const Image& image, const MarkedBlocks& marked, const Shape& shape) {
   for (size_t part = 0; part < kMostParts && image.root().parts[part] != 0; ++part) {
     for (uint64_t i = 0; i < shape.PartEntries(part); ++i) {

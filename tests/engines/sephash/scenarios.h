@@ -22,8 +22,8 @@ struct Nap {
 std::string ChangerFallsAsleep(const Nap& nap);
 // A client has appended an entry and falls asleep. Another one sees it, and then asks the filter.
 std::string FilterIsTrusted();
-// The same for changes of every kind, and for others that append a little, begin a round, begin so many rounds
-// that the epoch comes again, or split.
+// The same for changes of every kind, and for others that append a little, begin a round, begin so many
+// rounds that the epoch comes again, or split.
 std::string ChangersFallAsleep();
 
 // A client has seen a slot and falls asleep. Meanwhile the epoch comes again, and the same slot has the same

@@ -10,9 +10,9 @@ namespace farside::index::sephash {
 namespace {
 
 TEST(SephashScenarios, ChangerFallsAsleepAtEveryStep_OthersMergeSplitAndWrapTheEpoch) {
-  // Given a client in the middle of a put, an insert, an update or a delete
-  // When it falls asleep, at every step, and others append, merge, split, or merge until the epoch comes again
-  // Expect that the history can be explained, and that the table and every byte are in order
+  // Given a client in the middle of a put, an insert, an update or a delete When it falls asleep, at every
+  // step, and others append, merge, split, or merge until the epoch comes again Expect that the history can
+  // be explained, and that the table and every byte are in order
   EXPECT_EQ(ChangersFallAsleep(), "");
   EXPECT_EQ(FilterIsTrusted(), "");
 }
@@ -52,10 +52,9 @@ TEST(SephashScenarios, OperationsOfOneClientFillALookFromBehind_NothingIsLostOrT
 }
 
 TEST(SephashScenarios, MemoryOfAMainSegmentIsUsedAgain_RememberedOnesAreNotMistakenForIt) {
-  // Given a client that remembers a MainSegment
-  // When the same segment has a later one at the same address: before a search, in the middle of it, and while
-  // READs have no order
-  // Expect that the search finds what is there
+  // Given a client that remembers a MainSegment When the same segment has a later one at the same address:
+  // before a search, in the middle of it, and while READs have no order Expect that the search finds what is
+  // there
   EXPECT_EQ(RememberedMainIsGone(), "");
   EXPECT_EQ(MainComesBackAtItsAddress(), "");
   EXPECT_EQ(MainComesBackDuringASearch(), "");
@@ -79,8 +78,8 @@ TEST(SephashScenarios, SegmentIsSplitAndMergedAgain_AStaleClientAsksTheDirectory
 }
 
 TEST(SephashScenarios, SplitterDiesBeforeTheDirectoryKnows_WalksAndCursorsChangeNothing) {
-  // Given a sibling that only a MainSegment names. When a client walks through the table. Expect that it finds
-  // everything and leaves the directory as it is.
+  // Given a sibling that only a MainSegment names. When a client walks through the table. Expect that it
+  // finds everything and leaves the directory as it is.
   EXPECT_EQ(WalkMeetsASiblingThatTheDirectoryDoesNotKnow(), "");
 }
 

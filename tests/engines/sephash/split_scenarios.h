@@ -21,8 +21,8 @@ enum class Dying {
   kSplit,    // a put that fills a round, the merge of which doubles the directory
   kRenewal,  // the same for a segment that was split before: its entries get the tags of the next group
 };
-// Which keys the others touch first when it is dead: those of the segment that was split, so that it is merged
-// again, or those of the sibling.
+// Which keys the others touch first when it is dead: those of the segment that was split, so that it is
+// merged again, or those of the sibling.
 enum class Then { kStay, kMove };
 // Others never wait for a lease: the time that they take is part of what may be wrong.
 std::string ClientDies(Dying dying, Then then, size_t nodes = 1);

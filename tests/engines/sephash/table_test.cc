@@ -1,5 +1,5 @@
-// A sephash table as one or two clients use it: keys and values of all sizes, keys that are hard to tell apart,
-// everything deleted, several memory nodes.
+// A sephash table as one or two clients use it: keys and values of all sizes, keys that are hard to tell
+// apart, everything deleted, several memory nodes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -82,8 +82,8 @@ TEST_P(SephashShapes, RandomChangesByTwoClients_AsAMapHasThem) {
 }
 
 TEST_P(SephashShapes, EverythingIsDeletedAndPutAgain_MemoryIsUsedAgain) {
-  // Given a table in a small pool. When all keys are put, deleted and put again, many times over.
-  // Expect that memory suffices, because what was deleted is used again, and that no block is left in the end.
+  // Given a table in a small pool. When all keys are put, deleted and put again, many times over. Expect that
+  // memory suffices, because what was deleted is used again, and that no block is left in the end.
   World world({.region_bytes = 2 << 20});
   Member member(world, GetParam());
   constexpr int kKeys = 150;
@@ -103,9 +103,9 @@ TEST_P(SephashShapes, EverythingIsDeletedAndPutAgain_MemoryIsUsedAgain) {
 }
 
 TEST(SephashTable, KeysAndValuesOfAllSizes_UpToTheLimits) {
-  // Given keys of no bytes, of zeros, of ones, and of the most bytes that a block takes; and values of no bytes
-  // and of many. When they are put, updated and deleted through several merges.
-  // Expect what a map says; and that larger keys are refused.
+  // Given keys of no bytes, of zeros, of ones, and of the most bytes that a block takes; and values of no
+  // bytes and of many. When they are put, updated and deleted through several merges. Expect what a map says;
+  // and that larger keys are refused.
   World world({.region_bytes = 32 << 20});
   Member member(world, {{"entries", "4"}, {"main", "2"}});
   Model model;
@@ -172,9 +172,9 @@ TEST(SephashTable, LongKeysWithEqualBeginningsAndEqualTags_AreDifferentKeys) {
 }
 
 TEST(SephashTable, KeysThatDoNotDivide_AreMergedOnAndOn) {
-  // Given keys whose hashes end with the same bits, so that no split divides them. When there are more of them
-  // than a MainSegment should have. Expect that it grows, that they are all found, and that the directory does
-  // not.
+  // Given keys whose hashes end with the same bits, so that no split divides them. When there are more of
+  // them than a MainSegment should have. Expect that it grows, that they are all found, and that the
+  // directory does not.
   World world;
   Member member(world, {{"entries", "4"}, {"main", "1"}});
   Model model;

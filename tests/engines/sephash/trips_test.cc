@@ -125,8 +125,8 @@ TEST_P(SephashTrips, SearchInMain_OneForTheIndexAndTheBlock) {
 }
 
 TEST_P(SephashTrips, SearchInMainThatTheFilterDoubts_TheBlockComesAlong) {
-  // Given a key of the MainSegment whose fingerprint an entry of the round has too. Expect that the CurSegment
-  // is read together with the block: not one trip more.
+  // Given a key of the MainSegment whose fingerprint an entry of the round has too. Expect that the
+  // CurSegment is read together with the block: not one trip more.
   const Cost cost = Get(KeyIn(/*main=*/true, /*filter=*/true));
   EXPECT_EQ(cost.trips, ordered() ? 2u : 3u);
   EXPECT_EQ(cost.reads, 5u);
@@ -148,9 +148,9 @@ TEST_P(SephashTrips, SearchForAnAbsentKey_OneTrip) {
 }
 
 TEST_P(SephashTrips, Insert_OneForEverythingOneToAppend) {
-  // Given a client that remembers the MainSegment. When it inserts a key.
-  // Expect a trip for the CurSegment, the count of merges and the entries, and one to append. Where READs have
-  // no order, the CurSegment takes a trip of its own.
+  // Given a client that remembers the MainSegment. When it inserts a key. Expect a trip for the CurSegment,
+  // the count of merges and the entries, and one to append. Where READs have no order, the CurSegment takes a
+  // trip of its own.
   const std::string key = KeyIn(/*main=*/false, /*filter=*/false);
   const Cost cost = Run(member_.Insert(key, "value of"));
   EXPECT_EQ(cost.trips, ordered() ? 2u : 3u);
@@ -195,7 +195,8 @@ TEST_P(SephashTrips, PutThatFillsARound_MergesInThreeTripsAtMost) {
   RecordProperty("cas", std::to_string(cost.cas - 1));
   EXPECT_EQ(cost.writes - 2, 2u);
   EXPECT_EQ(cost.cas - 1, 1u);
-  // And once more with all keys of the round in the MainSegment: their blocks are read together, 64 by a trip.
+  // And once more with all keys of the round in the MainSegment: their blocks are read together, 64 by a
+  // trip.
   for (int i = 0; i < 125; ++i) Put(fmt::format("k{}", i));
   const Cost again = Put("k125");
   EXPECT_EQ(member_.merge_counts().merges, 4u);
