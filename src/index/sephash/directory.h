@@ -8,8 +8,8 @@
 //               else the directory does; if not, the directory does.
 //   sephash/12  The entry of a sibling is made before the next merge of its segment commits.
 //   sephash/13  A segment has one entry in the directory, at its suffix, by a CAS from empty, after the
-//               commit that makes it. The part that the entry stands in is made, empty, before that commit: so
-//               the directory doubles without a copy, and no client finds half of it.
+//               commit that makes it. The part that the entry stands in is made, empty, before that commit:
+//               so the directory doubles without a copy, and no client finds half of it.
 #pragma once
 
 #include <array>

@@ -107,8 +107,8 @@ class Partition final : public pool::SyncListener, public std::enable_shared_fro
   const fabric::FarAddr root_;
 
   Directory directory_;
-  // Of the units that changes meet. A lock that was taken in vain costs two verbs and an atomic or two; a unit
-  // that turns out to be behind, four or five verbs and a trip or two.
+  // Of the units that changes meet. A lock that was taken in vain costs two verbs and an atomic or two; a
+  // unit that turns out to be behind, four or five verbs and a trip or two.
   Tendency<3, 2, 64> unsplit_;
   Tendency<1, 1, 16> overflow_;  // of those that were not split
   StateWord seen_;               // the latest state that was read
