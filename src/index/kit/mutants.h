@@ -8,6 +8,8 @@
 
 namespace farside::index::kit {
 
+// ---- operations
+
 // An operation that has waited goes on, although its table may have been dropped meanwhile.
 inline constexpr MutantName kPinsPastADrop{"kit/pins-past-a-drop"};
 // An operation waits with its pin.
@@ -23,9 +25,29 @@ inline constexpr MutantName kValueOfAPassenger{"kit/value-of-a-released-passenge
 // Passengers of a change that is destroyed on the way try again, although it may have had an effect.
 inline constexpr MutantName kReleasedInDoubt{"kit/passengers-released-in-doubt"};
 
+// ---- growing
+
+// What was announced counts without waiting for clients that have not seen the announcement (growth/1).
+inline constexpr MutantName kSplitBeforeGrace{"kit/split-before-grace"};
+// The segment of a version is written to the directory after that version was announced.
+inline constexpr MutantName kDirectoryWrittenLate{"kit/directory-written-late"};
+// The state is taken from the READ that brings the directory, whose lines have no order.
+inline constexpr MutantName kStateOfSameRead{"kit/state-of-the-same-read"};
+// No client goes on with a resize whose preparer has died.
+inline constexpr MutantName kPreparerNotFollowed{"kit/preparer-not-followed"};
+
 inline constexpr std::array kAllMutants = {
-    kPinsPastADrop,     kWaitsPinned,     kDraftWithoutPin, kCompletedTooEarly, kPassengersShareTheFailure,
-    kValueOfAPassenger, kReleasedInDoubt,
+    kPinsPastADrop,
+    kWaitsPinned,
+    kDraftWithoutPin,
+    kCompletedTooEarly,
+    kPassengersShareTheFailure,
+    kValueOfAPassenger,
+    kReleasedInDoubt,
+    kSplitBeforeGrace,
+    kDirectoryWrittenLate,
+    kStateOfSameRead,
+    kPreparerNotFollowed,
 };
 
 }  // namespace farside::index::kit

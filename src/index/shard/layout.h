@@ -2,7 +2,7 @@
 //
 // On each node of the table:
 //
-//   root      | state | records | zero .. |  directory: 40 offsets of segments  |
+//   root      (index/kit/growth_layout.h)
 //   segment s | units | locks |
 //   unit      | level 1: a bucket of 1, 2, 4 or 8 lines | level 2: a line |
 //
@@ -37,6 +37,7 @@
 #include "base/bits.h"
 #include "base/random.h"
 #include "fabric/address.h"
+#include "index/kit/growth_layout.h"
 #include "pool/region/layout.h"
 
 namespace farside::index::shard {
@@ -49,9 +50,8 @@ inline constexpr size_t kNodeEntries = 7;
 inline constexpr size_t kOverflowSlot = 6;
 inline constexpr size_t kVersionSlots = 6;
 inline constexpr size_t kMostLines = 8;  // of a bucket of level 1
-inline constexpr size_t kMostSegments = 40;
-inline constexpr uint32_t kMostVersion = kMostSegments;
 inline constexpr uint32_t kMostInitialBits = 20;
+inline constexpr uint32_t kMostUnitBits = 32;  // as a UnitLock has them
 // The tags of a bucket are refreshed by every eighth resize.
 inline constexpr uint32_t kResizesPerWindow = 8;
 static_assert(kMostVersion < (uint32_t{1} << kVersionSlots));
@@ -141,69 +141,6 @@ inline std::optional<uint32_t> VersionOf(std::span<const Line> lines) {
   return lines[0].version();
 }
 
-// Word 0 of the root. Changed by CAS only.
-//   63..32                31..14   13..8                  7..2      1..0
-//   owner, if preparing   unused   steps, if announced    version   phase
-enum class Phase : uint8_t {
-  kSteady = 0,     // buckets are split up to `version`
-  kPreparing = 1,  // the same; the owner is making the next segments
-  kAnnounced = 2,  // the same; soon buckets will be split up to version + steps
-};
-class StateWord {
- public:
-  using PhaseBits = Field<0, 2>;
-  using Version = Field<2, 6>;  // from 1
-  using Steps = Field<8, 6>;
-  using Unused = Field<14, 18>;
-  using OwnerBits = Field<32, 32>;
-  static_assert(TilesWord<PhaseBits, Version, Steps, Unused, OwnerBits>());
-
-  constexpr StateWord() = default;
-  explicit constexpr StateWord(uint64_t word) : word_(word) {}
-  static constexpr StateWord Steady(uint32_t version) { return StateWord(Phase::kSteady, version, 0, {}); }
-  static constexpr StateWord Preparing(uint32_t version, pool::Owner owner) {
-    return StateWord(Phase::kPreparing, version, 0, owner);
-  }
-  static constexpr StateWord Announced(uint32_t version, uint32_t steps) {
-    return StateWord(Phase::kAnnounced, version, steps, {});
-  }
-
-  constexpr uint64_t word() const { return word_; }
-  constexpr Phase phase() const { return static_cast<Phase>(PhaseBits::Get(word_)); }
-  constexpr uint32_t version() const { return static_cast<uint32_t>(Version::Get(word_)); }
-  constexpr uint32_t steps() const { return static_cast<uint32_t>(Steps::Get(word_)); }
-  constexpr pool::Owner owner() const {
-    return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
-  }
-  // A larger one is later. Preparing changes nothing for other clients.
-  constexpr uint32_t Progress() const { return 2 * version() + (phase() == Phase::kAnnounced ? 1 : 0); }
-
- private:
-  constexpr StateWord(Phase phase, uint32_t version, uint32_t steps, pool::Owner owner)
-      : word_(PhaseBits::Set(0, static_cast<uint64_t>(phase)) | Version::Set(0, version) |
-              Steps::Set(0, steps) | OwnerBits::Set(0, owner.bits())) {}
-
-  uint64_t word_ = 0;
-};
-static_assert(sizeof(StateWord) == 8);
-
-struct RootLine {
-  StateWord state;
-  uint64_t records;  // FAA only. As far as clients have reported: dead clients left a few out
-  std::array<uint64_t, 6> zero;
-};
-static_assert(sizeof(RootLine) == pool::kLine);
-
-// What every client READs of a table when it opens it, and when it was resized.
-struct Root {
-  RootLine line;
-  // Offsets as allocated; each is written before its version is announced.
-  std::array<uint64_t, kMostSegments> segments;
-};
-static_assert(sizeof(Root) == 384);
-inline constexpr uint64_t kRecordsOffset = offsetof(RootLine, records);
-inline constexpr uint64_t kDirectoryOffset = offsetof(Root, segments);
-
 // Lock of some units. Changed by CAS only; 0 is free.
 //   63..32                                              31..0
 //   unit (low bits), which its owner may be splitting   owner
@@ -225,6 +162,7 @@ class UnitLock {
  private:
   uint64_t word_ = 0;
 };
+static_assert(UnitLock::Unit::kMax == (uint64_t{1} << kMostUnitBits) - 1);
 
 // The options that change bytes.
 struct Shape {
@@ -238,6 +176,8 @@ struct Shape {
   constexpr uint64_t bucket_bytes() const { return lines() * pool::kLine; }
   constexpr uint64_t unit_bytes() const { return bucket_bytes() + pool::kLine; }
   constexpr uint64_t units(uint32_t version) const { return uint64_t{1} << (initial_bits + version - 1); }
+  // Units have numbers that fit into a lock.
+  constexpr uint32_t most_version() const { return std::min(kMostVersion, kMostUnitBits - initial_bits); }
   // Entries that levels 1 and 2 have room for.
   constexpr uint64_t capacity(uint32_t version) const { return units(version) * (slots + overflow_slots); }
 

@@ -49,13 +49,11 @@ inline constexpr MutantName kCacheBlockFirst{"shard/cache-block-read-first"};
 // Locations are used however old they are, where READs have no order (shard/9).
 inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
-// ---- resizing
+// ---- resizing (more in index/kit/mutants.h)
 
 // No middle state: a client that has seen an announcement writes as before, as in the paper's barrier
 // (shard/6).
 inline constexpr MutantName kNoCarefulMode{"shard/barrier-without-middle-state"};
-// Buckets are split without waiting for clients that have not seen the announcement (shard/5).
-inline constexpr MutantName kSplitBeforeGrace{"shard/split-before-grace"};
 // A bucket whose lines differ in their version is taken as it is (shard/3).
 inline constexpr MutantName kTornAccepted{"shard/version-check-skipped"};
 // The READ of a bucket that is newer than the known directory is taken as it is.
@@ -91,31 +89,49 @@ inline constexpr MutantName kRedoneFromScratch{"shard/finished-from-scratch"};
 inline constexpr MutantName kLockBroken{"shard/lock-broken-without-fencing"};
 // A walk through the whole table takes a unit as it is, although its split has begun (shard/7).
 inline constexpr MutantName kHalfSplitWalked{"shard/half-split-walked"};
-// The segment of a version is written to the directory after that version was announced.
-inline constexpr MutantName kDirectoryWrittenLate{"shard/directory-written-late"};
-// The state is taken from the READ that brings the directory, whose lines have no order.
-inline constexpr MutantName kStateOfSameRead{"shard/state-of-the-same-read"};
-// No client goes on with a resize whose preparer has died.
-inline constexpr MutantName kPreparerNotFollowed{"shard/preparer-not-followed"};
 // A walk or a cursor does not go on to units that the table got meanwhile.
 inline constexpr MutantName kWalkEndsEarly{"shard/walk-ends-early"};
 inline constexpr MutantName kCursorEndsEarly{"shard/cursor-ends-early"};
 
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill,     kFailedCasIsDone,      kTagIsKey,
-    kFlagNotKept,         kReuseAtOnce,          kOverflowSetLate,
-    kOverflowWithoutLock, kLinkDropsEntry,       kNoCarefulMode,
-    kSplitBeforeGrace,    kTornAccepted,         kNotRefreshed,
-    kChildNotRead,        kUnsplitIsEmpty,       kOverflowNotPassedOn,
-    kStaleWindow,         kWrongNumber,          kParentFirst,
-    kNotFinished,         kRedoneFromScratch,    kLockBroken,
-    kBlindFold,           kHalfSplitWalked,      kUnitOfOldVersion,
-    kSecondLockNotHelped, kSecondLockAwaited,    kUnlockByWrite,
-    kLevel2First,         kCacheNotCompared,     kCacheBlockFirst,
-    kOverflowNotAskedFor, kCacheOfAnyEpoch,      kDirectoryWrittenLate,
-    kStateOfSameRead,     kPreparerNotFollowed,  kWalkEndsEarly,
-    kCursorEndsEarly,     kLineOfOldVersion,     kOverflowProvedCarelessly,
-    kBackLinesFirst,      kLevel2NotReadBySplit, kBucketOfParent,
+    kPublishedRefill,
+    kFailedCasIsDone,
+    kTagIsKey,
+    kFlagNotKept,
+    kReuseAtOnce,
+    kOverflowSetLate,
+    kOverflowWithoutLock,
+    kLinkDropsEntry,
+    kNoCarefulMode,
+    kTornAccepted,
+    kNotRefreshed,
+    kChildNotRead,
+    kUnsplitIsEmpty,
+    kOverflowNotPassedOn,
+    kStaleWindow,
+    kWrongNumber,
+    kParentFirst,
+    kNotFinished,
+    kRedoneFromScratch,
+    kLockBroken,
+    kBlindFold,
+    kHalfSplitWalked,
+    kUnitOfOldVersion,
+    kSecondLockNotHelped,
+    kSecondLockAwaited,
+    kUnlockByWrite,
+    kLevel2First,
+    kCacheNotCompared,
+    kCacheBlockFirst,
+    kOverflowNotAskedFor,
+    kCacheOfAnyEpoch,
+    kWalkEndsEarly,
+    kCursorEndsEarly,
+    kLineOfOldVersion,
+    kOverflowProvedCarelessly,
+    kBackLinesFirst,
+    kLevel2NotReadBySplit,
+    kBucketOfParent,
 };
 
 }  // namespace farside::index::shard

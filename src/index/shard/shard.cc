@@ -1,9 +1,8 @@
 #include "index/shard/shard.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "index/kit/growing_root.h"
 #include "index/shard/table.h"
 
 namespace farside::index::shard {
@@ -13,7 +12,6 @@ using fabric::NodeId;
 using fabric::Op;
 using fabric::Unreachable;
 using fabric::Write;
-using fabric::WriteObject;
 
 namespace {
 
@@ -32,7 +30,7 @@ Task<std::vector<FarAddr>> ShardEngine::Create(Op& op, pool::PoolClient& pool, s
     Result<FarAddr> root = segment;
     if (segment.ok()) {
       segments.push_back(*segment);
-      root = co_await MakeRoot(op, allocator, *segment).Outcome();
+      root = co_await MakeGrowingRoot(op, allocator, *segment).Outcome();
     }
     if (root.ok()) {
       roots.push_back(*root);
@@ -65,29 +63,12 @@ Task<FarAddr> ShardEngine::MakeFirstSegment(Op& op, pool::Allocator& allocator) 
   co_return segment;
 }
 
-Task<FarAddr> ShardEngine::MakeRoot(Op& op, pool::Allocator& allocator, FarAddr segment) {
-  const FarAddr at = co_await allocator.Allocate(op, sizeof(Root));
-  Root root{};
-  root.line.state = StateWord::Steady(1);
-  root.segments[0] = segment.offset;
-  co_await op.InOrder(Unreachable(WriteObject(at, root)));
-  co_return at;
-}
-
 std::unique_ptr<Index> ShardEngine::Open(pool::PoolClient& pool, std::vector<FarAddr> roots) {
   return std::make_unique<Table>(options_, pool, roots);
 }
 
 std::string ShardEngine::Describe(FarAddr at, std::span<const FarAddr> roots) const {
-  for (const FarAddr& root : roots) {
-    if (at.node != root.node || at.offset < root.offset || at.offset >= root.offset + sizeof(Root)) continue;
-    const uint64_t inside = at.offset - root.offset;
-    if (inside == 0) return "root state";
-    if (inside == kRecordsOffset) return "root records";
-    if (inside >= kDirectoryOffset) return fmt::format("root segment {}", (inside - kDirectoryOffset) / 8);
-    return "root";
-  }
-  return "";
+  return DescribeGrowingRoot(at, roots);
 }
 
 }  // namespace farside::index::shard

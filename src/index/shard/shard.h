@@ -57,7 +57,6 @@ class ShardEngine final : public Engine {
 
  private:
   Task<fabric::FarAddr> MakeFirstSegment(fabric::Op& op, pool::Allocator& allocator);
-  Task<fabric::FarAddr> MakeRoot(fabric::Op& op, pool::Allocator& allocator, fabric::FarAddr segment);
 
   const Options options_;
 };
