@@ -81,8 +81,8 @@ class GrowingPartition : public pool::SyncListener, public std::enable_shared_fr
   }
 
   // ---- for an operation that has found no place for its key
-  // The table is to grow, whatever its load is: the next CatchUp of this client begins a resize, unless one is
-  // under way. False: it cannot grow, or this client may not change it.
+  // The table is to grow, whatever its load is: the next CatchUp of this client begins a resize, unless one
+  // is under way. False: it cannot grow, or this client may not change it.
   bool RequestGrowth();
   // Resizes of this client that found no memory. An operation that has seen the number rise since it began
   // waits for growth in vain.

@@ -5,6 +5,7 @@
 
 #include "index/kit/mutants.h"
 #include "tests/engines/kit/driver_scenarios.h"
+#include "tests/engines/kit/growth_scenarios.h"
 #include "tests/support/detector.h"
 
 namespace farside::index::toy {
@@ -19,6 +20,10 @@ std::vector<Detector> Detectors() {
       {"table is dropped while a change waits", TableIsDroppedWhileAChangeWaits},
       {"table is dropped while a change is queued", TableIsDroppedWhileAChangeIsQueued},
       {"table is dropped while a search waits", TableIsDroppedWhileASearchWaits},
+      {"growth waits for operations in flight", growing::GrowthWaitsForOperationsInFlight},
+      {"preparer dies", growing::PreparerDies},
+      {"directory is read while a resize is announced",
+       [] { return growing::DirectoryIsReadWhileAResizeIsAnnounced(400); }},
   };
 }
 
@@ -26,7 +31,7 @@ class KitMutant : public testing::TestWithParam<MutantName> {};
 
 TEST_P(KitMutant, IsCaught) {
   // Given the engine kit with one planted bug.
-  // When its scenarios run with the toy table.
+  // When its scenarios run with the toy table and the growing table.
   // Expect that one of them catches it.
   ExpectCaught(GetParam(), Detectors());
 }

@@ -51,13 +51,8 @@ TEST(ShardLayout, FlagsOfALine) {
   EXPECT_EQ(line.version(), 0x25u);
 }
 
-TEST(ShardLayout, StateAndLockWords) {
+TEST(ShardLayout, LockWord) {
   const pool::Owner owner(3, 5);
-  EXPECT_EQ(StateWord::Steady(1).word(), 0x4u);
-  EXPECT_EQ(StateWord::Announced(9, 3).word(), 0x326u);
-  EXPECT_EQ(StateWord::Announced(9, 3).steps(), 3u);
-  EXPECT_EQ(StateWord::Preparing(2, owner).word(), uint64_t{owner.bits()} << 32 | 0x9);
-  EXPECT_EQ(StateWord::Preparing(2, owner).owner(), owner);
   EXPECT_EQ(UnitLock(owner, 0x123456789).word(), uint64_t{0x23456789} << 32 | owner.bits());
   EXPECT_EQ(UnitLock(owner, 7).owner(), owner);
 }
