@@ -135,6 +135,8 @@ class PoolClient {
   // Asks for a sync before the next operation. A listener's wish costs one trip; if a callback waits for
   // grace, Maintain does all that it takes.
   void RequestSync() { sync_requested_ = true; }
+  // A number that this client has not had before: with its name as owner, one that no client has had.
+  uint64_t NextToken() { return ++tokens_; }
   // The largest epoch that this client has published on the node, or is about to.
   uint64_t published_epoch(fabric::NodeId node) const { return nodes_[Index(node)]->published; }
   // As of the last look at the registry, this client included.
@@ -218,6 +220,7 @@ class PoolClient {
   std::deque<Generation> generations_;  // the last one is current; a deque keeps the pins' pointers valid
   uint64_t in_flight_ = 0;
   uint64_t unpinned_waits_ = 0;
+  uint64_t tokens_ = 0;
   uint64_t since_round_ = 0;
   Nanos last_round_{0};
   bool sync_requested_ = false;

@@ -301,9 +301,10 @@ Task<Done> NodeCheck::CheckBlocks() {
     co_await batch;
     for (size_t i = 0; i < bytes.size(); ++i) {
       ++report_.counts.blocks_read;
-      const Result<BlockView> view = DecodeBlock(bytes[i]);
-      if (view.ok()) continue;
       const Mark* block = blocks_[first + i];
+      const uint64_t prefix = std::min<uint64_t>(block->prefix, bytes[i].size());
+      const Result<BlockView> view = DecodeBlock(std::span(bytes[i]).subspan(prefix));
+      if (view.ok()) continue;
       Damage(block->at,
              fmt::format("{} has a damaged block at {:#x}: {}", reached_.TableOf(*block), block->at.offset,
                          view.error().message()),

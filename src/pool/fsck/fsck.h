@@ -42,9 +42,12 @@ class Reached final : public Reach {
   // What is marked from now on belongs to this table.
   void BeginTable(std::string name) { tables_.push_back(std::move(name)); }
 
-  void Mark(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, false); }
+  void Mark(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, false, 0); }
   // The bytes of a key and its value can be checked.
-  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, true); }
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, true, 0); }
+  void MarkBlockBehind(fabric::FarAddr block, uint64_t bytes, uint64_t prefix) override {
+    Add(block, bytes, true, prefix);
+  }
 
  private:
   friend class NodeCheck;
@@ -54,10 +57,11 @@ class Reached final : public Reach {
     uint64_t bytes = 0;
     uint32_t table = 0;  // index into tables_, counted from 1; 0: none was begun
     bool is_block = false;
+    uint64_t prefix = 0;  // bytes in front of the key and its value
   };
 
-  void Add(fabric::FarAddr block, uint64_t bytes, bool is_block) {
-    marks_.push_back(Entry{block, bytes, static_cast<uint32_t>(tables_.size()), is_block});
+  void Add(fabric::FarAddr block, uint64_t bytes, bool is_block, uint64_t prefix) {
+    marks_.push_back(Entry{block, bytes, static_cast<uint32_t>(tables_.size()), is_block, prefix});
   }
   std::string TableOf(const Entry& mark) const {
     return mark.table == 0 ? "a table" : "table " + tables_[mark.table - 1];

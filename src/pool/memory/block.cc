@@ -33,7 +33,7 @@ Status CheckBlockSizes(std::string_view key, std::string_view value) {
 }
 
 void EncodeBlock(std::span<std::byte> out, std::string_view key, std::string_view value, uint64_t hash) {
-  assert(out.size() == BlockBytes(key.size(), value.size()));
+  assert(out.size() >= sizeof(BlockHeader) + key.size() + value.size());
   BlockHeader header{.key_bytes = static_cast<uint32_t>(key.size()),
                      .value_bytes = static_cast<uint32_t>(value.size()),
                      .hash = hash,
@@ -62,12 +62,13 @@ Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line) {
 Result<BlockView> DecodeBlock(std::span<const std::byte> bytes) {
   const Result<uint64_t> size = BlockBytesFromHeader(bytes);
   if (!size.ok()) return size.error();
-  if (*size > bytes.size()) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("a block of {} bytes was cut off at {}", *size, bytes.size()));
-  }
   BlockHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
+  const uint64_t used = sizeof(header) + uint64_t{header.key_bytes} + header.value_bytes;
+  if (used > bytes.size()) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a block of {} bytes was cut off at {}", used, bytes.size()));
+  }
   const std::span<const std::byte> payload =
       bytes.subspan(sizeof(header), uint64_t{header.key_bytes} + header.value_bytes);
   if (Checksum(header, payload) != header.checksum) {

@@ -35,7 +35,8 @@ constexpr uint64_t BlockBytes(uint64_t key_bytes, uint64_t value_bytes) {
   return RoundUp(sizeof(BlockHeader) + key_bytes + value_bytes, kLine);
 }
 
-// Fills `out`, which has BlockBytes() bytes; what is behind the value becomes zero.
+// Fills `out`, which has BlockBytes() bytes, or as many as are left of lines that begin with something else;
+// what is behind the value becomes zero.
 void EncodeBlock(std::span<std::byte> out, std::string_view key, std::string_view value, uint64_t hash);
 
 struct BlockView {

@@ -22,6 +22,10 @@ class Reach {
   virtual void Mark(fabric::FarAddr block, uint64_t bytes) = 0;
   // The same, for a key and its value (pool/memory/block.h): a record of the table.
   virtual void MarkBlock(fabric::FarAddr block, uint64_t bytes) { Mark(block, bytes); }
+  // The same, where the key and its value stand behind `prefix` bytes of something else.
+  virtual void MarkBlockBehind(fabric::FarAddr block, uint64_t bytes, uint64_t /*prefix*/) {
+    MarkBlock(block, bytes);
+  }
   // Records that have no blocks of their own, but stand in something that is marked.
   virtual void CountRecords(uint64_t /*records*/) {}
 };

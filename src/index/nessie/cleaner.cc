@@ -1,0 +1,78 @@
+#include "index/nessie/cleaner.h"
+
+#include <span>
+
+#include "fabric/op.h"
+#include "index/nessie/mutants.h"
+
+namespace farside::index::nessie {
+
+using fabric::Cas;
+using fabric::FarAddr;
+
+Word Cleaner::NewToken(const Partition& part, Kind kind) {
+  if (Mutant(kEmptyIsZero) && kind == Kind::kEmpty) return Word::FirstEmpty();
+  return Word::Token(kind, self(part), pool_.NextToken());
+}
+
+void Cleaner::Retire(const Access& at, Word word, uint64_t bytes) {
+  pool::Allocator& allocator = pool_.allocator(at.node());
+  const FarAddr block(at.node(), word.offset());
+  const uint64_t size = word.bytes() != 0 ? word.bytes() : bytes;
+  if (Mutant(kReusedAtOnce)) return allocator.FreeUnpublished(block, size);
+  allocator.Retire(block, size, at.birth);
+}
+
+Task<bool> Cleaner::IsGone(Access at, pool::Owner writer) {
+  if (writer == self(at.part)) co_return false;
+  if (Mutant(kTakenBackUnfenced)) co_return true;
+  const pool::Standing standing = co_await pool_.member(at.node()).StandingOf(at.op, writer);
+  co_return standing == pool::Standing::kGone;
+}
+
+Task<Swapped> Cleaner::Swap(Access at, uint64_t slot, Word from, Word to) {
+  const uint64_t old = co_await at.op.InOrder(Cas(at.part.SlotAt(slot), from.word(), to.word()));
+  const bool done = old == from.word();
+  co_return Swapped{.done = done, .now = done ? to : Word(old)};
+}
+
+// A dead writer's entry is never finished: beside a value that the key has in its other slot by now, that
+// would make a second one.
+Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const Item& item) {
+  const bool had_value = item.replaced.is(Kind::kLive);
+  Word back = had_value ? item.replaced : NewToken(at.part, Kind::kEmpty);
+  if (Mutant(kDeadEntryFinished)) back = pending.As(Kind::kLive);
+  const Swapped swapped = co_await Swap(at, slot, pending, back);
+  if (Mutant(kDeadEntryFinished)) {
+    if (swapped.done && had_value) Retire(at, item.replaced, item.bytes);
+    co_return swapped;
+  }
+  if (swapped.done) Retire(at, pending, item.bytes);
+  co_return swapped;
+}
+
+Task<Swapped> Cleaner::RemoveClaim(Access at, uint64_t slot, Word claim) {
+  uint64_t bytes = claim.bytes();
+  if (bytes == 0) {
+    ItemRead copy(claim);
+    co_await ReadItem(at.op, at.node(), copy);
+    bytes = copy.buffer.bytes().size();
+  }
+  const Word empty = NewToken(at.part, Kind::kEmpty);
+  const Swapped swapped = co_await Swap(at, slot, claim, empty);
+  if (swapped.done) Retire(at, claim, bytes);
+  co_return swapped;
+}
+
+Task<Swapped> Cleaner::ClearCopy(Access at, uint64_t slot, Word live, uint64_t bytes) {
+  const Word empty = NewToken(at.part, Kind::kEmpty);
+  const Swapped swapped = co_await Swap(at, slot, live, empty);
+  if (swapped.done) Retire(at, live, bytes);
+  co_return swapped;
+}
+
+Task<Swapped> Cleaner::Unmark(Access at, uint64_t slot, Word splitting) {
+  return Swap(at, slot, splitting, Word());
+}
+
+}  // namespace farside::index::nessie

@@ -1,0 +1,53 @@
+// What a client does to words that other clients have written: it takes back what dead writers left, removes
+// claims, clears copies and unmarks slots.
+//
+//   nessie/10  The client whose CAS unlinks an item retires it, and no other client.
+#pragma once
+
+#include <cstdint>
+
+#include "farside/task.h"
+#include "index/nessie/context.h"
+#include "index/nessie/item.h"
+#include "index/nessie/layout.h"
+#include "pool/client.h"
+
+namespace farside::index::nessie {
+
+// What came of a CAS.
+struct Swapped {
+  bool done = false;
+  Word now;  // what the slot has, as far as is known
+};
+
+class Cleaner {
+ public:
+  explicit Cleaner(pool::PoolClient& pool) : pool_(pool) {}
+
+  // A word of this client that no slot has had before (nessie/7).
+  Word NewToken(const Partition& part, Kind kind);
+  pool::Owner self(const Partition& part) { return pool_.member(part.node()).self(); }
+
+  // Of an item that this client's CAS has unlinked. `bytes`: of the item, if they are known.
+  void Retire(const Access& at, Word word, uint64_t bytes);
+
+  // Whether the writer of a pending entry is gone for good, so that its entry may be taken back. Fences it if
+  // it has been silent for a lease. (nessie/5)
+  Task<bool> IsGone(Access at, pool::Owner writer);
+  // The next four change a slot by one CAS.
+  // The entry of a writer that is gone: what was there before is back.
+  Task<Swapped> RollBack(Access at, uint64_t slot, Word pending, const Item& item);
+  // A claim, of a live client or a dead one: its migration fails.
+  Task<Swapped> RemoveClaim(Access at, uint64_t slot, Word claim);
+  // A live word whose key stands elsewhere too.
+  Task<Swapped> ClearCopy(Access at, uint64_t slot, Word live, uint64_t bytes);
+  // The split of the slot fails.
+  Task<Swapped> Unmark(Access at, uint64_t slot, Word splitting);
+
+ private:
+  Task<Swapped> Swap(Access at, uint64_t slot, Word from, Word to);
+
+  pool::PoolClient& pool_;
+};
+
+}  // namespace farside::index::nessie

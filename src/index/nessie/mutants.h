@@ -1,0 +1,80 @@
+// The planted bugs of the nessie table; a test must catch each by name.
+#pragma once
+
+#include <array>
+
+#include "base/mutant.h"
+
+namespace farside::index::nessie {
+
+// ---- searches
+
+// The secondary slot is read when the primary one was found without the key, and then the key is absent.
+inline constexpr MutantName kSlotsReadInTurn{"nessie/slots-read-in-turn"};
+// A miss is told without a second look at the words.
+inline constexpr MutantName kMissAtOnce{"nessie/miss-at-once"};
+// A reader takes a claim for an item.
+inline constexpr MutantName kClaimIsItem{"nessie/claim-is-item"};
+// A pending entry hides the value before it.
+inline constexpr MutantName kPendingHides{"nessie/pending-hides-previous"};
+// The key of an item is not compared: any key with the same tag is it.
+inline constexpr MutantName kTagIsKey{"nessie/tag-is-key"};
+
+// ---- words and items
+
+// All empty words are alike: a slot that was filled and emptied looks as before (nessie/7).
+inline constexpr MutantName kEmptyIsZero{"nessie/empty-is-zero"};
+// An item is given back as soon as it is unlinked.
+inline constexpr MutantName kReusedAtOnce{"nessie/item-reused-at-once"};
+
+// ---- pending entries
+
+// The pending entry of a writer that may be alive is taken back (nessie/5).
+inline constexpr MutantName kTakenBackUnfenced{"nessie/taken-back-without-fencing"};
+// A client that meets the pending entry of a live writer takes it back (nessie/6).
+inline constexpr MutantName kLiveEntryHelped{"nessie/live-entry-helped"};
+// The pending entry of a dead writer is finished, without a look at the other slot (nessie/5).
+inline constexpr MutantName kDeadEntryFinished{"nessie/dead-entry-finished"};
+// A fresh entry commits although the key is live in the other slot (nessie/3).
+inline constexpr MutantName kFreshBesideLive{"nessie/fresh-beside-live"};
+// Two fresh entries of one key both commit (nessie/4).
+inline constexpr MutantName kBothFreshGoOn{"nessie/both-fresh-go-on"};
+// A writer leaves a claim in the key's other slot (nessie/3).
+inline constexpr MutantName kClaimLeft{"nessie/claim-left"};
+// A writer at the source of a migration removes the copy (nessie/2).
+inline constexpr MutantName kCopyRemoved{"nessie/copy-removed"};
+// Two copies are told from words that were not there at one time (nessie/2).
+inline constexpr MutantName kCopiesToldAtOnce{"nessie/copies-told-at-once"};
+
+// ---- migration
+
+// The source is cleared before the copy is live, as the paper has it (nessie/1).
+inline constexpr MutantName kSourceClearedFirst{"nessie/source-cleared-first"};
+// A migration does not read the source behind its claim (nessie/1).
+inline constexpr MutantName kSourceNotReadAgain{"nessie/source-not-read-again"};
+// A migration that is given up keeps its claim.
+inline constexpr MutantName kClaimKept{"nessie/aborted-migration-keeps-claim"};
+
+// ---- growth
+
+// No middle state: a client that has seen an announcement does not look at the new slots (nessie/9).
+inline constexpr MutantName kNoMiddleState{"nessie/growth-without-middle-state"};
+// A client that splits a slot reads the parent before it has marked the slot (nessie/8).
+inline constexpr MutantName kParentReadBeforeMark{"nessie/parent-read-before-mark"};
+// A client that splits a slot does not look at the other slot of the key that moves (nessie/8).
+inline constexpr MutantName kOtherSlotNotLookedAt{"nessie/other-slot-not-looked-at"};
+// A writer does not look whether its slot was split behind its entry (nessie/8).
+inline constexpr MutantName kOwnTrailNotLookedAt{"nessie/own-trail-not-looked-at"};
+// A writer leaves the marks of clients that split slots of its key (nessie/8).
+inline constexpr MutantName kMarkLeft{"nessie/mark-left"};
+
+inline constexpr std::array kAllMutants = {
+    kSlotsReadInTurn,      kMissAtOnce,           kClaimIsItem,          kPendingHides,
+    kTagIsKey,             kEmptyIsZero,          kReusedAtOnce,         kTakenBackUnfenced,
+    kLiveEntryHelped,      kDeadEntryFinished,    kFreshBesideLive,      kBothFreshGoOn,
+    kClaimLeft,            kCopyRemoved,          kCopiesToldAtOnce,     kSourceClearedFirst,
+    kSourceNotReadAgain,   kClaimKept,            kNoMiddleState,        kParentReadBeforeMark,
+    kOtherSlotNotLookedAt, kOwnTrailNotLookedAt,  kMarkLeft,
+};
+
+}  // namespace farside::index::nessie

@@ -1,0 +1,54 @@
+// The part of a table that lives on one node, as one client knows it: how far it has grown
+// (index/kit/growing_partition.h), where its slots are, and what operations have met in them.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/address.h"
+#include "index/kit/growing_partition.h"
+#include "index/kit/growing_partitions.h"
+#include "index/kit/tendency.h"
+#include "index/nessie/layout.h"
+#include "index/nessie/options.h"
+#include "pool/client.h"
+
+namespace farside::index::nessie {
+
+class Partition final : public GrowingPartition {
+ public:
+  Partition(const Options& options, pool::PoolClient& pool, fabric::FarAddr root);
+
+  const Shape& shape() const { return shape_; }
+  fabric::FarAddr SlotAt(uint64_t slot) const {
+    const size_t segment = shape_.SegmentOf(slot);
+    return fabric::FarAddr(
+        node(), directory().bases[segment] + (slot - shape_.FirstSlot(segment)) * sizeof(Word));
+  }
+  // INVARIANT nessie/9: only slots of a version that every operation in flight knows of are put to use.
+  bool MaySplit(uint64_t slot) const { return slot < shape_.slots(directory().version); }
+
+  // Whether most keys that operations look for have an unsplit slot, as it is for a while after growth.
+  bool ExpectsUnsplit() const { return unsplit_.Expects(); }
+  void NoteUnsplit(bool unsplit) { unsplit_.Note(unsplit); }
+
+  // ---- for the sweeper
+  // Slots of the newest version that this client has not looked at yet. Each client begins elsewhere.
+  uint64_t unswept() const { return unswept_; }
+  // The first of the next `count`, a power of two that the table began with or less.
+  uint64_t TakeUnswept(uint64_t count);
+
+ private:
+  uint64_t Capacity(uint32_t version) const override { return shape_.slots(version); }
+  uint64_t SegmentBytes(size_t segment) const override { return shape_.SegmentBytes(segment); }
+  void HasGrown() override;
+
+  const Shape shape_;
+  uint64_t next_sweep_ = 0;  // as a distance from the first slot of the newest segment
+  uint64_t unswept_ = 0;
+  pool::PoolClient& pool_;
+  Tendency<1, 1, 16> unsplit_;  // a READ too many costs a verb, a READ too few a trip
+};
+
+using Partitions = GrowingPartitions<Partition>;
+
+}  // namespace farside::index::nessie

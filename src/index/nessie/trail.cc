@@ -1,0 +1,68 @@
+#include "index/nessie/trail.h"
+
+#include <algorithm>
+#include <span>
+
+#include "index/nessie/errors.h"
+#include "index/nessie/mutants.h"
+
+namespace farside::index::nessie {
+
+using fabric::Op;
+using fabric::Order;
+using fabric::Read;
+
+namespace {
+
+constexpr size_t kMostByATrip = 8;  // of each trail
+
+std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
+
+}  // namespace
+
+void BeginLook(const Partition& part, const KeyHash& hash, Look& look) {
+  uint32_t version = part.directory().newest;
+  if (Mutant(kNoMiddleState)) version = part.directory().version;
+  for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary})
+    look.of(candidate).Begin(part.shape(), hash.SlotOf(part.shape(), candidate, version));
+}
+
+Task<Done> ReadLook(Op& op, Partition& part, const KeyHash& hash, Look& look) {
+  BeginLook(part, hash, look);
+  Trail& first = look.of(Candidate::kPrimary);
+  Trail& second = look.of(Candidate::kSecondary);
+  if (!part.ExpectsUnsplit()) {
+    co_await op.Together(Read(part.SlotAt(first.step(0).slot), BytesOf(first.step(0).word)),
+                         Read(part.SlotAt(second.step(0).slot), BytesOf(second.step(0).word)));
+    first.set_read(1);
+    second.set_read(1);
+    if (first.is_settled() && second.is_settled()) part.NoteUnsplit(false);
+  }
+  if (look.is_settled()) co_return Done{};
+  Look* const unfinished = &look;
+  co_await FinishLooks(op, part, std::span(&unfinished, 1));
+  part.NoteUnsplit(first.effective() != 0 || second.effective() != 0);
+  co_return Done{};
+}
+
+Task<Done> FinishLooks(Op& op, Partition& part, std::span<Look* const> looks) {
+  size_t depth = 2;  // as a rule, the parent of an unsplit slot is in use
+  while (true) {
+    fabric::SmallBatch<kMostLooksByATrip * kCandidates * kMostByATrip> batch(op, Order::kTogether);
+    for (Look* look : looks) {
+      for (Trail& trail : look->trails) {
+        if (trail.is_settled()) continue;
+        if (trail.read() == trail.count()) co_return BrokenTrail(part, trail.step(trail.count() - 1).slot);
+        const size_t end = std::min(trail.count(), trail.read() + depth);
+        for (size_t i = trail.read(); i < end; ++i)
+          batch.Add(Read(part.SlotAt(trail.step(i).slot), BytesOf(trail.step(i).word)));
+        trail.set_read(end);
+      }
+    }
+    if (batch.size() == 0) co_return Done{};
+    co_await batch;
+    depth = kMostByATrip;
+  }
+}
+
+}  // namespace farside::index::nessie

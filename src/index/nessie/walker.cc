@@ -1,0 +1,232 @@
+#include "index/nessie/walker.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "index/nessie/context.h"
+#include "index/nessie/errors.h"
+#include "index/nessie/searcher.h"
+
+namespace farside::index::nessie {
+
+using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::OpOutcome;
+using fabric::Order;
+using fabric::Read;
+
+namespace {
+
+constexpr uint64_t kSlotsByATrip = 64;
+constexpr size_t kItemsByATrip = fabric::kAnsweredVerbsPerRoundTrip;
+
+}  // namespace
+
+Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64_t slots, Range& range,
+                                 Counts* counts) {
+  const Shape& shape = part.shape();
+  const size_t segment = shape.SegmentOf(first);
+  const uint64_t end =
+      std::min({slots, shape.FirstSlot(segment) + shape.SegmentSlots(segment), first + kSlotsByATrip});
+  std::array<Word, kSlotsByATrip> words;
+  co_await op.InOrder(
+      Read(part.SlotAt(first), std::as_writable_bytes(std::span(words).first(end - first))));
+  range.clear();
+  for (uint64_t slot = first; slot < end; ++slot) {
+    const Word word = words[slot - first];
+    if (word.is_damaged()) co_return BrokenWord(part, slot);
+    if (counts != nullptr && !word.is_effective()) ++counts->unsplit;
+    if (!word.has_item()) continue;
+    auto used = std::make_unique<Used>();
+    used->slot = slot;
+    used->word = used->read.word = word;
+    range.push_back(std::move(used));
+  }
+  for (size_t begin = 0; begin < range.size(); begin += kItemsByATrip) {
+    const std::span<std::unique_ptr<Used>> some =
+        std::span(range).subspan(begin, std::min(kItemsByATrip, range.size() - begin));
+    fabric::Batch batch(op, Order::kTogether);
+    for (const auto& used : some) {
+      if (used->word.bytes() == 0) continue;
+      batch.Add(ForBlock(
+          Read(FarAddr(part.node(), used->word.offset()), used->read.buffer.Resize(used->word.bytes()))));
+    }
+    co_await batch;
+    for (const auto& used : some) {
+      if (used->word.bytes() == 0) {
+        used->item = co_await ReadItem(op, part.node(), used->read);
+        continue;
+      }
+      const Result<Item> item = used->read.Decode();
+      if (!item.ok()) co_return item.error();
+      used->item = *item;
+    }
+  }
+  co_return end - first;
+}
+
+// ---- walking -----------------------------------------------------------------------------------------
+
+// Items never change their slots: one that is linked throughout is in the slot, or is what a pending entry
+// there replaces. Slots that the table gets meanwhile have only items that were not there when the walk began.
+Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    Partition& part = partitions_[i];
+    const Shape& shape = part.shape();
+    reach.Mark(part.root(), sizeof(Root));
+    co_await part.Refresh(op);
+    const Directory directory = part.directory();
+    for (size_t segment = 0; segment < directory.newest; ++segment)
+      reach.Mark(FarAddr(part.node(), directory.bases[segment]), shape.SegmentBytes(segment));
+    Range range;
+    for (uint64_t slot = 0; slot < shape.slots(directory.newest);) {
+      slot += co_await ReadRange(op, part, slot, shape.slots(directory.newest), range);
+      co_await MarkRange(op, part, range, reach);
+    }
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return Done{};
+}
+
+Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::Reach& reach) {
+  for (const auto& used : range) {
+    const FarAddr block(part.node(), used->word.offset());
+    if (used->word.is(Kind::kLive)) {
+      reach.MarkBlockBehind(block, used->item.bytes, sizeof(ItemHeader));
+      continue;
+    }
+    reach.Mark(block, used->item.bytes);
+    if (!used->word.is(Kind::kPending) || !used->item.replaced.is(Kind::kLive)) continue;
+    const Word replaced = used->item.replaced;
+    uint64_t bytes = replaced.bytes();
+    if (bytes == 0) {
+      ItemRead read(replaced);
+      co_await ReadItem(op, part.node(), read);
+      bytes = read.buffer.bytes().size();
+    }
+    reach.MarkBlockBehind(FarAddr(part.node(), replaced.offset()), bytes, sizeof(ItemHeader));
+  }
+  co_return Done{};
+}
+
+// ---- cursors -----------------------------------------------------------------------------------------
+
+// position: partition, slot.
+Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  auto& [number, slot, unused_2, unused_3] = cursor.position;
+  const size_t before = page.size();
+  while (number < partitions_.size() && page.size() == before) {
+    Partition& part = partitions_[number];
+    if (part.IsBehind()) co_await part.CatchUp(op);
+    if (slot >= part.shape().slots(part.directory().newest)) {
+      co_await part.Refresh(op);
+      if (slot < part.shape().slots(part.directory().newest)) continue;
+      slot = 0;
+      ++number;
+      continue;
+    }
+    Range range;
+    const uint64_t read =
+        co_await ReadRange(op, part, slot, part.shape().slots(part.directory().newest), range);
+    co_await AppendRange(op, part, range, page);
+    slot += read;
+  }
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return page.size() > before;
+}
+
+Task<Done> Walker::AppendRange(Op& op, Partition& part, const Range& range, std::vector<Record>& page) {
+  const uint32_t newest = part.directory().newest;
+  for (const auto& used : range) {
+    const KeyHash hash(used->item.hash);
+    const bool is_home = used->slot == hash.SlotOf(part.shape(), Candidate::kPrimary, newest) ||
+                         used->slot == hash.SlotOf(part.shape(), Candidate::kSecondary, newest);
+    if (used->word.is(Kind::kLive) && is_home) {
+      page.push_back({.key = std::string(used->item.key), .value = std::string(used->item.value)});
+    } else {
+      co_await AppendFound(op, part, used->item, page);
+    }
+  }
+  co_return Done{};
+}
+
+Task<Done> Walker::AppendFound(Op& op, Partition& part, const Item& item, std::vector<Record>& page) {
+  const std::string key(item.key);
+  std::string value;
+  SearchContext context(pool_, op, part, item.hash, key, value);
+  const bool found = co_await SearchKey(context);
+  if (found) page.push_back({.key = key, .value = value});
+  co_return Done{};
+}
+
+// ---- statistics --------------------------------------------------------------------------------------
+
+Task<TableStats> Walker::Stats(Op& op) {
+  const pool::PoolClient::Pin pin = pool_.Begin();
+  TableStats stats;
+  Counts counts;
+  uint64_t growths = 0;
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    Partition& part = partitions_[i];
+    co_await part.Refresh(op);
+    growths = std::max<uint64_t>(growths, part.directory().version - 1);
+    co_await AddStats(op, part, stats, counts);
+  }
+  stats.records = counts.records;
+  stats.client_bytes = partitions_.size() * sizeof(Directory);
+  const auto slots = static_cast<double>(std::max<uint64_t>(stats.slots, 1));
+  const auto records = static_cast<double>(std::max<uint64_t>(stats.records, 1));
+  stats.details = {
+      {"load", static_cast<double>(stats.records) / slots},
+      {"share in secondary slots", static_cast<double>(counts.moved) / records},
+      {"share of unsplit slots", static_cast<double>(counts.unsplit) / slots},
+      {"growths", static_cast<double>(growths)},
+  };
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return stats;
+}
+
+Task<Done> Walker::AddStats(Op& op, Partition& part, TableStats& stats, Counts& counts) {
+  const Shape& shape = part.shape();
+  const uint32_t version = part.directory().version;
+  stats.slots += shape.slots(version);
+  stats.index_bytes += sizeof(Root);
+  for (size_t segment = 0; segment < version; ++segment) stats.index_bytes += shape.SegmentBytes(segment);
+  Range range;
+  for (uint64_t slot = 0; slot < shape.slots(version);) {
+    slot += co_await ReadRange(op, part, slot, shape.slots(version), range, &counts);
+    for (const auto& used : range) {
+      const bool is_record = co_await IsRecord(op, part, *used);
+      if (!is_record) continue;
+      ++counts.records;
+      stats.block_bytes += used->item.bytes;
+      const uint64_t primary = KeyHash(used->item.hash).SlotOf(shape, Candidate::kPrimary, 1);
+      if ((used->slot & (shape.slots(1) - 1)) != primary) ++counts.moved;
+    }
+  }
+  co_return Done{};
+}
+
+Task<bool> Walker::IsRecord(Op& op, Partition& part, const Used& used) {
+  if (used.word.is(Kind::kPending)) co_return used.item.replaced.is(Kind::kLive);
+  if (!used.word.is(Kind::kLive)) co_return false;
+  const Shape& shape = part.shape();
+  const KeyHash hash(used.item.hash);
+  const uint32_t newest = part.directory().newest;
+  const bool is_home = used.slot == hash.SlotOf(shape, Candidate::kPrimary, newest) ||
+                       used.slot == hash.SlotOf(shape, Candidate::kSecondary, newest);
+  if (is_home && used.item.moves == 0) co_return true;
+  Look look;
+  co_await ReadLook(op, part, hash, look);
+  const bool in_primary = look.of(Candidate::kPrimary).Find(used.slot).has_value();
+  const Candidate candidate = in_primary ? Candidate::kPrimary : Candidate::kSecondary;
+  if (look.of(candidate).effective_step().slot != used.slot) co_return false;
+  // The source of this copy is counted, if it stands there still.
+  co_return used.item.moves == 0 || look.word(Other(candidate)) != used.item.replaced;
+}
+
+}  // namespace farside::index::nessie

@@ -1,0 +1,66 @@
+// Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "fabric/op.h"
+#include "farside/task.h"
+#include "index/index.h"
+#include "index/nessie/item.h"
+#include "index/nessie/layout.h"
+#include "index/nessie/partition.h"
+#include "index/nessie/trail.h"
+#include "pool/client.h"
+#include "pool/memory/reach.h"
+
+namespace farside::index::nessie {
+
+class Walker {
+ public:
+  Walker(pool::PoolClient& pool, Partitions& partitions) : pool_(pool), partitions_(partitions) {}
+
+  // As Index promises.
+  Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
+  Task<TableStats> Stats(fabric::Op& op);
+  Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
+  Task<Done> Verify(fabric::Op& op);
+
+ private:
+  // A slot with an item.
+  struct Used {
+    uint64_t slot = 0;
+    Word word;
+    ItemRead read;
+    Item item;
+  };
+  using Range = std::vector<std::unique_ptr<Used>>;
+  struct Counts {
+    uint64_t records = 0;
+    uint64_t unsplit = 0;
+    uint64_t moved = 0;  // records that stand in their secondary slots
+  };
+
+  // READs some slots, from `first` on and in one segment, and the items in them. Returns how many slots.
+  Task<uint64_t> ReadRange(fabric::Op& op, Partition& part, uint64_t first, uint64_t slots, Range& range,
+                           Counts* counts = nullptr);
+  Task<Done> MarkRange(fabric::Op& op, Partition& part, const Range& range, pool::Reach& reach);
+  Task<Done> AppendRange(fabric::Op& op, Partition& part, const Range& range, std::vector<Record>& page);
+  // Appends the key with the value that a search finds, if it does.
+  Task<Done> AppendFound(fabric::Op& op, Partition& part, const Item& item, std::vector<Record>& page);
+  // Whether the live item in a slot is what counts for its key, and not the source of a copy.
+  Task<bool> IsRecord(fabric::Op& op, Partition& part, const Used& used);
+  Task<Done> AddStats(fabric::Op& op, Partition& part, TableStats& stats, Counts& counts);
+  Task<Done> VerifyPartition(fabric::Op& op, Partition& part);
+  Task<Done> VerifySlot(fabric::Op& op, Partition& part, const Used& used);
+  Task<Done> VerifyCopies(fabric::Op& op, Partition& part, const Used& used, Word other);
+
+  pool::PoolClient& pool_;
+  Partitions& partitions_;
+};
+
+}  // namespace farside::index::nessie
