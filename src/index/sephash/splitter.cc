@@ -56,7 +56,7 @@ Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& en
   const uint32_t group = GroupOf(shape, depth);
   const bool ends_group = GroupOf(shape, depth + 1) != group;
   if (ends_group && !Mutant(kTagsNotRenewed)) co_await RenewTags(plan.at, group, entries);
-  const bool reads = options_.depth_bits == DepthBits::kBlocks;
+  const bool reads = options_.split_by == SplitBy::kBlocks;
   std::vector<uint64_t> hashes;
   if (reads) hashes = co_await ReadHashes(plan.at, entries);
   std::vector<Entry> low;
