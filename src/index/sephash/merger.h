@@ -84,7 +84,7 @@ class Merger {
   // This client has made it.
   void Remember(Segment& segment, const MainRoom& room, const MainContent& content);
 
-  // ---- splitter.cc
+  // ---- merger_split.cc
   // False: there is no memory for it, or the keys do not divide.
   Task<bool> TrySplit(Plan& plan, const MainContent& next);
   Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
@@ -92,7 +92,7 @@ class Merger {
   // do not divide.
   Task<std::vector<Entry>> Divide(const Plan& plan, std::vector<Entry>& entries);
 
-  // ---- spare.cc
+  // ---- merger_spare.cc
   // Room for a MainSegment of so many words.
   Task<Done> FetchRoom(Plan& plan, uint64_t words, MainRoom& room);
   Task<bool> TakeSpare(Plan& plan, MainRoom& room);
