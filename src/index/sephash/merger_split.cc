@@ -6,6 +6,7 @@
 #include "index/kit/unpublished.h"
 #include "index/sephash/merger.h"
 #include "index/sephash/mutants.h"
+#include "index/sephash/tag_renewal.h"
 
 namespace farside::index::sephash {
 
