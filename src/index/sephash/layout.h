@@ -155,6 +155,9 @@ constexpr uint32_t FoldOf(MetaWord meta) { return static_cast<uint32_t>(meta.wor
 struct SegmentHeader {
   MetaWord meta;
   uint64_t suffix;  // of the hashes of its keys; `depth` bits of it count. Never changes
+
+  // Whether keys of this hash belong to the segment.
+  constexpr bool Covers(uint64_t hash) const { return ((hash ^ suffix) & LowBits(meta.depth())) == 0; }
 };
 static_assert(sizeof(SegmentHeader) == 16);
 inline constexpr size_t kMostEntries = (fabric::kWindowBytes - sizeof(SegmentHeader)) / sizeof(Entry);
@@ -174,6 +177,9 @@ constexpr fabric::FarAddr EntryAt(fabric::FarAddr segment, uint64_t slot) {
   return segment + offsetof(SegmentImage, entries) + slot * sizeof(Entry);
 }
 inline constexpr uint32_t kFirstEpoch = 1;  // of a new CurSegment, whose slots are all zero
+constexpr SegmentImage NewSegment(MetaWord meta, uint64_t suffix) {
+  return {.header = {.meta = meta, .suffix = suffix}, .entries = {}};
+}
 
 // ---- MainSegments ------------------------------------------------------------------------------------
 
@@ -321,6 +327,7 @@ struct Shape {
     const uint64_t numbers = std::max(pages, kUsualPages);  // so that nearly all heads have one size
     return pool::RoundUp(NumbersOffset(pages) + numbers * sizeof(uint32_t), pool::kLine);
   }
+  constexpr uint64_t MainBytes(uint64_t pages) const { return HeadBytes(pages) + pages * page_bytes(); }
   // A page has a number of 32 bits, an entry an offset of 36: a node may have so many bytes.
   constexpr uint64_t most_region_bytes() const {
     return std::min((Entry::Offset::kMax + 1) * pool::kLine, (uint64_t{1} << 32) * page_bytes());
@@ -348,6 +355,11 @@ struct Shape {
 };
 static_assert(Shape().page_bytes() == pool::kPage && Shape().HeadBytes(Shape::kUsualPages) <= 1024);
 static_assert(Shape().PagesOf(Shape().most_main_entries() + Shape().entries) == Shape::kUsualPages);
+
+// As many bytes of a CurSegment as it has in a table of this shape.
+inline std::span<const std::byte> BytesOf(const SegmentImage& image, const Shape& shape) {
+  return std::as_bytes(std::span(&image, 1)).first(shape.segment_bytes());
+}
 
 // ---- hashes ------------------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 // Splitting a segment: the part of Merger that divides a MainSegment which became too large.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "index/kit/unpublished.h"
@@ -20,13 +19,6 @@ namespace {
 // A hash divides keys evenly. Keys that a split divides worse than this were chosen so; splitting them on and
 // on would make a directory that is larger than they are.
 constexpr size_t kWorstShare = 4;
-
-std::vector<std::byte> NewSegment(uint64_t bytes, MetaWord meta, uint64_t suffix) {
-  const SegmentHeader header{.meta = meta, .suffix = suffix};
-  std::vector<std::byte> segment(bytes);
-  std::memcpy(segment.data(), &header, sizeof header);
-  return segment;
-}
 
 bool IsOutOfMemory(const Error& error) { return error.code() == ErrorCode::kOutOfMemory; }
 
@@ -102,11 +94,11 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
 
   const uint64_t suffix = plan.sibling_suffix();
   const MetaWord first(kFirstEpoch, depth, high_room.at().offset, high_room.pages());
-  const std::vector<std::byte> sibling_bytes = NewSegment(sibling.bytes(), first, suffix);
+  const SegmentImage sibling_image = NewSegment(first, suffix);
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
   fabric::Batch trip(at.op, fabric::Order::kInOrder);
   high_room.AddWrites(trip, high_image);
-  trip.Add(Unreachable(Write(sibling.at(), sibling_bytes)));
+  trip.Add(Unreachable(Write(sibling.at(), BytesOf(sibling_image, shape))));
   low_room.AddWrites(trip, low_image);
   const size_t cas = trip.Add(Cas(segment.at, before.word(), after.word()));
   sibling.Publish();

@@ -23,7 +23,6 @@ using fabric::Read;
 
 namespace {
 
-constexpr int kMostSteps = 2 * kMostDepth;
 // Records of a page of a cursor, about.
 constexpr uint64_t kRecordsOfAPage = 128;
 // Blocks that are read by one trip.
@@ -44,7 +43,7 @@ std::optional<uint64_t> NextSuffix(uint64_t suffix, uint32_t depth) {
 }
 
 Task<Done> Walker::ReadWhole(Access at, uint64_t suffix, Whole& whole) {
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < Directory::kMostSteps; ++step) {
     Segment& segment = at.directory.Find(suffix);
     co_await reader_.ReadLook(at.op, segment, at.shape().entries, whole.look);
     if (!whole.look.Covers(suffix)) {
@@ -259,9 +258,7 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     totals.directory_bytes += at.shape().PartBytes(part);
   for (const SpareWord& spare : root.spares) {
-    if (spare.offset() != 0)
-      totals.spare_bytes +=
-          at.shape().HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * at.shape().page_bytes();
+    if (spare.offset() != 0) totals.spare_bytes += at.shape().MainBytes(Shape::kUsualPages);
   }
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
