@@ -92,7 +92,7 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   co_await high_room.WriteEarly(at.op, high_image);
   co_await low_room.WriteEarly(at.op, low_image);
 
-  const uint64_t suffix = plan.sibling_suffix();
+  const uint64_t suffix = segment.SiblingSuffix(depth);
   const MetaWord first(kFirstEpoch, depth, high_room.at().offset, high_room.pages());
   const SegmentImage sibling_image = NewSegment(first, suffix);
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
