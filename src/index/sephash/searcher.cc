@@ -68,7 +68,7 @@ Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& kno
   } else {
     co_await ReadRemembered(at, segment, known);
   }
-  const Status sound = reader_.Check(segment, known.header);
+  const Status sound = reader_.CheckHeader(segment, known.header);
   if (!sound.ok()) co_return sound.error();
   co_return Done{};
 }

@@ -74,7 +74,7 @@ class SegmentReader {
     segment.free_slot = used;
   }
   // kCorrupt if the segment cannot say this of itself.
-  Status Check(const Segment& segment, const SegmentHeader& header) const;
+  Status CheckHeader(const Segment& segment, const SegmentHeader& header) const;
 
   // ---- MainSegments that a meta word names which this operation has read
   static fabric::FarAddr MainOf(const Segment& segment, MetaWord meta) {

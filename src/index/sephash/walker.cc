@@ -145,6 +145,8 @@ Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach
   co_return Done{};
 }
 
+// ---- cursors -----------------------------------------------------------------------------------------
+
 // position: node, suffix, fingerprint. A page has the records of some fingerprints of a segment. If the
 // segment is split meanwhile, its sibling comes later, from its first fingerprint on.
 Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
@@ -264,22 +266,7 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
   while (suffix.has_value()) {
     Whole whole;
     co_await ReadWhole(at, *suffix, whole);
-    ++totals.segments;
-    totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
-    totals.merges += whole.main.merges - 1;  // a new segment begins with 1
-    totals.in_round += whole.look.Used();
-    totals.in_main += whole.main.entries.size();
-    const Shape& shape = at.shape();
-    const uint64_t pages = whole.main.pages.size();
-    totals.slots += shape.entries + pages * shape.page_words();
-    totals.allocated += Allocated(at.node(), shape.segment_bytes()) +
-                        Allocated(at.node(), shape.HeadBytes(pages)) +
-                        pages * Allocated(at.node(), shape.page_bytes());
-    const Starts starts = StartsOf(whole.main.entries);
-    const auto entries = static_cast<uint32_t>(whole.main.entries.size());
-    for (auto& [kind, sum] : {std::pair{FpTableKind::kNaive, &totals.naive_bytes},
-                              std::pair{FpTableKind::kPoints, &totals.points_bytes}})
-      *sum += sizeof(FpTable) + FpTable(kind, starts, entries).heap_bytes();
+    AddSegment(at, whole, totals);
     stats.records += whole.merged.entries.size();
     for (const Entry& entry : whole.merged.entries) {
       const uint64_t block = co_await BytesOfBlock(at, entry);
@@ -288,6 +275,25 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
     suffix = NextSuffix(*suffix, whole.look.depth());
   }
   co_return Done{};
+}
+
+void Walker::AddSegment(const Access& at, const Whole& whole, Totals& totals) {
+  ++totals.segments;
+  totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
+  totals.merges += whole.main.merges - 1;  // a new segment begins with 1
+  totals.in_round += whole.look.Used();
+  totals.in_main += whole.main.entries.size();
+  const Shape& shape = at.shape();
+  const uint64_t pages = whole.main.pages.size();
+  totals.slots += shape.entries + pages * shape.page_words();
+  totals.allocated += Allocated(at.node(), shape.segment_bytes()) +
+                      Allocated(at.node(), shape.HeadBytes(pages)) +
+                      pages * Allocated(at.node(), shape.page_bytes());
+  const Starts starts = StartsOf(whole.main.entries);
+  const auto entries = static_cast<uint32_t>(whole.main.entries.size());
+  for (auto& [kind, sum] : {std::pair{FpTableKind::kNaive, &totals.naive_bytes},
+                            std::pair{FpTableKind::kPoints, &totals.points_bytes}})
+    *sum += sizeof(FpTable) + FpTable(kind, starts, entries).heap_bytes();
 }
 
 }  // namespace farside::index::sephash
