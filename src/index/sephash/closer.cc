@@ -8,7 +8,6 @@
 namespace farside::index::sephash {
 
 using fabric::Cas;
-using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
 using fabric::Read;

@@ -10,7 +10,6 @@
 namespace farside::index::sephash {
 
 using fabric::Cas;
-using fabric::FarAddr;
 using fabric::Unreachable;
 using fabric::Write;
 
