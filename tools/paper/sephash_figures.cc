@@ -22,7 +22,7 @@ constexpr std::array<uint32_t, 8> kClients = {1, 2, 4, 8, 16, 32, 64, 128};
 // In a table of one segment, 128 clients append to one slot. The paper's tables have thousands of segments
 // for most of the time.
 constexpr uint64_t kFirstSegments = 256;
-// Every client keeps a chunk of each size of MainSegments.
+// Every client keeps chunks of its own: for blocks, for heads of MainSegments, and for their pages.
 constexpr std::string_view kRoom = "8GiB";
 
 uint64_t RecordsOf(const Settings& settings) { return settings.Scaled(100'000, 3'000'000, 4000); }

@@ -152,7 +152,7 @@ Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look
   const Entry expected = look.image.entries[slot];
   Entry appended = entry;
   if (Mutant(kFp2OfLastRound)) {
-    const Tag fp2 = LowBits(kFp2Bits) << 9;
+    const Tag fp2 = LowBits(kFp2Bits) << kFingerprintShift;
     appended = entry.WithTag((entry.tag() & ~fp2) | (expected.tag() & fp2));
   }
   // WRITE, CAS keep their order: the block is complete, and the filter says so, before the entry is there.

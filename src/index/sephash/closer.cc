@@ -8,7 +8,6 @@
 namespace farside::index::sephash {
 
 using fabric::Cas;
-using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
 using fabric::Read;
@@ -45,11 +44,11 @@ void Closer::NoteDelete(const Access& at, Segment& segment, const Look& look, ui
 }
 
 Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
-  const std::optional<Merger::Blocking> blocking = merger_.TakeBlocking();
-  if (blocking.has_value()) {
-    const Access at{op, *blocking->directory};
-    Segment& segment = at.directory.Know(blocking->segment, blocking->suffix);
-    co_await Close(at, segment, pin.epoch(at.node()), Which::kAny);
+  const std::optional<Merger::OverdueParent> overdue = merger_.TakeOverdueParent();
+  if (overdue.has_value()) {
+    const Access at{op, *overdue->directory};
+    Segment& parent = at.directory.Know(overdue->segment, overdue->suffix);
+    co_await Close(at, parent, pin.epoch(at.node()), Which::kAny);
     co_return Done{};
   }
   const Waiting next = waiting_.front();
@@ -64,16 +63,15 @@ Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
   co_return Done{};
 }
 
-// A segment that a split has made gives nothing back while slots of the one that it was split from may name
-// it (sephash/3).
+// A segment that a split has made gives nothing back while slots of its parent may name it (sephash/3).
 Task<Done> Closer::CloseParent(Access at, const Segment& segment, uint64_t birth) {
   const MetaWord meta = co_await at.op.InOrder(Read<MetaWord>(segment.at));
   const MainHead head = co_await reader_.ReadHead(at.op, segment, meta);
-  if (head.parent == 0 || segment.born == 0) co_return Done{};
-  const MetaWord parent = co_await at.op.InOrder(Read<MetaWord>(FarAddr(at.node(), head.parent)));
-  if (FoldOf(parent) != head.parent_meta) co_return Done{};
-  Segment& old = at.directory.Know(head.parent, segment.suffix & (LowBits(segment.born) >> 1));
-  co_await Close(at, old, birth, Which::kAny);
+  if (segment.born == 0) co_return Done{};
+  const bool named = co_await merger_.IsNamedByParent(at, head);
+  if (!named) co_return Done{};
+  Segment& parent = at.directory.Know(head.parent, segment.parent_suffix());
+  co_await Close(at, parent, birth, Which::kAny);
   co_return Done{};
 }
 
@@ -110,7 +108,7 @@ Task<bool> Closer::Pad(Access at, const Segment& segment, Look& look, uint64_t m
       const bool done = found == look.image.entries[slot].word();
       if (!done) look.image.entries[slot] = Entry(found);
       if (done && look.image.entries[slot].epoch() != look.epoch()) look.image.entries[slot] = padding;
-      // Another client has appended it, or has merged the round.
+      // An entry that another client has appended fills the slot as well; but this round is over.
       if (look.image.entries[slot].epoch() != look.epoch()) co_return false;
     }
   }

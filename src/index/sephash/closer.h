@@ -6,8 +6,8 @@
 // to be the last key of a segment fills the free slots with padding, somewhat later, and merges: twice, since
 // what a merge drops is retired by the next one (sephash/3).
 //
-// The same helps a segment that must not retire anything before the one that it was split from is merged
-// (sephash/3), if no key of that one is changed any more.
+// The same helps a segment that must not retire anything before its parent, the segment that it was split
+// from, is merged (sephash/3): if no key of the parent is changed any more, the parent's round is closed.
 //
 // That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.
 #pragma once
@@ -36,7 +36,7 @@ class Closer {
   // come and go.
   bool IsDue() const {
     const bool waits = !waiting_.empty() && waiting_.front().epochs != pool_.KnownEpochs();
-    return waits || merger_.has_blocking();
+    return waits || merger_.has_overdue_parent();
   }
   // Closes one segment. The operation holds a pin.
   Task<Done> CloseOne(fabric::Op& op, const pool::PoolClient::Pin& pin);
@@ -48,10 +48,12 @@ class Closer {
     uint64_t epochs = 0;  // pool.KnownEpochs() when it was noted
   };
 
-  enum class Which : uint8_t { kEmpty, kAny };
+  enum class Which : uint8_t { kEmpty, kAny };  // which segments are closed
   // True: the round was closed.
   Task<bool> Close(Access at, Segment& segment, uint64_t birth, Which which);
+  // If its slots keep the segment from retiring blocks.
   Task<Done> CloseParent(Access at, const Segment& segment, uint64_t birth);
+  // Fills the free slots. False: another client has merged the round.
   Task<bool> Pad(Access at, const Segment& segment, Look& look, uint64_t merges);
 
   pool::PoolClient& pool_;

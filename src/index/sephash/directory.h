@@ -47,6 +47,8 @@ class Directory {
   // `completes`, it also makes the entry of a sibling that has none yet.
   Task<Done> Follow(fabric::Op& op, const Segment& segment, MetaWord meta, uint64_t hash,
                     bool completes = true);
+  // How often an operation follows before it gives up: the splits that a client may have missed, and more.
+  static constexpr int kMostSteps = 2 * kMostDepth;
 
   // ---- for splits
   // Makes the part in which the siblings of this depth have their entries.

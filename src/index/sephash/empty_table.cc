@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -18,9 +17,8 @@ using fabric::Write;
 
 uint64_t EmptyTable::Bytes(const Shape& shape) {
   const uint64_t segments = shape.PartEntries(0);
-  const uint64_t spare = shape.HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * shape.page_bytes();
-  return sizeof(Root) + Root::kSpares * spare + shape.PartBytes(0) +
-         segments * (shape.segment_bytes() + shape.HeadBytes(0));
+  return sizeof(Root) + Root::kSpares * shape.MainBytes(Shape::kUsualPages) + shape.PartBytes(0) +
+         segments * (shape.segment_bytes() + shape.MainBytes(0));
 }
 
 Task<FarAddr> EmptyTable::Make(Op& op, NodeId node, std::span<const std::byte> bytes) {
@@ -75,19 +73,12 @@ Task<FarAddr> EmptyTable::MakeSegment(Op& op, NodeId node, uint64_t suffix) {
   Unpublished& segment = rooms_.emplace_back();
   if (!segment.Reserve(pool_.allocator(node), shape_.segment_bytes())) co_await segment.FetchRoom(op);
   const FarAddr main = co_await MakeMain(op, node, segment.at().offset, 0);
-  co_await WriteSegment(op, segment, main, suffix);
+  const MetaWord meta(kFirstEpoch, shape_.initial_bits, main.offset, 0);
+  const SegmentImage image = NewSegment(meta, suffix);
+  segment.Publish();
+  co_await op.InOrder(Unreachable(Write(segment.at(), BytesOf(image, shape_))));
+  segment.Unpublish();
   co_return segment.at();
-}
-
-Task<Done> EmptyTable::WriteSegment(Op& op, Unpublished& room, FarAddr main, uint64_t suffix) {
-  const SegmentHeader header{.meta = MetaWord(kFirstEpoch, shape_.initial_bits, main.offset, 0),
-                             .suffix = suffix};
-  std::vector<std::byte> segment(shape_.segment_bytes());
-  std::memcpy(segment.data(), &header, sizeof header);
-  room.Publish();
-  co_await op.InOrder(Unreachable(Write(room.at(), segment)));
-  room.Unpublish();
-  co_return Done{};
 }
 
 }  // namespace farside::index::sephash

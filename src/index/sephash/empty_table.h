@@ -34,7 +34,6 @@ class EmptyTable {
   Task<fabric::FarAddr> Make(fabric::Op& op, fabric::NodeId node, std::span<const std::byte> bytes);
   // Without entries, but with pages.
   Task<fabric::FarAddr> MakeMain(fabric::Op& op, fabric::NodeId node, uint64_t segment, uint64_t pages);
-  Task<Done> WriteSegment(fabric::Op& op, Unpublished& room, fabric::FarAddr main, uint64_t suffix);
   Task<fabric::FarAddr> MakeSegment(fabric::Op& op, fabric::NodeId node, uint64_t suffix);
 
   const Shape shape_;

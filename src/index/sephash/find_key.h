@@ -24,6 +24,7 @@ struct Found {
 
 // The latest entry of the key in the round; it may be a tombstone.
 Task<std::optional<Found>> FindInLook(KeyAccess at, const Look& look, BlockBuffer& block);
+
 // Entries of a MainSegment that may be the key's, if its segment has this depth.
 class Candidates {
  public:

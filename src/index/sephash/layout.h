@@ -52,7 +52,11 @@ constexpr uint32_t EpochBefore(uint32_t epoch) { return (epoch + kEpochs - 1) % 
 //   21..14   13..9   8        7..0
 //   fp       fp2     parity   depth bits
 using Tag = uint32_t;
-constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> 14); }
+inline constexpr uint32_t kFp2Bits = 5;
+inline constexpr uint32_t kFingerprintBits = 8 + kFp2Bits;  // fp and fp2
+inline constexpr uint32_t kParityShift = 8;
+inline constexpr uint32_t kFingerprintShift = kParityShift + 1;
+constexpr uint8_t FpOf(Tag tag) { return static_cast<uint8_t>(tag >> (kFingerprintShift + kFp2Bits)); }
 
 // Where a block is.
 //   63..61   60..39   38..36   35..0
@@ -151,6 +155,9 @@ constexpr uint32_t FoldOf(MetaWord meta) { return static_cast<uint32_t>(meta.wor
 struct SegmentHeader {
   MetaWord meta;
   uint64_t suffix;  // of the hashes of its keys; `depth` bits of it count. Never changes
+
+  // Whether keys of this hash belong to the segment.
+  constexpr bool Covers(uint64_t hash) const { return ((hash ^ suffix) & LowBits(meta.depth())) == 0; }
 };
 static_assert(sizeof(SegmentHeader) == 16);
 inline constexpr size_t kMostEntries = (fabric::kWindowBytes - sizeof(SegmentHeader)) / sizeof(Entry);
@@ -170,6 +177,9 @@ constexpr fabric::FarAddr EntryAt(fabric::FarAddr segment, uint64_t slot) {
   return segment + offsetof(SegmentImage, entries) + slot * sizeof(Entry);
 }
 inline constexpr uint32_t kFirstEpoch = 1;  // of a new CurSegment, whose slots are all zero
+constexpr SegmentImage NewSegment(MetaWord meta, uint64_t suffix) {
+  return {.header = {.meta = meta, .suffix = suffix}, .entries = {}};
+}
 
 // ---- MainSegments ------------------------------------------------------------------------------------
 
@@ -296,7 +306,7 @@ struct Shape {
   uint32_t entries = kMostEntries;       // of a CurSegment
   uint32_t main = 64;                    // CurSegments that a MainSegment holds before it is split
   uint32_t initial_bits = 0;             // a table begins with 2^initial_bits segments on each node
-  uint32_t depth_bits = kMostDepthBits;  // of a group: splits that entries last for, twice
+  uint32_t depth_bits = kMostDepthBits;  // splits of a group: a tag has twice as many depth bits
 
   constexpr uint64_t segment_bytes() const { return SegmentBytes(entries); }
   constexpr uint64_t most_main_entries() const { return uint64_t{entries} * main; }
@@ -317,12 +327,13 @@ struct Shape {
     const uint64_t numbers = std::max(pages, kUsualPages);  // so that nearly all heads have one size
     return pool::RoundUp(NumbersOffset(pages) + numbers * sizeof(uint32_t), pool::kLine);
   }
+  constexpr uint64_t MainBytes(uint64_t pages) const { return HeadBytes(pages) + pages * page_bytes(); }
   // A page has a number of 32 bits, an entry an offset of 36: a node may have so many bytes.
   constexpr uint64_t most_region_bytes() const {
     return std::min((Entry::Offset::kMax + 1) * pool::kLine, (uint64_t{1} << 32) * page_bytes());
   }
 
-  // The part of the directory that a segment of this suffix and depth stands in, and where.
+  // The part of the directory that the segment of this suffix stands in, and the first suffix of a part.
   constexpr size_t PartOf(uint64_t suffix) const {
     return std::max<int>(std::bit_width(suffix) - static_cast<int>(initial_bits), 0);
   }
@@ -345,19 +356,24 @@ struct Shape {
 static_assert(Shape().page_bytes() == pool::kPage && Shape().HeadBytes(Shape::kUsualPages) <= 1024);
 static_assert(Shape().PagesOf(Shape().most_main_entries() + Shape().entries) == Shape::kUsualPages);
 
+// As many bytes of a CurSegment as it has in a table of this shape.
+inline std::span<const std::byte> BytesOf(const SegmentImage& image, const Shape& shape) {
+  return std::as_bytes(std::span(&image, 1)).first(shape.segment_bytes());
+}
+
 // ---- hashes ------------------------------------------------------------------------------------------
 
 // The lowest bits of a hash choose the segment, the highest thirteen are the fingerprints. The depth bits are
 // those that splits look at: 2 * depth_bits of them, beginning with the first bit of the group of the depth.
 //
-//   hash      63..56   55..51   ...   g + 2b - 1 ................... g + b ... g   ...   depth .. 0
-//             fp       fp2            depth bits of a segment whose depth is in the group g .. g + b - 1
+//   hash      63..56   55..51   ...   g + 2b - 1 ... g
+//             fp       fp2            depth bits of a segment whose depth is in the group g ... g + b - 1
 //
-// So they last for the splits of two groups (paper, section 4.2, figure 6, has one), and the entries of the
-// group before are renewed one by one, by the merges of a whole group: no split has to read all blocks. The
-// parity says which of the two groups an entry is of.
-constexpr uint32_t kFp2Bits = 5;
-constexpr uint32_t kFingerprintBits = 8 + kFp2Bits;
+// The suffix of the segment, the bits below its depth, may reach into them. Depth bits last for the splits of
+// two groups (paper, section 4.2, figure 6, has one), and the entries of the group before are renewed one by
+// one, by the merges of a whole group: no split has to read all blocks. The parity says which of the two
+// groups an entry is of.
+static_assert(2 * kMostDepthBits == kParityShift);
 static_assert(kMostDepth + 2 * kMostDepthBits <= 64 - kFingerprintBits, "depth bits are no fingerprints");
 
 // The first bit of the group of a depth.
@@ -365,17 +381,19 @@ constexpr uint32_t GroupOf(const Shape& shape, uint32_t depth) {
   return depth / shape.depth_bits * shape.depth_bits;
 }
 constexpr Tag ParityOf(const Shape& shape, uint32_t group) { return group / shape.depth_bits % 2; }
+constexpr Tag FingerprintsOf(uint64_t hash) { return static_cast<Tag>(hash >> (64 - kFingerprintBits)); }
+// Whether keys of this hash have such a tag, in some group.
+constexpr bool MayBeTagOf(Tag tag, uint64_t hash) { return tag >> kFingerprintShift == FingerprintsOf(hash); }
 constexpr Tag TagInGroup(uint64_t hash, const Shape& shape, uint32_t group) {
   const auto bits = static_cast<Tag>((hash >> group) & LowBits(2 * shape.depth_bits));
-  const auto fingerprints = static_cast<Tag>(hash >> (64 - kFingerprintBits));
-  return fingerprints << 9 | ParityOf(shape, group) << 8 | bits;
+  return FingerprintsOf(hash) << kFingerprintShift | ParityOf(shape, group) << kParityShift | bits;
 }
 // The tag of a key in a segment of this depth.
 constexpr Tag TagOf(uint64_t hash, const Shape& shape, uint32_t depth) {
   return TagInGroup(hash, shape, GroupOf(shape, depth));
 }
 constexpr bool IsOfGroup(Tag tag, const Shape& shape, uint32_t group) {
-  return (tag >> 8 & 1) == ParityOf(shape, group);
+  return (tag >> kParityShift & 1) == ParityOf(shape, group);
 }
 // The tag of the same key in the group before, of a segment with this suffix; itself in the first group.
 constexpr Tag TagBefore(Tag tag, uint64_t suffix, const Shape& shape, uint32_t depth) {
@@ -384,7 +402,8 @@ constexpr Tag TagBefore(Tag tag, uint64_t suffix, const Shape& shape, uint32_t d
   const uint32_t half = shape.depth_bits;
   const auto below = static_cast<Tag>((suffix >> (group - half)) & LowBits(half));
   const auto bits = static_cast<Tag>((tag & LowBits(half)) << half | below);
-  return (tag >> 9 << 9) | ParityOf(shape, group - half) << 8 | bits;
+  const Tag fingerprints = tag >> kFingerprintShift << kFingerprintShift;
+  return fingerprints | ParityOf(shape, group - half) << kParityShift | bits;
 }
 // The bit of the hash that a split of a segment of this depth looks at.
 constexpr bool SplitBit(Tag tag, const Shape& shape, uint32_t depth) {

@@ -23,8 +23,7 @@ struct Look {
   uint64_t suffix() const { return image.header.suffix & LowBits(depth()); }
   std::span<const Entry> entries() const { return std::span(image.entries).first(sampled); }
 
-  // Whether keys of this hash belong to the segment.
-  bool Covers(uint64_t hash) const { return ((hash ^ image.header.suffix) & LowBits(depth())) == 0; }
+  bool Covers(uint64_t hash) const { return image.header.Covers(hash); }
   bool IsOfOneRound() const {
     const uint32_t now = epoch();
     const uint32_t before = EpochBefore(now);

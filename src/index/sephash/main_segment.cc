@@ -122,11 +122,7 @@ Result<MainContent> DecodeMain(const MainHead& head, std::span<const std::byte> 
   if (Hash64(pages.first(head.words() * sizeof(Entry))) != head.words_checksum)
     return DamagedMain(at, "has pages without the checksum that it names");
   MainContent content;
-  content.merges = head.merges;
-  content.segment = head.segment;
-  content.sibling = head.sibling;
-  content.parent = head.parent;
-  content.parent_meta = head.parent_meta;
+  static_cast<MainNames&>(content) = head;
   content.entries = DecodeWords<Entry>(pages, head.entries);
   content.dropped = DecodeWords<DroppedBlock>(pages.subspan(head.entries * sizeof(Entry)), head.dropped);
   content.pages = head.pages;

@@ -16,13 +16,17 @@
 
 namespace farside::index::sephash {
 
-// What the head of a MainSegment says.
-struct MainHead {
+// Which MainSegment it is, and the segments that it names: as in MainHeader.
+struct MainNames {
   uint64_t merges = 0;
   uint64_t segment = 0;
   uint64_t sibling = 0;
   uint64_t parent = 0;
   uint32_t parent_meta = 0;
+};
+
+// What the head of a MainSegment says.
+struct MainHead : MainNames {
   uint64_t words_checksum = 0;
   uint32_t entries = 0;
   uint32_t dropped = 0;
@@ -35,12 +39,7 @@ struct MainHead {
 inline bool IsSet(const FilterLine& line, uint8_t fp) { return line.bytes[fp % FilterLine::kBytes] != 0; }
 
 // What all of it says.
-struct MainContent {
-  uint64_t merges = 0;
-  uint64_t segment = 0;
-  uint64_t sibling = 0;
-  uint64_t parent = 0;
-  uint32_t parent_meta = 0;
+struct MainContent : MainNames {
   std::vector<Entry> entries;  // sorted, of epoch 0
   std::vector<DroppedBlock> dropped;
   std::vector<uint32_t> pages;  // numbers, of one that was read

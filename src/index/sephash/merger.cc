@@ -35,8 +35,9 @@ class Stopwatch {
 }  // namespace
 
 // Four trips: READ the head of the MainSegment, READ its pages, READ blocks (of entries that share a tag, and
-// of some whose tags are renewed), WRITE the new MainSegment and commit. Three if this client remembers the
-// MainSegment, and one less if there are no blocks to read.
+// of some whose tags are renewed), WRITE the new MainSegment and commit. The first two are one if this client
+// remembers the pages and a trip can read all of them, and the third is left out if there are no blocks to
+// read.
 Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t birth, bool frees) {
   const pool::ScopedFlag busy(segment.merging);
   const Stopwatch stopwatch(at.op.client(), counts_.time);
@@ -44,10 +45,8 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   Plan plan{.at = at, .segment = segment, .look = look, .birth = birth, .frees = frees};
   plan.retired_pages = old.pages;
   // INVARIANT sephash/12: behind the next commit, no MainSegment names that sibling any more.
-  if (old.sibling != 0 && !Mutant(kSiblingNotCompleted)) {
-    const uint64_t suffix = segment.suffix | uint64_t{1} << (look.depth() - 1);
-    co_await at.directory.Complete(at.op, suffix, old.sibling);
-  }
+  if (old.sibling != 0 && !Mutant(kSiblingNotCompleted))
+    co_await at.directory.Complete(at.op, segment.SiblingSuffix(look.depth()), old.sibling);
   Merged merged = co_await Resolve(at, look, old.entries, kRenewedByAMerge);  // trip 3
   MainContent next;
   next.merges = old.merges + 1;
@@ -55,19 +54,12 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   next.entries = std::move(merged.entries);
   next.dropped = std::move(merged.dropped);
   // INVARIANT sephash/3: what the last merge dropped is named by no slot of this segment now: the round is
-  // full. But slots of the segment that it was split from may name it, and what is replaced now.
+  // full. But slots of the parent may name it, and what is replaced now.
   const bool named_by_parent = co_await IsNamedByParent(at, old);
   std::vector<DroppedBlock>& list = named_by_parent ? next.dropped : plan.retired;
   list.insert(list.end(), merged.replaced.begin(), merged.replaced.end());
   if (!Mutant(kDroppedForgotten)) list.insert(list.end(), old.dropped.begin(), old.dropped.end());
-  if (named_by_parent) {
-    next.parent = old.parent;
-    next.parent_meta = old.parent_meta;
-    // If only keys of this segment change, the other one is never full.
-    const uint64_t suffix = segment.suffix & (LowBits(segment.born) >> 1);
-    if (next.dropped.size() > at.shape().entries && segment.born > 0)
-      blocking_ = Blocking{.directory = &at.directory, .segment = old.parent, .suffix = suffix};
-  }
+  if (named_by_parent) KeepParent(plan, old, next);
   const bool too_large = next.entries.size() > at.shape().most_main_entries() && !named_by_parent;
   if (too_large && look.depth() < at.shape().most_depth()) {
     const bool split = co_await TrySplit(plan, next);
@@ -77,10 +69,19 @@ Task<Done> Merger::Merge(Access at, Segment& segment, const Look& look, uint64_t
   co_return Done{};
 }
 
-Task<bool> Merger::IsNamedByParent(Access at, const MainContent& main) {
+Task<bool> Merger::IsNamedByParent(Access at, const MainNames& main) {
   if (main.parent == 0 || Mutant(kMovedStayNamed)) co_return false;
   const MetaWord parent = co_await at.op.InOrder(Read<MetaWord>(FarAddr(at.node(), main.parent)));
   co_return FoldOf(parent) == main.parent_meta;
+}
+
+// If only keys of this segment change, the parent's round is never full, and nothing merges it.
+void Merger::KeepParent(const Plan& plan, const MainContent& old, MainContent& next) {
+  next.parent = old.parent;
+  next.parent_meta = old.parent_meta;
+  if (next.dropped.size() <= plan.at.shape().entries || plan.segment.born == 0) return;
+  overdue_ = OverdueParent{
+      .directory = &plan.at.directory, .segment = old.parent, .suffix = plan.segment.parent_suffix()};
 }
 
 // INVARIANT sephash/9: by the client whose CAS has changed the meta word.

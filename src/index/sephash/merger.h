@@ -46,14 +46,16 @@ class Merger {
 
   const MergeCounts& counts() const { return counts_; }
 
-  // A segment whose slots name blocks of another one, which has many that it would retire: a merge helps.
-  struct Blocking {
+  // Whether slots of the parent may name blocks of a segment, whose MainSegment says this.
+  Task<bool> IsNamedByParent(Access at, const MainNames& main);
+  // A parent whose slots keep a segment from retiring blocks, and there are many: it should be merged soon.
+  struct OverdueParent {
     Directory* directory = nullptr;
     uint64_t segment = 0;  // offset
     uint64_t suffix = 0;
   };
-  std::optional<Blocking> TakeBlocking() { return std::exchange(blocking_, std::nullopt); }
-  bool has_blocking() const { return blocking_.has_value(); }
+  std::optional<OverdueParent> TakeOverdueParent() { return std::exchange(overdue_, std::nullopt); }
+  bool has_overdue_parent() const { return overdue_.has_value(); }
 
  private:
   struct TakenSpare {
@@ -73,18 +75,17 @@ class Merger {
     std::optional<TakenSpare> spare = {};      // that the new MainSegment is made of
 
     uint32_t depth() const { return look.depth(); }
-    uint64_t sibling_suffix() const { return segment.suffix | uint64_t{1} << depth(); }
   };
 
-  // Whether slots of the segment that this one was split from may name blocks of its MainSegment.
-  Task<bool> IsNamedByParent(Access at, const MainContent& main);
+  // The parent's slots may name blocks of the segment for a while yet.
+  void KeepParent(const Plan& plan, const MainContent& old, MainContent& next);
   Task<Done> CommitMerge(Plan& plan, const MainContent& next);
   // This client has committed the merge.
   Task<Done> Retire(const Plan& plan);
   // This client has made it.
   void Remember(Segment& segment, const MainRoom& room, const MainContent& content);
 
-  // ---- splitter.cc
+  // ---- merger_split.cc
   // False: there is no memory for it, or the keys do not divide.
   Task<bool> TrySplit(Plan& plan, const MainContent& next);
   Task<Done> CommitSplit(Plan& plan, MainContent low, MainContent high);
@@ -92,7 +93,7 @@ class Merger {
   // do not divide.
   Task<std::vector<Entry>> Divide(const Plan& plan, std::vector<Entry>& entries);
 
-  // ---- spare.cc
+  // ---- merger_spare.cc
   // Room for a MainSegment of so many words.
   Task<Done> FetchRoom(Plan& plan, uint64_t words, MainRoom& room);
   Task<bool> TakeSpare(Plan& plan, MainRoom& room);
@@ -103,7 +104,7 @@ class Merger {
   pool::PoolClient& pool_;
   SegmentReader& reader_;
   MergeCounts counts_;
-  std::optional<Blocking> blocking_;
+  std::optional<OverdueParent> overdue_;
 };
 
 }  // namespace farside::index::sephash

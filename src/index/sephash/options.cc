@@ -14,9 +14,9 @@ constexpr auto kFpTables = std::to_array<OptionWord<FpTableKind>>({
     {"naive", FpTableKind::kNaive},
     {"none", FpTableKind::kNone},
 });
-constexpr auto kDepthBits = std::to_array<OptionWord<DepthBits>>({
-    {"entries", DepthBits::kEntries},
-    {"blocks", DepthBits::kBlocks},
+constexpr auto kSplitBy = std::to_array<OptionWord<SplitBy>>({
+    {"entries", SplitBy::kEntries},
+    {"blocks", SplitBy::kBlocks},
 });
 constexpr auto kYesNo = std::to_array<OptionWord<bool>>({{"yes", true}, {"no", false}});
 
@@ -40,8 +40,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"window",
      [](Options& o, const OptionText& given) { return Set(o.window, given.Number(0, kMostEntries)); }},
     {"zero_wait", [](Options& o, const OptionText& given) { return SetToOneOf(o.zero_wait, given, kYesNo); }},
-    {"split_by",
-     [](Options& o, const OptionText& given) { return SetToOneOf(o.depth_bits, given, kDepthBits); }},
+    {"split_by", [](Options& o, const OptionText& given) { return SetToOneOf(o.split_by, given, kSplitBy); }},
     {"backoff_us",
      [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
 });

@@ -12,7 +12,7 @@
 
 namespace farside::index::sephash {
 
-enum class DepthBits : uint8_t { kEntries, kBlocks };
+enum class SplitBy : uint8_t { kEntries, kBlocks };
 
 struct Options {
   Shape shape;
@@ -22,7 +22,7 @@ struct Options {
   bool filter = true;     // searches ask the filter before they read a CurSegment
   uint32_t window = 16;   // free slots that a put hopes to find where it found the last one; 0: reads all
   bool zero_wait = true;  // no trip for a WRITE that needs no answer
-  DepthBits depth_bits = DepthBits::kEntries;  // where a split finds the bits that it looks at
+  SplitBy split_by = SplitBy::kEntries;  // where a split finds the bits that it looks at
   // How long a client that finds a CurSegment full waits for another one to merge it.
   Nanos backoff = std::chrono::microseconds(4);
 

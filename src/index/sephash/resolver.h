@@ -28,9 +28,4 @@ struct Merged {
 // tags of up to so many entries that are of the group before.
 Task<Merged> Resolve(Access at, const Look& look, std::span<const Entry> main, size_t renewals = 0);
 
-// The hashes of the keys that these entries are of, by as many READs.
-Task<std::vector<uint64_t>> ReadHashes(Access at, std::span<const Entry> entries);
-// Gives all entries that are not of this group of depth bits the tags that they have in it.
-Task<Done> RenewTags(Access at, uint32_t group, std::vector<Entry>& entries);
-
 }  // namespace farside::index::sephash

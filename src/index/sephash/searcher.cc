@@ -18,15 +18,6 @@ using fabric::Read;
 
 namespace {
 
-// Splits that a client may have missed, and a few more.
-constexpr int kMostSteps = 2 * kMostDepth;
-// READs of entries that go along with the meta word: more than one if they stand in several pages.
-constexpr size_t kPiecesAlong = 4;
-
-bool Covers(const SegmentHeader& header, uint64_t hash) {
-  return ((hash ^ header.suffix) & LowBits(header.meta.depth())) == 0;
-}
-
 bool Answer(SearchContext& context, const std::optional<Found>& found) {
   if (!found.has_value() || !found->present()) return false;
   context.value.assign(found->value);
@@ -39,7 +30,7 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
   const KeyAccess& at = context.at;
   if (!at.directory.known()) co_await at.directory.Load(at.op);
   if (closer_.IsDue()) co_await closer_.CloseOne(at.op, *context.pin).Outcome();
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < Directory::kMostSteps; ++step) {
     Segment& segment = at.directory.Find(at.hash);
     if (!options_.filter) {
       View view;
@@ -54,7 +45,7 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
     Known known;
     co_await ReadKnown(at, segment, known);  // trip 1
     const MetaWord meta = known.header.meta;
-    if (!Covers(known.header, at.hash) && !Mutant(kDepthIgnored)) {
+    if (!known.header.Covers(at.hash) && !Mutant(kDepthIgnored)) {
       co_await at.directory.Follow(at.op, segment, meta, at.hash);
       continue;
     }
@@ -77,7 +68,7 @@ Task<Done> Searcher::ReadKnown(const KeyAccess& at, Segment& segment, Known& kno
   } else {
     co_await ReadRemembered(at, segment, known);
   }
-  const Status sound = reader_.Check(segment, known.header);
+  const Status sound = reader_.CheckHeader(segment, known.header);
   if (!sound.ok()) co_return sound.error();
   co_return Done{};
 }
@@ -89,7 +80,7 @@ Task<Done> Searcher::ReadRemembered(const KeyAccess& at, const Segment& segment,
   const uint8_t fp = at.fp();
   const std::shared_ptr<const KnownMain> main = segment.main;
   known.main.Resize(main->table.Predict(fp));
-  if (reader_.Pieces(known.main.range()) > kPiecesAlong) {
+  if (reader_.Pieces(known.main.range()) > SegmentReader::kPiecesAlong) {
     known.header = co_await at.op.InOrder(Read<SegmentHeader>(segment.at));
     co_return Done{};
   }
@@ -99,7 +90,7 @@ Task<Done> Searcher::ReadRemembered(const KeyAccess& at, const Segment& segment,
       Read(main->at + FilterLineOffset(fp), std::as_writable_bytes(std::span(&filter, 1)));
   const bool together = at.op.client().orders_reads() || Mutant(kReadsTakenInAnyOrder);
   if (!together && !Mutant(kFilterBeforeMeta)) co_await at.op.InOrder(read_header);
-  fabric::SmallBatch<2 + kPiecesAlong> trip(at.op, fabric::Order::kInOrder);
+  fabric::SmallBatch<2 + SegmentReader::kPiecesAlong> trip(at.op, fabric::Order::kInOrder);
   if (together && !Mutant(kFilterBeforeMeta)) trip.Add(read_header);
   trip.Add(read_filter);
   reader_.AddReads(trip, *main, known.main);
@@ -132,19 +123,19 @@ Task<std::optional<bool>> Searcher::SearchBoth(SearchContext& context, Segment& 
   const auto candidate = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
     return candidates.Has(entry) && entry.bytes() != 0;
   });
-  View view;
+  Look look;
   BlockBuffer along;
   const uint32_t slots = at.shape().entries;
   if (candidate != entries.end()) {
     const FarAddr block_at(at.node(), candidate->offset());
     const auto read_along = ForBlock(Read(block_at, along.Resize(candidate->bytes())));
-    co_await reader_.ReadLook(at.op, segment, slots, view.look, &read_along);
+    co_await reader_.ReadLook(at.op, segment, slots, look, &read_along);
   } else {
-    co_await reader_.ReadLook(at.op, segment, slots, view.look);
+    co_await reader_.ReadLook(at.op, segment, slots, look);
   }
-  if (view.look.meta() != meta && !Mutant(kOldMainTaken)) co_return std::nullopt;
+  if (look.meta() != meta && !Mutant(kOldMainTaken)) co_return std::nullopt;
   BlockBuffer block;
-  const std::optional<Found> latest = co_await FindInLook(at, view.look, block);
+  const std::optional<Found> latest = co_await FindInLook(at, look, block);
   if (latest.has_value()) co_return Answer(context, latest);
   if (candidate != entries.end()) {
     const Result<pool::BlockView> read = pool::DecodeBlock(along.bytes());

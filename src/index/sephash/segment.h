@@ -45,6 +45,10 @@ struct Segment {
   // The latest one that is known. An operation that goes on with it after a trip keeps its own pointer.
   std::shared_ptr<const KnownMain> main;
 
+  // Of the segment that this one was split from, and of the one that a split to this depth makes of it.
+  uint64_t parent_suffix() const { return suffix & (LowBits(born) >> 1); }
+  uint64_t SiblingSuffix(uint32_t depth) const { return suffix | uint64_t{1} << (depth - 1); }
+
   uint64_t bytes() const { return sizeof(Segment) + (main != nullptr ? main->bytes() : 0); }
 };
 

@@ -31,7 +31,7 @@ std::span<std::byte> BytesOf(Look& look, uint32_t slots) {
 
 // ---- CurSegments -------------------------------------------------------------------------------------
 
-Status SegmentReader::Check(const Segment& segment, const SegmentHeader& header) const {
+Status SegmentReader::CheckHeader(const Segment& segment, const SegmentHeader& header) const {
   if (header.suffix != segment.suffix)
     return DamagedSegment(segment.at, "has another suffix than the directory says");
   if (header.meta.depth() < segment.born || header.meta.depth() > options_.shape.most_depth())
@@ -56,7 +56,7 @@ Task<Done> SegmentReader::ReadLook(Op& op, const Segment& segment, uint32_t slot
     }
     const bool one_round = look.IsOfOneRound() || Mutant(kTornLookTaken);
     if (one_round && (segment.commits == commits || Mutant(kOwnCommitsIgnored))) {
-      const Status sound = Check(segment, look.image.header);
+      const Status sound = CheckHeader(segment, look.image.header);
       if (!sound.ok()) co_return sound.error();
       co_return Done{};
     }
@@ -222,7 +222,7 @@ Task<SegmentReader::Valid> SegmentReader::TryReadView(Op& op, Segment& segment, 
     op.CountRetry();
     co_return Valid::kNothing;
   }
-  const Status sound = Check(segment, look.image.header);
+  const Status sound = CheckHeader(segment, look.image.header);
   if (!sound.ok()) co_return sound.error();
   const bool is_named = look.meta().main() == main->at.offset;
   if (!is_named || (merges != main->merges && !Mutant(kAddressIsName))) co_return Valid::kLook;

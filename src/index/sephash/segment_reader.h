@@ -74,7 +74,7 @@ class SegmentReader {
     segment.free_slot = used;
   }
   // kCorrupt if the segment cannot say this of itself.
-  Status Check(const Segment& segment, const SegmentHeader& header) const;
+  Status CheckHeader(const Segment& segment, const SegmentHeader& header) const;
 
   // ---- MainSegments that a meta word names which this operation has read
   static fabric::FarAddr MainOf(const Segment& segment, MetaWord meta) {
@@ -95,8 +95,10 @@ class SegmentReader {
       trip.Add(fabric::Read(at, into));
     });
   }
-  // How many READs that would be.
+  // How many READs that would be: more than one if the range stands in several pages.
   size_t Pieces(EntryRange range) const;
+  // So many at most go along with the READ of a meta word; more are read by trips of their own.
+  static constexpr size_t kPiecesAlong = 4;
   Task<Done> ReadRange(fabric::Op& op, const KnownMain& main, uint8_t fp, MainRange& range);
   // Goes on reading until the range has all entries with this fingerprint.
   Task<Done> CompleteRange(fabric::Op& op, const KnownMain& main, uint8_t fp, MainRange& range);
@@ -106,8 +108,6 @@ class SegmentReader {
   Task<Done> ReadView(fabric::Op& op, Segment& segment, uint8_t fp, View& view);
 
  private:
-  static constexpr size_t kPiecesAlong = 4;
-
   template <class Do>
   void ForEachPiece(const KnownMain& main, MainRange& range, Do act) const {
     const uint64_t words = options_.shape.page_words();

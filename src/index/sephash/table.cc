@@ -19,7 +19,7 @@ Table::Table(const Options& options, pool::PoolClient& pool, std::span<const Far
       closer_(pool, reader_, merger_),
       changer_(options_, pool, reader_, merger_, closer_),
       searcher_(options_, reader_, closer_),
-      walker_(options_, pool, directories_, reader_) {
+      walker_(pool, directories_, reader_) {
   for (const FarAddr& root : roots)
     directories_.Add(root.node, std::make_shared<Directory>(options_, pool, root));
 }

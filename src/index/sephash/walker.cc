@@ -23,7 +23,6 @@ using fabric::Read;
 
 namespace {
 
-constexpr int kMostSteps = 2 * kMostDepth;
 // Records of a page of a cursor, about.
 constexpr uint64_t kRecordsOfAPage = 128;
 // Blocks that are read by one trip.
@@ -44,7 +43,7 @@ std::optional<uint64_t> NextSuffix(uint64_t suffix, uint32_t depth) {
 }
 
 Task<Done> Walker::ReadWhole(Access at, uint64_t suffix, Whole& whole) {
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < Directory::kMostSteps; ++step) {
     Segment& segment = at.directory.Find(suffix);
     co_await reader_.ReadLook(at.op, segment, at.shape().entries, whole.look);
     if (!whole.look.Covers(suffix)) {
@@ -145,6 +144,8 @@ Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach
   }
   co_return Done{};
 }
+
+// ---- cursors -----------------------------------------------------------------------------------------
 
 // position: node, suffix, fingerprint. A page has the records of some fingerprints of a segment. If the
 // segment is split meanwhile, its sibling comes later, from its first fingerprint on.
@@ -259,30 +260,13 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part)
     totals.directory_bytes += at.shape().PartBytes(part);
   for (const SpareWord& spare : root.spares) {
-    if (spare.offset() != 0)
-      totals.spare_bytes +=
-          at.shape().HeadBytes(Shape::kUsualPages) + Shape::kUsualPages * at.shape().page_bytes();
+    if (spare.offset() != 0) totals.spare_bytes += at.shape().MainBytes(Shape::kUsualPages);
   }
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
     Whole whole;
     co_await ReadWhole(at, *suffix, whole);
-    ++totals.segments;
-    totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
-    totals.merges += whole.main.merges - 1;  // a new segment begins with 1
-    totals.in_round += whole.look.Used();
-    totals.in_main += whole.main.entries.size();
-    const Shape& shape = at.shape();
-    const uint64_t pages = whole.main.pages.size();
-    totals.slots += shape.entries + pages * shape.page_words();
-    totals.allocated += Allocated(at.node(), shape.segment_bytes()) +
-                        Allocated(at.node(), shape.HeadBytes(pages)) +
-                        pages * Allocated(at.node(), shape.page_bytes());
-    const Starts starts = StartsOf(whole.main.entries);
-    const auto entries = static_cast<uint32_t>(whole.main.entries.size());
-    for (auto& [kind, sum] : {std::pair{FpTableKind::kNaive, &totals.naive_bytes},
-                              std::pair{FpTableKind::kPoints, &totals.points_bytes}})
-      *sum += sizeof(FpTable) + FpTable(kind, starts, entries).heap_bytes();
+    AddSegment(at, whole, totals);
     stats.records += whole.merged.entries.size();
     for (const Entry& entry : whole.merged.entries) {
       const uint64_t block = co_await BytesOfBlock(at, entry);
@@ -291,6 +275,25 @@ Task<Done> Walker::AddStats(Access at, Totals& totals, TableStats& stats) {
     suffix = NextSuffix(*suffix, whole.look.depth());
   }
   co_return Done{};
+}
+
+void Walker::AddSegment(const Access& at, const Whole& whole, Totals& totals) {
+  ++totals.segments;
+  totals.depth = std::max<uint64_t>(totals.depth, whole.look.depth());
+  totals.merges += whole.main.merges - 1;  // a new segment begins with 1
+  totals.in_round += whole.look.Used();
+  totals.in_main += whole.main.entries.size();
+  const Shape& shape = at.shape();
+  const uint64_t pages = whole.main.pages.size();
+  totals.slots += shape.entries + pages * shape.page_words();
+  totals.allocated += Allocated(at.node(), shape.segment_bytes()) +
+                      Allocated(at.node(), shape.HeadBytes(pages)) +
+                      pages * Allocated(at.node(), shape.page_bytes());
+  const Starts starts = StartsOf(whole.main.entries);
+  const auto entries = static_cast<uint32_t>(whole.main.entries.size());
+  for (auto& [kind, sum] : {std::pair{FpTableKind::kNaive, &totals.naive_bytes},
+                            std::pair{FpTableKind::kPoints, &totals.points_bytes}})
+    *sum += sizeof(FpTable) + FpTable(kind, starts, entries).heap_bytes();
 }
 
 }  // namespace farside::index::sephash

@@ -26,9 +26,8 @@ namespace farside::index::sephash {
 
 class Walker {
  public:
-  Walker(const Options& options, pool::PoolClient& pool, Partitions<Directory>& directories,
-         SegmentReader& reader)
-      : options_(options), pool_(pool), directories_(directories), reader_(reader) {}
+  Walker(pool::PoolClient& pool, Partitions<Directory>& directories, SegmentReader& reader)
+      : pool_(pool), directories_(directories), reader_(reader) {}
 
   // As Index promises.
   Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
@@ -58,7 +57,9 @@ class Walker {
   Task<Done> FindSpares(Access at, std::vector<Spare>& spares);
   static void MarkPages(const Access& at, const std::vector<uint32_t>& pages, pool::Reach& reach);
   Task<Done> WalkSegment(Access at, const Whole& whole, pool::Reach& reach);
+  // Of a directory with all of its segments, and of one segment without its records.
   Task<Done> AddStats(Access at, Totals& totals, TableStats& stats);
+  void AddSegment(const Access& at, const Whole& whole, Totals& totals);
   Task<uint64_t> BytesOfBlock(Access at, Entry entry);
   Task<Done> AppendRecords(Access at, std::vector<Entry> entries, std::vector<Record>& page);
   uint64_t Allocated(fabric::NodeId node, uint64_t bytes);
@@ -68,7 +69,6 @@ class Walker {
   Task<Done> VerifySegment(Access at, const Whole& whole);
   Task<Done> VerifyEntries(Access at, const Whole& whole);
 
-  const Options& options_;
   pool::PoolClient& pool_;
   Partitions<Directory>& directories_;
   SegmentReader& reader_;

@@ -1,7 +1,6 @@
 // Checking the whole table while no client changes it.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 

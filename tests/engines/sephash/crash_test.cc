@@ -26,10 +26,10 @@ INSTANTIATE_TEST_SUITE_P(All, SephashCrash,
                          [](const auto& death) { return std::string(death.param.name); });
 
 TEST_P(SephashCrash, ClientDiesAtEveryVerb_OthersGoOnWithoutWaiting) {
-  // Given a table, a client that knows it as it was, and one that comes later When a third one dies in the
-  // middle of a change, at every verb and in every way Expect that both go on at once, that the history can
-  // be explained, that the cursor has every key once, and that nothing is leaked; whether they touch what
-  // stays in a segment first, or what moves
+  // Given a table, a client that knows it as it was, and one that comes later.
+  // When a third one dies in the middle of a change, at every verb and in every way.
+  // Expect that both go on at once, that the history can be explained, that the cursor has every key once,
+  // and that nothing is leaked; whether they touch what stays in a segment first, or what moves.
   EXPECT_EQ(ClientDies(GetParam().dying, Then::kStay), "");
   EXPECT_EQ(ClientDies(GetParam().dying, Then::kMove), "");
 }

@@ -31,7 +31,7 @@ TEST(SephashOptions, NoneGiven_TheShapeFillsItsSizeClasses) {
   EXPECT_TRUE(options->filter);
   EXPECT_TRUE(options->zero_wait);
   EXPECT_EQ(options->window, 16u);
-  EXPECT_EQ(options->depth_bits, DepthBits::kEntries);
+  EXPECT_EQ(options->split_by, SplitBy::kEntries);
   EXPECT_EQ(options->backoff, std::chrono::microseconds(4));
 }
 
@@ -55,7 +55,7 @@ TEST(SephashOptions, AllGiven_AllAreTaken) {
   EXPECT_FALSE(options->filter);
   EXPECT_EQ(options->window, 0u);
   EXPECT_FALSE(options->zero_wait);
-  EXPECT_EQ(options->depth_bits, DepthBits::kBlocks);
+  EXPECT_EQ(options->split_by, SplitBy::kBlocks);
   EXPECT_EQ(options->backoff, std::chrono::microseconds(7));
   EXPECT_EQ(Options::Parse({{"fptable", "none"}})->fp_table, FpTableKind::kNone);
 }

@@ -195,8 +195,7 @@ TEST_P(SephashTrips, PutThatFillsARound_MergesInThreeTripsAtMost) {
   RecordProperty("cas", std::to_string(cost.cas - 1));
   EXPECT_EQ(cost.writes - 2, 2u);
   EXPECT_EQ(cost.cas - 1, 1u);
-  // And once more with all keys of the round in the MainSegment: their blocks are read together, 64 by a
-  // trip.
+  // And once more with all keys of the round in the MainSegment: of each, two blocks are read, 16 by a trip.
   for (int i = 0; i < 125; ++i) Put(fmt::format("k{}", i));
   const Cost again = Put("k125");
   EXPECT_EQ(member_.merge_counts().merges, 4u);

@@ -1,16 +1,15 @@
 // Splitting a segment: the part of Merger that divides a MainSegment which became too large.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "index/kit/unpublished.h"
 #include "index/sephash/merger.h"
 #include "index/sephash/mutants.h"
+#include "index/sephash/tag_renewal.h"
 
 namespace farside::index::sephash {
 
 using fabric::Cas;
-using fabric::FarAddr;
 using fabric::Unreachable;
 using fabric::Write;
 
@@ -19,13 +18,6 @@ namespace {
 // A hash divides keys evenly. Keys that a split divides worse than this were chosen so; splitting them on and
 // on would make a directory that is larger than they are.
 constexpr size_t kWorstShare = 4;
-
-std::vector<std::byte> NewSegment(uint64_t bytes, MetaWord meta, uint64_t suffix) {
-  const SegmentHeader header{.meta = meta, .suffix = suffix};
-  std::vector<std::byte> segment(bytes);
-  std::memcpy(segment.data(), &header, sizeof header);
-  return segment;
-}
 
 bool IsOutOfMemory(const Error& error) { return error.code() == ErrorCode::kOutOfMemory; }
 
@@ -56,7 +48,7 @@ Task<std::vector<Entry>> Merger::Divide(const Plan& plan, std::vector<Entry>& en
   const uint32_t group = GroupOf(shape, depth);
   const bool ends_group = GroupOf(shape, depth + 1) != group;
   if (ends_group && !Mutant(kTagsNotRenewed)) co_await RenewTags(plan.at, group, entries);
-  const bool reads = options_.depth_bits == DepthBits::kBlocks;
+  const bool reads = options_.split_by == SplitBy::kBlocks;
   std::vector<uint64_t> hashes;
   if (reads) hashes = co_await ReadHashes(plan.at, entries);
   std::vector<Entry> low;
@@ -99,13 +91,13 @@ Task<Done> Merger::CommitSplit(Plan& plan, MainContent low, MainContent high) {
   co_await high_room.WriteEarly(at.op, high_image);
   co_await low_room.WriteEarly(at.op, low_image);
 
-  const uint64_t suffix = plan.sibling_suffix();
+  const uint64_t suffix = segment.SiblingSuffix(depth);
   const MetaWord first(kFirstEpoch, depth, high_room.at().offset, high_room.pages());
-  const std::vector<std::byte> sibling_bytes = NewSegment(sibling.bytes(), first, suffix);
+  const SegmentImage sibling_image = NewSegment(first, suffix);
   if (Mutant(kEntryBeforeSegment)) co_await at.directory.Complete(at.op, suffix, sibling.at().offset);
   fabric::Batch trip(at.op, fabric::Order::kInOrder);
   high_room.AddWrites(trip, high_image);
-  trip.Add(Unreachable(Write(sibling.at(), sibling_bytes)));
+  trip.Add(Unreachable(Write(sibling.at(), BytesOf(sibling_image, shape))));
   low_room.AddWrites(trip, low_image);
   const size_t cas = trip.Add(Cas(segment.at, before.word(), after.word()));
   sibling.Publish();
