@@ -64,9 +64,8 @@ Task<bool> Changer::PutBlind(ChangeContext& context, Look& look, OwnEntry& own) 
   look.of(Candidate::kPrimary).set_read(1);
   look.of(Candidate::kSecondary).set_read(1);
   const uint64_t empty = Word::FirstEmpty().word();
-  const fabric::AtomicVerb cas =
-      MaskedCas(part.SlotAt(look.of(Candidate::kPrimary).step(0).slot), empty, empty, Word::KindBits::kMask,
-                own.pending.word(), ~uint64_t{0});
+  const fabric::AtomicVerb cas = MaskedCas(part.SlotAt(look.of(Candidate::kPrimary).step(0).slot), empty,
+                                           empty, Word::KindBits::kMask, own.pending.word(), ~uint64_t{0});
   const bool placed = co_await committer_.Place(context, own, cas, look);
   co_return placed;
 }
@@ -163,9 +162,8 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     const Word word = look.word(candidate);
     if (!word.is(Kind::kEmpty)) continue;
-    const OwnEntry own{.candidate = candidate,
-                       .step = look.of(candidate).effective(),
-                       .replaced = Word::FirstEmpty()};
+    const OwnEntry own{
+        .candidate = candidate, .step = look.of(candidate).effective(), .replaced = Word::FirstEmpty()};
     const Attempt attempt = co_await PlaceAndConclude(context, look, own, word, decision);
     co_return attempt;
   }
@@ -184,15 +182,14 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
 Task<Attempt> Changer::InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision,
                                         const Room& room) {
   Trail& trail = look.of(room.candidate);
-  const OwnEntry own{
-      .candidate = room.candidate, .step = trail.effective(), .replaced = Word::FirstEmpty()};
+  const OwnEntry own{.candidate = room.candidate, .step = trail.effective(), .replaced = Word::FirstEmpty()};
   OwnEntry entry = own;
   co_await Draft(context, decision, own.replaced);
   entry.pending = context.item.WordAs(Kind::kPending, context.key_hash.tag());
   entry.own_bytes = context.item.bytes();
   const fabric::FarAddr slot = context.part.SlotAt(trail.step(entry.step).slot);
-  const bool placed = co_await committer_.Place(
-      context, entry, Cas(slot, room.word.word(), entry.pending.word()), look);
+  const bool placed =
+      co_await committer_.Place(context, entry, Cas(slot, room.word.word(), entry.pending.word()), look);
   if (!placed) co_return Attempt::kRetry;
   cleaner_.Retire(context.access(), room.word, room.bytes);
   const Attempt attempt = co_await Conclude(context, look, entry, decision);
@@ -233,7 +230,8 @@ Task<Done> Changer::Draft(ChangeContext& context, const Decision& decision, Word
   }
   const std::string_view value = decision.Value(context.change);
   const uint64_t bytes = ItemBytes(context.key.size(), value.size());
-  if (!context.item.Reserve(pool_.allocator(context.node), bytes)) co_await context.item.FetchRoom(context.op);
+  if (!context.item.Reserve(pool_.allocator(context.node), bytes))
+    co_await context.item.FetchRoom(context.op);
   context.item.Fill(cleaner_.self(context.part), 0, replaced, context.key, value, context.hash);
   co_return Done{};
 }

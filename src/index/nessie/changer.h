@@ -22,8 +22,7 @@ namespace farside::index::nessie {
 class Changer {
  public:
   Changer(pool::PoolClient& pool, const Options& options, Cleaner& cleaner, Committer& committer,
-          RoomMaker& room_maker, Splitter& splitter, Sweeper& sweeper,
-          SpareLines& spares)
+          RoomMaker& room_maker, Splitter& splitter, Sweeper& sweeper, SpareLines& spares)
       : pool_(pool),
         grow_(options.grow),
         cleaner_(cleaner),
@@ -43,7 +42,8 @@ class Changer {
   Task<Attempt> ChangeAbsent(ChangeContext& context, Look& look);
   Task<Attempt> Refuse(ChangeContext& context, const Look& look);
   Task<Attempt> Insert(ChangeContext& context, Look& look, const Decision& decision);
-  Task<Attempt> InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision, const Room& room);
+  Task<Attempt> InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision,
+                                 const Room& room);
   Task<Attempt> PlaceAndConclude(ChangeContext& context, Look& look, OwnEntry own, Word from,
                                  const Decision& decision);
   Task<Attempt> Conclude(ChangeContext& context, Look& look, OwnEntry own, const Decision& decision);

@@ -49,8 +49,8 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
   const Word old(batch.Old(swap));
   trail.step(own.step).word = old;
   // A masked CAS compares the kind alone (nessie/7).
-  const bool done = cas.verb.kind == fabric::VerbKind::kMaskedCas ? old.is(Kind::kEmpty)
-                                                                  : old == Word(cas.verb.expect);
+  const bool done =
+      cas.verb.kind == fabric::VerbKind::kMaskedCas ? old.is(Kind::kEmpty) : old == Word(cas.verb.expect);
   if (!done) context.NotPublished();
   co_return done;
 }
@@ -82,9 +82,7 @@ Task<bool> Committer::ConcludeOrFail(ChangeContext& context, OwnEntry own, Look&
         co_return committed;
       }
       case Verdict::kGiveWay:
-      case Verdict::kMoved:
-        co_await TakeBack(at, own, slot, verdict == Verdict::kMoved);
-        co_return false;
+      case Verdict::kMoved: co_await TakeBack(at, own, slot, verdict == Verdict::kMoved); co_return false;
       case Verdict::kWait:
         if (++waits > kMostWaits) co_return AwaitsWriter();
         context.op.CountRetry();

@@ -1,9 +1,9 @@
-// From a pending entry to the end of the change: what the writer does by what it finds in the key's other slot,
-// and in the slots that its own may have been split into.
+// From a pending entry to the end of the change: what the writer does by what it finds in the key's other
+// slot, and in the slots that its own may have been split into.
 //
 //   nessie/2  Of two copies of a key, only the source (fewer moves) is removed.
-//   nessie/3  A pending entry commits only if its writer has looked, behind it, at all slots where the key may
-//             stand, and found there neither a value, nor a claim, nor a mark; or removed them.
+//   nessie/3  A pending entry commits only if its writer has looked, behind it, at all slots where the key
+//             may stand, and found there neither a value, nor a claim, nor a mark; or removed them.
 //   nessie/4  Of two fresh entries (over no value), the one in the secondary slot gives way. A fresh entry
 //             gives way to any that replaces a value.
 //   nessie/6  Only its writer touches the entry of a live writer.
@@ -27,11 +27,11 @@ struct OwnEntry {
   Candidate candidate = Candidate::kPrimary;
   size_t step = 0;  // of the candidate's trail: where it stands
   Word pending;
-  Word replaced;            // live: it replaces a value; otherwise it is fresh
-  uint32_t moves = 0;       // of the item that it replaces
-  uint64_t bytes = 0;       // of the item that it replaces
-  bool removes = false;     // it deletes the key
-  uint64_t own_bytes = 0;   // of its own item
+  Word replaced;           // live: it replaces a value; otherwise it is fresh
+  uint32_t moves = 0;      // of the item that it replaces
+  uint64_t bytes = 0;      // of the item that it replaces
+  bool removes = false;    // it deletes the key
+  uint64_t own_bytes = 0;  // of its own item
 
   bool is_fresh() const { return !replaced.is(Kind::kLive); }
 };
@@ -41,11 +41,11 @@ class Committer {
   Committer(pool::PoolClient& pool, Nanos backoff, Cleaner& cleaner)
       : pool_(pool), backoff_(backoff), cleaner_(cleaner) {}
 
-  // The trip that makes the entry pending, with the look behind it. `cas` turns the slot to own.pending. False:
-  // it failed, and own's step has the word that is there.
+  // The trip that makes the entry pending, with the look behind it. `cas` turns the slot to own.pending.
+  // False: it failed, and own's step has the word that is there.
   Task<bool> Place(ChangeContext& context, OwnEntry own, fabric::AtomicVerb cas, Look& look);
-  // The entry is pending, and the look was read behind it. True: it is committed. False: it was taken back, and
-  // the change starts anew. Also an error has taken it back, unless this client can do nothing any more.
+  // The entry is pending, and the look was read behind it. True: it is committed. False: it was taken back,
+  // and the change starts anew. Also an error has taken it back, unless this client can do nothing any more.
   Task<bool> Conclude(ChangeContext& context, OwnEntry own, Look& look);
 
  private:

@@ -57,8 +57,8 @@ struct ChangeContext : index::ChangeContext {
 
   Partition& part;
   const KeyHash key_hash;
-  const uint64_t failed_growths;  // when the operation began
-  ItemDraft item;                 // in place of the kit's draft
+  const uint64_t failed_growths;           // when the operation began
+  ItemDraft item;                          // in place of the kit's draft
   std::unique_ptr<SpareLines::Use> spare;  // what the item is written to, if it is a spare line
 };
 

@@ -5,16 +5,18 @@
 namespace farside::index::nessie {
 
 Error BrokenTrail(const Partition& part, uint64_t slot) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("slot {} of a nessie table on node {} says that it is not in use, which cannot be; run "
-                           "farside fsck",
-                           slot, fabric::Index(part.node())));
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("slot {} of a nessie table on node {} says that it is not in use, which cannot be; run "
+                  "farside fsck",
+                  slot, fabric::Index(part.node())));
 }
 
 Error BrokenWord(const Partition& part, uint64_t slot) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("slot {} of a nessie table on node {} has a word that no client writes; run farside fsck",
-                           slot, fabric::Index(part.node())));
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("slot {} of a nessie table on node {} has a word that no client writes; run farside fsck",
+                  slot, fabric::Index(part.node())));
 }
 
 Error AwaitsWriter() {
@@ -26,13 +28,15 @@ Error Unsettled() {
 }
 
 Error AwaitsGrowth() {
-  return Error(ErrorCode::kContended, "both slots of the key are taken and the table is about to grow; retry");
+  return Error(ErrorCode::kContended,
+               "both slots of the key are taken and the table is about to grow; retry");
 }
 
 Error NoPlace() {
-  return Error(ErrorCode::kOutOfMemory,
-               "both slots of the key are taken by keys that cannot move, and the table may not grow; make it "
-               "with more slots, or let it grow");
+  return Error(
+      ErrorCode::kOutOfMemory,
+      "both slots of the key are taken by keys that cannot move, and the table may not grow; make it "
+      "with more slots, or let it grow");
 }
 
 Error NoMemoryToGrow() {
@@ -42,9 +46,10 @@ Error NoMemoryToGrow() {
 }
 
 Error TakenForDead() {
-  return Error(ErrorCode::kFenced,
-               "a change was taken back by another client, which took this one for dead; nothing was changed; "
-               "reconnect");
+  return Error(
+      ErrorCode::kFenced,
+      "a change was taken back by another client, which took this one for dead; nothing was changed; "
+      "reconnect");
 }
 
 }  // namespace farside::index::nessie

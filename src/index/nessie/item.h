@@ -32,7 +32,8 @@ struct Item {
   }
 };
 
-// What the bytes say, if they are a whole and undamaged item. They come from far memory: anything is possible.
+// What the bytes say, if they are a whole and undamaged item. They come from far memory: anything is
+// possible.
 Result<Item> DecodeItem(std::span<const std::byte> bytes);
 
 // One of the items that a trip reads. It stays where it is: what was decoded are views of it.

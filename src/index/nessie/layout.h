@@ -111,7 +111,8 @@ constexpr uint64_t ItemBytes(uint64_t key_bytes, uint64_t value_bytes) {
   return pool::RoundUp(sizeof(ItemHeader) + sizeof(pool::BlockHeader) + key_bytes + value_bytes, pool::kLine);
 }
 static_assert(ItemBytes(8, 8) == pool::kLine);
-// A tombstone is one line. It has no key if the key is longer than this: then the item that it replaces tells.
+// A tombstone is one line. It has no key if the key is longer than this: then the item that it replaces
+// tells.
 inline constexpr size_t kMostKeyOfTombstone = 16;
 static_assert(ItemBytes(kMostKeyOfTombstone, 0) == pool::kLine);
 
@@ -129,10 +130,10 @@ inline constexpr size_t kSpareLines = 16;
 // What every client knows of a table on a node, and what it keeps beside that.
 struct TableRoot {
   Root growing;
-  uint64_t moves;                              // FAA only: how often a key was moved to a lower slot
+  uint64_t moves;  // FAA only: how often a key was moved to a lower slot
   std::array<uint64_t, 7> zero;
-  std::array<uint64_t, kSpareLines> spares;    // owners of the spare lines: pool::Owner, 0 = free. CAS only
-  std::array<LogEntry, kLogEntries> log;       // move n is entry n % kLogEntries
+  std::array<uint64_t, kSpareLines> spares;  // owners of the spare lines: pool::Owner, 0 = free. CAS only
+  std::array<LogEntry, kLogEntries> log;     // move n is entry n % kLogEntries
   std::array<std::array<std::byte, pool::kLine>, kSpareLines> lines;
 };
 static_assert(sizeof(TableRoot) == 5696 && offsetof(TableRoot, lines) % pool::kLine == 0);

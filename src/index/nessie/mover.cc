@@ -1,5 +1,6 @@
 #include "index/nessie/mover.h"
 
+#include <optional>
 #include <span>
 
 #include "index/nessie/mutants.h"
@@ -27,7 +28,8 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   copy.Fill(cleaner_.self(at.part), item.moves + 1, source.word, item.key, item.value, item.hash);
   const Word claim = copy.WordAs(Kind::kClaim, source.word.tag());
 
-  const bool claimed = co_await Claim(at, look, from, copy, claim, expected);
+  uint64_t move = 0;
+  const bool claimed = co_await Claim(at, look, from, copy, claim, expected, move);
   if (!claimed) {
     copy.Unpublish();
     co_return false;
@@ -40,27 +42,36 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
     if (!Mutant(kClaimKept)) co_await cleaner_.RemoveClaim(at, dest, claim);
     co_return false;
   }
-  const uint64_t old =
-      co_await at.op.InOrder(Cas(at.part.SlotAt(dest), claim.word(), claim.As(Kind::kLive).word()));
+  const fabric::AtomicVerb commit = Cas(at.part.SlotAt(dest), claim.word(), claim.As(Kind::kLive).word());
+  if (dest > source.slot || Mutant(kMoveNotEntered)) {
+    const uint64_t old = co_await at.op.InOrder(commit);
+    co_return old == claim.word();
+  }
+  // INVARIANT nessie/11: WRITE, CAS keep their order.
+  const LogEntry entry{.number = move + 1, .hash = item.hash};
+  auto [written, old] = co_await at.op.InOrder(fabric::WriteObject(at.part.LogAt(move), entry), commit);
   co_return old == claim.word();
 }
 
 // The claim, and behind it the look: the source, and what both slots may be split into.
 Task<bool> Mover::Claim(const Access& at, Look& look, Candidate from, ItemDraft& copy, Word claim,
-                        Word expected) {
+                        Word expected, uint64_t& move) {
   Trail& source = look.of(from);
   Trail& dest = look.of(Other(from));
   const size_t above_dest = dest.effective();
   const uint64_t slot = dest.effective_step().slot;
-  fabric::SmallBatch<2 + 2 * kMostTrailOfChange> batch(at.op, Order::kInOrder);
+  fabric::SmallBatch<3 + 2 * kMostTrailOfChange> batch(at.op, Order::kInOrder);
   batch.Add(copy.Write());
   const size_t swap = batch.Add(Cas(at.part.SlotAt(slot), expected.word(), claim.word()));
   for (size_t i = 0; i < source.read(); ++i)
     batch.Add(Read(at.part.SlotAt(source.step(i).slot), BytesOf(source.step(i).word)));
   for (size_t i = 0; i < above_dest; ++i)
     batch.Add(Read(at.part.SlotAt(dest.step(i).slot), BytesOf(dest.step(i).word)));
+  std::optional<size_t> number;
+  if (slot < source.effective_step().slot) number = batch.Add(fabric::Faa(at.part.MovesAt(), 1));
   copy.Publish();
   co_await batch;
+  if (number.has_value()) move = batch.Old(*number);
   co_return batch.Old(swap) == expected.word();
 }
 
@@ -72,12 +83,10 @@ bool Mover::IsUndisturbed(const Look& look, Candidate from, Word source) {
   for (size_t i = 0; i < trail.effective(); ++i) {
     if (trail.step(i).word.is(Kind::kSplitting)) return false;
   }
-  for (size_t i = 0; i < dest.read(); ++i) {
-    const Word word = dest.step(i).word;
-    if (word.is(Kind::kSplitting)) return false;
-    if (word.is_effective()) return i + 1 == dest.read();
+  for (size_t i = 0; i + 1 < dest.read(); ++i) {
+    if (!dest.step(i).word.is(Kind::kUnsplit)) return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace farside::index::nessie

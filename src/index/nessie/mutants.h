@@ -55,6 +55,11 @@ inline constexpr MutantName kSourceNotReadAgain{"nessie/source-not-read-again"};
 // A migration that is given up keeps its claim.
 inline constexpr MutantName kClaimKept{"nessie/aborted-migration-keeps-claim"};
 
+// A migration to a lower slot does not enter its key in the move log (nessie/11).
+inline constexpr MutantName kMoveNotEntered{"nessie/move-not-entered"};
+// A cursor does not look up the keys that have moved behind it (nessie/11).
+inline constexpr MutantName kMovesNotRead{"nessie/moves-not-read"};
+
 // ---- growth
 
 // No middle state: a client that has seen an announcement does not look at the new slots (nessie/9).
@@ -69,12 +74,11 @@ inline constexpr MutantName kOwnTrailNotLookedAt{"nessie/own-trail-not-looked-at
 inline constexpr MutantName kMarkLeft{"nessie/mark-left"};
 
 inline constexpr std::array kAllMutants = {
-    kSlotsReadInTurn,      kMissAtOnce,           kClaimIsItem,          kPendingHides,
-    kTagIsKey,             kEmptyIsZero,          kReusedAtOnce,         kTakenBackUnfenced,
-    kLiveEntryHelped,      kDeadEntryFinished,    kFreshBesideLive,      kBothFreshGoOn,
-    kClaimLeft,            kCopyRemoved,          kCopiesToldAtOnce,     kSourceClearedFirst,
-    kSourceNotReadAgain,   kClaimKept,            kNoMiddleState,        kParentReadBeforeMark,
-    kOtherSlotNotLookedAt, kOwnTrailNotLookedAt,  kMarkLeft,
+    kSlotsReadInTurn,      kMissAtOnce,          kClaimIsItem,       kPendingHides,    kTagIsKey,
+    kEmptyIsZero,          kReusedAtOnce,        kTakenBackUnfenced, kLiveEntryHelped, kDeadEntryFinished,
+    kFreshBesideLive,      kBothFreshGoOn,       kClaimLeft,         kCopyRemoved,     kCopiesToldAtOnce,
+    kSourceClearedFirst,   kSourceNotReadAgain,  kClaimKept,         kNoMiddleState,   kParentReadBeforeMark,
+    kOtherSlotNotLookedAt, kOwnTrailNotLookedAt, kMarkLeft,          kMoveNotEntered,  kMovesNotRead,
 };
 
 }  // namespace farside::index::nessie

@@ -21,8 +21,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
      }},
     {"grow",
      [](Options& o, const OptionText& given) {
-       return SetToOneOf(o.grow, given,
-                         std::to_array<OptionWord<bool>>({{"yes", true}, {"no", false}}));
+       return SetToOneOf(o.grow, given, std::to_array<OptionWord<bool>>({{"yes", true}, {"no", false}}));
      }},
     {"max_load",
      [](Options& o, const OptionText& given) { return Set(o.max_load, given.Fraction(1e-6, 1.0)); }},
@@ -42,8 +41,6 @@ Result<Options> Options::Parse(const OptionMap& options) {
   return ParseOptions("the nessie table", kRules, options);
 }
 
-OptionMap Options::Recorded() const {
-  return {{"slots", std::to_string(uint64_t{1} << shape.initial_bits)}};
-}
+OptionMap Options::Recorded() const { return {{"slots", std::to_string(uint64_t{1} << shape.initial_bits)}}; }
 
 }  // namespace farside::index::nessie

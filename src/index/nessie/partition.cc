@@ -25,8 +25,8 @@ GrowthOptions GrowthOf(const Options& options) {
 Partition::Partition(const Options& options, pool::PoolClient& pool, FarAddr root)
     : GrowingPartition(GrowthOf(options), pool, root), shape_(options.shape), pool_(pool) {}
 
-// A growth by several versions leaves the segments before the last to the puts that need them: their slots are
-// few.
+// A growth by several versions leaves the segments before the last to the puts that need them: their slots
+// are few.
 void Partition::HasGrown() {
   unsplit_.Fill();
   const uint64_t slots = shape_.SegmentSlots(directory().version - 1);

@@ -21,8 +21,8 @@ class Partition final : public GrowingPartition {
   const Shape& shape() const { return shape_; }
   fabric::FarAddr SlotAt(uint64_t slot) const {
     const size_t segment = shape_.SegmentOf(slot);
-    return fabric::FarAddr(
-        node(), directory().bases[segment] + (slot - shape_.FirstSlot(segment)) * sizeof(Word));
+    return fabric::FarAddr(node(),
+                           directory().bases[segment] + (slot - shape_.FirstSlot(segment)) * sizeof(Word));
   }
   // ---- what the root has besides
   fabric::FarAddr MovesAt() const { return root() + kMovesOffset; }

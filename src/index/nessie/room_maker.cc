@@ -133,8 +133,8 @@ Task<bool> RoomMaker::Clear(const Access& at, Way& way) {
       const Trail& own = hop.look.of(hop.candidate);
       copied = co_await splitter_.Split(at, own.step(own.effective() - 1).slot, false);
     } else {
-      const Word expected = is_last ? hop.look.of(Other(hop.candidate)).effective_step().word
-                                    : way.hops[i + 1]->word;
+      const Word expected =
+          is_last ? hop.look.of(Other(hop.candidate)).effective_step().word : way.hops[i + 1]->word;
       const uint64_t bytes = is_last ? 0 : way.hops[i + 1]->item.bytes;
       copied = co_await mover_.Copy(at, hop.look, hop.candidate, hop.item, expected, bytes, cleared);
     }

@@ -25,7 +25,8 @@ Task<bool> ReadPrevious(SearchContext& context, const Entry& entry) {
 // For the mutant that reads one slot after the other.
 Task<bool> SearchInTurn(SearchContext& context, Look look) {
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
-    if (candidate == Candidate::kSecondary) co_await ReadLook(context.op, context.part, context.key_hash, look);
+    if (candidate == Candidate::kSecondary)
+      co_await ReadLook(context.op, context.part, context.key_hash, look);
     Entries entries;
     co_await entries.Find(context.op, context.part, context.key_hash, context.key, look);
     const Entry& entry = entries.of(candidate);

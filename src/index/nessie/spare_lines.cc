@@ -19,8 +19,7 @@ FarAddr SpareLines::Use::at() const { return line_->part->SpareAt(line_->number)
 
 Task<std::unique_ptr<SpareLines::Use>> SpareLines::Take(Access at) {
   for (const auto& line : lines_) {
-    if (line->part == &at.part && !line->in_use && line->past_grace)
-      co_return std::make_unique<Use>(line);
+    if (line->part == &at.part && !line->in_use && line->past_grace) co_return std::make_unique<Use>(line);
   }
   const size_t first = pool_.member(at.node()).self().slot();
   for (size_t i = 0; i < kSpareLines; ++i) {

@@ -4,10 +4,10 @@
 //
 //   free -> owned by a client -> free
 //
-// The client that owns a line writes a tombstone to it. When the tombstone is unlinked, the client keeps the line
-// until a grace period has passed, since readers may still hold its address, and gives it back when it next comes
-// along. From a client that is gone, another one takes the line over: first it takes back the entry that may still
-// name the line, and then waits for a grace period itself.
+// The client that owns a line writes a tombstone to it. When the tombstone is unlinked, the client keeps the
+// line until a grace period has passed, since readers may still hold its address, and gives it back when it
+// next comes along. From a client that is gone, another one takes the line over: first it takes back the
+// entry that may still name the line, and then waits for a grace period itself.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ class SpareLines {
   struct Line {
     Partition* part = nullptr;
     size_t number = 0;
-    bool in_use = false;      // of an operation
-    bool is_linked = false;   // a slot may name it
-    bool past_grace = true;   // since it was unlinked
+    bool in_use = false;     // of an operation
+    bool is_linked = false;  // a slot may name it
+    bool past_grace = true;  // since it was unlinked
   };
 
  public:

@@ -17,8 +17,9 @@ using fabric::Read;
 
 namespace {
 
-// Of the other slot of a key that moves. Longer trails are for later.
-constexpr size_t kMostSteps = 2;
+// Of the other slot of a key that moves, where several slots are split together: so many looks fit into a
+// trip. A longer trail has to wait for a split of its own.
+constexpr size_t kMostStepsTogether = 4;
 
 std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
 
@@ -118,7 +119,8 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
     const Item& item = child->item;
     if (!child->copy.Reserve(pool_.allocator(at.node()), ItemBytes(item.key.size(), item.value.size())))
       co_await child->copy.FetchRoom(at.op);
-    child->copy.Fill(cleaner_.self(at.part), item.moves + 1, child->parent_word, item.key, item.value, item.hash);
+    child->copy.Fill(cleaner_.self(at.part), item.moves + 1, child->parent_word, item.key, item.value,
+                     item.hash);
   }
   fabric::Batch batch(at.op, Order::kInOrder);
   for (const auto& child : children) {
@@ -134,10 +136,11 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (const auto& child : children) {
     if (!child->goes_on) continue;
     child->parent_now = child->parent_word;
-    if (!Mutant(kParentReadBeforeMark)) batch.Add(Read(at.part.SlotAt(child->parent), BytesOf(child->parent_now)));
+    if (!Mutant(kParentReadBeforeMark))
+      batch.Add(Read(at.part.SlotAt(child->parent), BytesOf(child->parent_now)));
     if (!child->moves) continue;
     Trail& other = child->look.of(Other(child->candidate));
-    other.set_read(std::min(other.count(), kMostSteps));
+    other.set_read(children.size() == 1 ? other.count() : std::min(other.count(), kMostStepsTogether));
     for (size_t i = 0; i < other.read(); ++i)
       batch.Add(Read(at.part.SlotAt(other.step(i).slot), BytesOf(other.step(i).word)));
   }

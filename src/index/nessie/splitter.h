@@ -2,16 +2,16 @@
 //
 //   unsplit -> splitting -> live (the parent's item belongs here: a copy of it) or empty
 //
-//   nessie/8  A slot is put to use by a CAS from the client's own mark. Behind the mark, the client has found in
-//             the parent nothing of the slot's keys but the item that it has copied; and nothing of that item's
-//             key in its other slot. Every client that changes a slot looks, behind its change, at the slots
-//             that this one may be split into, and removes the marks there before it goes on. So between the
-//             mark and its end no key of the slot changes. From then on, the parent has no say for these keys,
-//             and a slot that is in use stays so for ever.
+//   nessie/8  A slot is put to use by a CAS from the client's own mark. Behind the mark, the client has found
+//             in the parent nothing of the slot's keys but the item that it has copied; and nothing of that
+//             item's key in its other slot. Every client that changes a slot looks, behind its change, at the
+//             slots that this one may be split into, and removes the marks there before it goes on. So
+//             between the mark and its end no key of the slot changes. From then on, the parent has no say
+//             for these keys, and a slot that is in use stays so for ever.
 //
 // A mark stops no client: any of them may take it away, and then this split fails. A client that dies leaves
-// a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client which wants
-// that slot.
+// a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client which
+// wants that slot.
 #pragma once
 
 #include <array>
@@ -45,8 +45,8 @@ class Splitter {
   // trips: four, and one more if something moved. True: all of them are in use.
   Task<bool> SplitRange(Access at, uint64_t first, size_t count, bool clears = true);
 
-  // Two items of one key in both of its slots, of a migration that did not end: clears the source. The look has
-  // both; it is read again (nessie/2).
+  // Two items of one key in both of its slots, of a migration that did not end: clears the source. The look
+  // has both; it is read again (nessie/2).
   Task<Done> ResolveCopies(Access at, const KeyHash& hash, const Look& look, uint32_t moves_of_primary,
                            uint32_t moves_of_secondary);
 
@@ -58,12 +58,12 @@ class Splitter {
     Word mark;
     uint64_t parent = 0;
     Word parent_word;
-    Word parent_now;           // read behind the mark
-    ItemRead read;             // the parent's item, if it has one
+    Word parent_now;  // read behind the mark
+    ItemRead read;    // the parent's item, if it has one
     Item item;
-    bool moves = false;        // the item belongs to the slot
+    bool moves = false;                         // the item belongs to the slot
     Candidate candidate = Candidate::kPrimary;  // of the item's key
-    Look look;                 // of the item's key, if it moves: its other slot is read behind the mark
+    Look look;  // of the item's key, if it moves: its other slot is read behind the mark
     ItemDraft copy;
     bool goes_on = true;
   };

@@ -62,6 +62,11 @@ Task<Done> FinishLooks(Op& op, Partition& part, std::span<Look* const> looks) {
     if (batch.size() == 0) co_return Done{};
     co_await batch;
     depth = kMostByATrip;
+    for (Look* look : looks) {
+      for (Trail& trail : look->trails) {
+        if (trail.is_settled()) trail.set_read(trail.effective() + 1);
+      }
+    }
   }
 }
 

@@ -38,6 +38,7 @@ class Trail {
   }
 
   size_t count() const { return count_; }
+  // Steps that were read; of a settled trail, the last one is the effective one, or was.
   size_t read() const { return read_; }
   void set_read(size_t read) { read_ = read; }
   Step& step(size_t i) { return steps_[i]; }
@@ -86,8 +87,8 @@ inline bool SameWords(const Look& a, const Look& b) {
   return SameWords(a.trails[0], b.trails[0]) && SameWords(a.trails[1], b.trails[1]);
 }
 
-// Begins both trails of a key in the newest version that this client knows of, also if that is only announced:
-// another client may know that it counts.
+// Begins both trails of a key in the newest version that this client knows of, also if that is only
+// announced: another client may know that it counts.
 void BeginLook(const Partition& part, const KeyHash& hash, Look& look);
 
 // READs both trails to their effective slots, anew: one trip, one more if the home of one is unsplit and this

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "index/nessie/context.h"
 #include "index/nessie/errors.h"
+#include "index/nessie/move_log.h"
 #include "index/nessie/searcher.h"
 
 namespace farside::index::nessie {
@@ -22,6 +24,8 @@ namespace {
 
 constexpr uint64_t kSlotsByATrip = 64;
 constexpr size_t kItemsByATrip = fabric::kAnsweredVerbsPerRoundTrip;
+constexpr uint64_t kMostRestarts = 64;
+constexpr int kMostLooks = 16;
 
 }  // namespace
 
@@ -32,8 +36,7 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
   const uint64_t end =
       std::min({slots, shape.FirstSlot(segment) + shape.SegmentSlots(segment), first + kSlotsByATrip});
   std::array<Word, kSlotsByATrip> words;
-  co_await op.InOrder(
-      Read(part.SlotAt(first), std::as_writable_bytes(std::span(words).first(end - first))));
+  co_await op.InOrder(Read(part.SlotAt(first), std::as_writable_bytes(std::span(words).first(end - first))));
   range.clear();
   for (uint64_t slot = first; slot < end; ++slot) {
     const Word word = words[slot - first];
@@ -71,7 +74,8 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
 // ---- walking -----------------------------------------------------------------------------------------
 
 // Items never change their slots: one that is linked throughout is in the slot, or is what a pending entry
-// there replaces. Slots that the table gets meanwhile have only items that were not there when the walk began.
+// there replaces. Slots that the table gets meanwhile have only items that were not there when the walk
+// began.
 Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
   for (size_t i = 0; i < partitions_.size(); ++i) {
     Partition& part = partitions_[i];
@@ -114,18 +118,21 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
 
 // ---- cursors -----------------------------------------------------------------------------------------
 
-// position: partition, slot.
+// position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew.
 Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  auto& [number, slot, unused_2, unused_3] = cursor.position;
+  auto& [number, slot, moves, unused] = cursor.position;
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     Partition& part = partitions_[number];
     if (part.IsBehind()) co_await part.CatchUp(op);
+    if (moves == 0) moves = 1 + co_await CountMoves(op, part);
     if (slot >= part.shape().slots(part.directory().newest)) {
       co_await part.Refresh(op);
       if (slot < part.shape().slots(part.directory().newest)) continue;
-      slot = 0;
+      co_await AppendMoved(op, part, cursor, page);
+      if (slot == 0) continue;
+      slot = moves = 0;
       ++number;
       continue;
     }
@@ -134,9 +141,51 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
         co_await ReadRange(op, part, slot, part.shape().slots(part.directory().newest), range);
     co_await AppendRange(op, part, range, page);
     slot += read;
+    co_await AppendMoved(op, part, cursor, page);
   }
   op.End(OpKind::kScan, OpOutcome::kDone);
   co_return page.size() > before;
+}
+
+Task<Done> Walker::AppendMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
+  auto& [number, slot, moves, restarts] = cursor.position;
+  const MovedKeys moved = co_await ReadMoves(op, part, moves - 1);
+  moves = moved.next + 1;
+  if (!moved.is_complete) {
+    if (++restarts > kMostRestarts) co_return Unsettled();
+    slot = 0;
+    co_return Done{};
+  }
+  for (const uint64_t hash : moved.hashes) co_await AppendHash(op, part, hash, page);
+  co_return Done{};
+}
+
+// What both slots say at one moment: their words are the same before and behind the items.
+Task<Done> Walker::AppendHash(Op& op, Partition& part, uint64_t hash, std::vector<Record>& page) {
+  Look look;
+  co_await ReadLook(op, part, KeyHash(hash), look);
+  for (int i = 0; i < kMostLooks; ++i) {
+    std::vector<std::string> keys;
+    for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
+      const Word word = look.word(candidate);
+      if (!word.has_item() || word.tag() != KeyHash(hash).tag()) continue;
+      ItemRead read(word);
+      Used used;
+      used.word = word;
+      used.item = co_await ReadItem(op, part.node(), read);
+      if (used.item.hash != hash) continue;
+      std::string key = co_await KeyOf(op, part, used);
+      keys.push_back(std::move(key));
+    }
+    Look again;
+    co_await ReadLook(op, part, KeyHash(hash), again);
+    if (SameWords(look, again)) {
+      for (const std::string& key : keys) co_await AppendFound(op, part, hash, key, page);
+      co_return Done{};
+    }
+    look = again;
+  }
+  co_return Unsettled();
 }
 
 Task<Done> Walker::AppendRange(Op& op, Partition& part, const Range& range, std::vector<Record>& page) {
@@ -148,19 +197,29 @@ Task<Done> Walker::AppendRange(Op& op, Partition& part, const Range& range, std:
     if (used->word.is(Kind::kLive) && is_home) {
       page.push_back({.key = std::string(used->item.key), .value = std::string(used->item.value)});
     } else {
-      co_await AppendFound(op, part, used->item, page);
+      std::string key = co_await KeyOf(op, part, *used);
+      co_await AppendFound(op, part, used->item.hash, std::move(key), page);
     }
   }
   co_return Done{};
 }
 
-Task<Done> Walker::AppendFound(Op& op, Partition& part, const Item& item, std::vector<Record>& page) {
-  const std::string key(item.key);
+Task<Done> Walker::AppendFound(Op& op, Partition& part, uint64_t hash, std::string key,
+                               std::vector<Record>& page) {
   std::string value;
-  SearchContext context(pool_, op, part, item.hash, key, value);
+  SearchContext context(pool_, op, part, hash, key, value);
   const bool found = co_await SearchKey(context);
   if (found) page.push_back({.key = key, .value = value});
   co_return Done{};
+}
+
+// A tombstone may have no key of its own.
+Task<std::string> Walker::KeyOf(Op& op, Partition& part, const Used& used) {
+  if (!used.word.is(Kind::kPending) || !used.item.key.empty() || !used.item.replaced.is(Kind::kLive))
+    co_return std::string(used.item.key);
+  ItemRead read(used.item.replaced);
+  const Item replaced = co_await ReadItem(op, part.node(), read);
+  co_return std::string(replaced.key);
 }
 
 // ---- statistics --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "fabric/op.h"
@@ -51,7 +51,13 @@ class Walker {
   Task<Done> MarkRange(fabric::Op& op, Partition& part, const Range& range, pool::Reach& reach);
   Task<Done> AppendRange(fabric::Op& op, Partition& part, const Range& range, std::vector<Record>& page);
   // Appends the key with the value that a search finds, if it does.
-  Task<Done> AppendFound(fabric::Op& op, Partition& part, const Item& item, std::vector<Record>& page);
+  Task<Done> AppendFound(fabric::Op& op, Partition& part, uint64_t hash, std::string key,
+                         std::vector<Record>& page);
+  static Task<std::string> KeyOf(fabric::Op& op, Partition& part, const Used& used);
+  // Appends the keys that have moved behind the cursor, with a cursor that has to start anew if entries are
+  // lost.
+  Task<Done> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
+  Task<Done> AppendHash(fabric::Op& op, Partition& part, uint64_t hash, std::vector<Record>& page);
   // Whether the live item in a slot is what counts for its key, and not the source of a copy.
   Task<bool> IsRecord(fabric::Op& op, Partition& part, const Used& used);
   Task<Done> AddStats(fabric::Op& op, Partition& part, TableStats& stats, Counts& counts);
