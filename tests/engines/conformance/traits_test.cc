@@ -90,13 +90,18 @@ Task<Done> ChangeSome(Member& member) {
   co_return Done{};
 }
 
-// A client dies at the nth verb of some changes, and another one walks. False: there is no such verb.
+// A client dies at the nth verb of some changes, and another one joins and walks. False: there is no such verb.
+// It is alone meanwhile: no other client holds up what it waits for.
 bool WalkAfterDeathAt(uint64_t nth, FaultKind kind, const EngineUnderTest& engine) {
   index::TableWorld world;
-  Member survivor(world, engine);
-  for (size_t i = 0; i < 6; ++i) survivor.Now(survivor.Put(Key(i), Value(i)));
+  Member first(world, engine);
+  first.Now(first.Maintain());  // knows of the new table: a put that waits for growth goes on
+  for (size_t i = 0; i < 6; ++i) first.Now(first.Put(Key(i), Value(i)));
+  first.Now(first.Leave());
   Member dying(world, engine);
+  dying.Now(dying.Maintain());
   if (!dying.RunAndDieAt(nth, kind, ChangeSome(dying))) return false;
+  Member survivor(world, engine);
   world.beats = false;  // so that the survivor posts nothing but its walk
   const uint64_t before = Changes(survivor.client());
   pool::Reached reached;
