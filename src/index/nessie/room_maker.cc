@@ -32,7 +32,8 @@ Task<Room> RoomMaker::Make(Access at, Look look) {
     for (Way* way : open) {
       const Step step = co_await Advance(at, *way);
       if (step == Step::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
-      if (step == Step::kClosed) way->is_open = false;
+      taken = taken || step == Step::kTaken;
+      if (step == Step::kClosed || step == Step::kTaken) way->is_open = false;
       if (step != Step::kEnds) continue;
       const bool cleared = co_await Clear(at, *way);
       if (!cleared) co_return Room{.found = Room::Found::kLookAgain};
@@ -110,7 +111,8 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
     way.ends_in_child = true;
     co_return Step::kEnds;
   }
-  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kClosed;
+  // It becomes shorter when its slots are split.
+  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kTaken;
   const Trail::Step& next = other.effective_step();
   if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
   const bool is_circle = std::any_of(way.hops.begin(), way.hops.end(),
