@@ -61,7 +61,7 @@ class Partition final : public GrowingPartition {
 
   const Shape shape_;
   Sweep sweep_;
-  Tendency<1, 1, 16> unsplit_;  // a READ too many costs a verb, a READ too few a trip
+  Tendency<2, 1, 16> unsplit_;  // a READ too many costs a verb, a READ too few a trip
 };
 
 using Partitions = GrowingPartitions<Partition>;

@@ -11,7 +11,8 @@ using fabric::ForMaintenance;
 namespace {
 
 // So many that the word in the root is no bottleneck, so few that clients end at about the same time.
-constexpr uint64_t kSlotsOfRange = 64;
+constexpr uint64_t kSlotsOfRange = 128;
+constexpr int kMostAttempts = 3;
 
 }  // namespace
 
@@ -32,20 +33,25 @@ Task<Done> Sweeper::Sweep(Access at) {
   co_return Done{};
 }
 
-// False: another client was faster; or there is nothing left.
+// False: other clients were faster; or there is nothing left.
 Task<bool> Sweeper::TakeRange(const Access& at) {
   Partition::Sweep& sweep = at.part.sweep();
   const uint64_t first = at.shape().slots(1);
   const uint64_t all = at.shape().slots(at.part.directory().version) - first;
-  const uint64_t from = sweep.taken;
-  if (from >= all) co_return false;
-  const uint64_t to = std::min(all, from + kSlotsOfRange);
-  const uint64_t old = co_await at.op.InOrder(ForMaintenance(Cas(at.part.SweptAt(), from, to)));
-  sweep.taken = std::max(sweep.taken, old == from ? to : old);
-  if (old != from || sweep.next != sweep.end) co_return false;
-  sweep.next = first + from;
-  sweep.end = first + to;
-  co_return true;
+  for (int attempt = 0; attempt < kMostAttempts && sweep.taken < all; ++attempt) {
+    const uint64_t from = sweep.taken;
+    const uint64_t to = std::min(all, from + kSlotsOfRange);
+    const uint64_t old = co_await at.op.InOrder(ForMaintenance(Cas(at.part.SweptAt(), from, to)));
+    sweep.taken = std::max(sweep.taken, old == from ? to : old);
+    // Another operation of this client may have taken a range too: then this one is left to the puts that
+    // need it.
+    if (sweep.next != sweep.end) co_return true;
+    if (old != from) continue;
+    sweep.next = first + from;
+    sweep.end = first + to;
+    co_return true;
+  }
+  co_return false;
 }
 
 }  // namespace farside::index::nessie
