@@ -221,6 +221,7 @@ Task<Attempt> Changer::PlaceAndConclude(ChangeContext& context, Look& look, OwnE
 
 Task<Attempt> Changer::Conclude(ChangeContext& context, Look& look, OwnEntry own, const Decision& decision) {
   const bool committed = co_await committer_.Conclude(context, own, look);
+  context.spare.reset();  // it was reachable: other clients may know its address
   if (!committed) co_return Attempt::kRetry;
   context.result = {.was_present = !own.is_fresh(), .applied = true, .counter = decision.counter};
   if (context.change.kind == ChangeKind::kPut) inserts_.Note(own.is_fresh());
