@@ -20,7 +20,8 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
                        uint64_t expected_bytes, bool& cleared) {
   cleared = false;
   const Trail::Step source = look.of(from).effective_step();
-  const uint64_t dest = look.of(Other(from)).effective_step().slot;
+  const size_t dest_step = look.of(Other(from)).effective();
+  const uint64_t dest = look.of(Other(from)).step(dest_step).slot;
   ItemDraft copy;
   if (!copy.Reserve(pool_.allocator(at.node()), ItemBytes(item.key.size(), item.value.size())))
     co_await copy.FetchRoom(at.op);
@@ -36,7 +37,7 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   if (expected.is(Kind::kLive)) cleaner_.Retire(at, expected, expected_bytes);
   if (Mutant(kSourceClearedFirst)) co_await cleaner_.ClearCopy(at, source.slot, source.word, item.bytes);
   // INVARIANT nessie/1.
-  if (!IsUndisturbed(look, from, source.word) && !Mutant(kSourceNotReadAgain)) {
+  if (!IsUndisturbed(look, from, source.word, dest_step) && !Mutant(kSourceNotReadAgain)) {
     if (!Mutant(kClaimKept)) co_await cleaner_.RemoveClaim(at, dest, claim);
     co_return false;
   }
@@ -64,20 +65,20 @@ Task<bool> Mover::Claim(const Access& at, Look& look, Candidate from, ItemDraft&
   co_return batch.Old(swap) == expected.word();
 }
 
-// The source stands in the slot that counts, and no client is about to put a child of either slot to use.
-bool Mover::IsUndisturbed(const Look& look, Candidate from, Word source) {
+// The source stands in the slot that counts, and no client has put a child of either slot to use, or is about
+// to. What was read below these slots does not matter.
+bool Mover::IsUndisturbed(const Look& look, Candidate from, Word source, size_t dest_step) {
   const Trail& trail = look.of(from);
-  const Trail& dest = look.of(Other(from));
   if (trail.effective_step().word != source) return false;
   for (size_t i = 0; i < trail.effective(); ++i) {
     if (trail.step(i).word.is(Kind::kSplitting)) return false;
   }
-  for (size_t i = 0; i < dest.read(); ++i) {
+  const Trail& dest = look.of(Other(from));
+  for (size_t i = 0; i < dest_step; ++i) {
     const Word word = dest.step(i).word;
-    if (word.is(Kind::kSplitting)) return false;
-    if (word.is_effective()) return i + 1 == dest.read();
+    if (word.is_effective() || word.is(Kind::kSplitting)) return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace farside::index::nessie

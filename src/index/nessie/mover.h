@@ -9,6 +9,7 @@
 // clears the source.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "farside/task.h"
@@ -33,7 +34,8 @@ class Mover {
 
  private:
   Task<bool> Claim(const Access& at, Look& look, Candidate from, ItemDraft& copy, Word claim, Word expected);
-  static bool IsUndisturbed(const Look& look, Candidate from, Word source);
+  // `dest_step`: of the trail of the destination, where the claim stands.
+  static bool IsUndisturbed(const Look& look, Candidate from, Word source, size_t dest_step);
 
   pool::PoolClient& pool_;
   Cleaner& cleaner_;
