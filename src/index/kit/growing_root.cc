@@ -2,21 +2,25 @@
 
 #include <fmt/format.h>
 
-#include "index/kit/growth_layout.h"
+#include <cstddef>
+#include <vector>
+
 
 namespace farside::index {
 
 using fabric::FarAddr;
 using fabric::Op;
 using fabric::Unreachable;
+using fabric::Write;
 using fabric::WriteObject;
 
-Task<FarAddr> MakeGrowingRoot(Op& op, pool::Allocator& allocator, FarAddr segment) {
-  const FarAddr at = co_await allocator.Allocate(op, sizeof(Root));
+Task<FarAddr> MakeGrowingRoot(Op& op, pool::Allocator& allocator, FarAddr segment, uint64_t bytes) {
+  const FarAddr at = co_await allocator.Allocate(op, bytes);
   Root root{};
   root.line.state = StateWord::Steady(1);
   root.segments[0] = segment.offset;
-  co_await op.InOrder(Unreachable(WriteObject(at, root)));
+  const std::vector<std::byte> behind(bytes - sizeof(Root));
+  co_await op.InOrder(Unreachable(WriteObject(at, root)), Unreachable(Write(at + sizeof(Root), behind)));
   co_return at;
 }
 

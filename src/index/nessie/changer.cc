@@ -26,6 +26,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   Partition& part = context.part;
   part.CountOperation();
   if (part.IsBehind()) co_await part.CatchUp(context.op);
+  if (spares_.has_lines()) spares_.GiveBack(context.access());
   Look look;
   if (GoesBlind(context)) {
     OwnEntry own;
@@ -226,10 +227,30 @@ Task<Attempt> Changer::Conclude(ChangeContext& context, Look& look, OwnEntry own
 }
 
 Task<Done> Changer::Draft(ChangeContext& context, const Decision& decision, Word replaced) {
-  const std::string_view value = decision.removes ? std::string_view() : decision.Value(context.change);
+  if (decision.removes) {
+    co_await DraftTombstone(context, replaced);
+    co_return Done{};
+  }
+  const std::string_view value = decision.Value(context.change);
   const uint64_t bytes = ItemBytes(context.key.size(), value.size());
   if (!context.item.Reserve(pool_.allocator(context.node), bytes)) co_await context.item.FetchRoom(context.op);
   context.item.Fill(cleaner_.self(context.part), 0, replaced, context.key, value, context.hash);
+  co_return Done{};
+}
+
+// In a full pool, on a line that the table has for that.
+Task<Done> Changer::DraftTombstone(ChangeContext& context, Word replaced) {
+  if (context.spare == nullptr && !context.item.Reserve(pool_.allocator(context.node), pool::kLine)) {
+    const Result<Done> fetched = co_await context.item.FetchRoom(context.op).Outcome();
+    if (!fetched.ok() && fetched.error().code() != ErrorCode::kOutOfMemory) co_return fetched.error();
+    if (!fetched.ok()) {
+      context.spare = co_await spares_.Take(context.access());
+      if (context.spare == nullptr) co_return fetched.error();
+      context.item.Adopt(context.spare->at(), pool::kLine);
+    }
+  }
+  const std::string_view key = context.key.size() <= kMostKeyOfTombstone ? context.key : std::string_view();
+  context.item.Fill(cleaner_.self(context.part), 0, replaced, key, {}, context.hash);
   co_return Done{};
 }
 

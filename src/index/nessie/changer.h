@@ -11,6 +11,7 @@
 #include "index/nessie/find_key.h"
 #include "index/nessie/options.h"
 #include "index/nessie/room_maker.h"
+#include "index/nessie/spare_lines.h"
 #include "index/nessie/splitter.h"
 #include "index/nessie/sweeper.h"
 #include "index/nessie/trail.h"
@@ -21,14 +22,16 @@ namespace farside::index::nessie {
 class Changer {
  public:
   Changer(pool::PoolClient& pool, const Options& options, Cleaner& cleaner, Committer& committer,
-          RoomMaker& room_maker, Splitter& splitter, Sweeper& sweeper)
+          RoomMaker& room_maker, Splitter& splitter, Sweeper& sweeper,
+          SpareLines& spares)
       : pool_(pool),
         grow_(options.grow),
         cleaner_(cleaner),
         committer_(committer),
         room_maker_(room_maker),
         splitter_(splitter),
-        sweeper_(sweeper) {}
+        sweeper_(sweeper),
+        spares_(spares) {}
 
   Task<Attempt> TryChange(ChangeContext& context);
 
@@ -48,6 +51,7 @@ class Changer {
   // Splits the slots of the key, from the effective one to its home, as far as that is possible at once.
   Task<bool> SplitTrails(const Access& at, Look& look);
   Task<Done> Draft(ChangeContext& context, const Decision& decision, Word replaced);
+  Task<Done> DraftTombstone(ChangeContext& context, Word replaced);
   Result<Attempt> HasNoPlace(ChangeContext& context);
 
   pool::PoolClient& pool_;
@@ -57,6 +61,7 @@ class Changer {
   RoomMaker& room_maker_;
   Splitter& splitter_;
   Sweeper& sweeper_;
+  SpareLines& spares_;
   Tendency<1, 1, 16> inserts_;  // of puts: the key was absent
 };
 

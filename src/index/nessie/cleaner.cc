@@ -16,6 +16,7 @@ Word Cleaner::NewToken(const Partition& part, Kind kind) {
 }
 
 void Cleaner::Retire(const Access& at, Word word, uint64_t bytes) {
+  if (at.part.IsSpare(word.offset())) return spares_.Unlinked(at.part, word.offset());
   pool::Allocator& allocator = pool_.allocator(at.node());
   const FarAddr block(at.node(), word.offset());
   const uint64_t size = word.bytes() != 0 ? word.bytes() : bytes;

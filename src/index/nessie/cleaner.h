@@ -7,9 +7,10 @@
 #include <cstdint>
 
 #include "farside/task.h"
-#include "index/nessie/context.h"
+#include "index/nessie/access.h"
 #include "index/nessie/item.h"
 #include "index/nessie/layout.h"
+#include "index/nessie/spare_lines.h"
 #include "pool/client.h"
 
 namespace farside::index::nessie {
@@ -22,7 +23,7 @@ struct Swapped {
 
 class Cleaner {
  public:
-  explicit Cleaner(pool::PoolClient& pool) : pool_(pool) {}
+  Cleaner(pool::PoolClient& pool, SpareLines& spares) : pool_(pool), spares_(spares) {}
 
   // A word of this client that no slot has had before (nessie/7).
   Word NewToken(const Partition& part, Kind kind);
@@ -48,6 +49,7 @@ class Cleaner {
   Task<Swapped> Swap(Access at, uint64_t slot, Word from, Word to);
 
   pool::PoolClient& pool_;
+  SpareLines& spares_;
 };
 
 }  // namespace farside::index::nessie

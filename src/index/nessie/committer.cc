@@ -44,14 +44,14 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
     batch.Add(Read(part.SlotAt(trail.step(i).slot), BytesOf(trail.step(i).word)));
   for (size_t i = 0; i < other.read(); ++i)
     batch.Add(Read(part.SlotAt(other.step(i).slot), BytesOf(other.step(i).word)));
-  context.item.Publish();
+  context.Publish();
   co_await batch;
   const Word old(batch.Old(swap));
   trail.step(own.step).word = old;
   // A masked CAS compares the kind alone (nessie/7).
   const bool done = cas.verb.kind == fabric::VerbKind::kMaskedCas ? old.is(Kind::kEmpty)
                                                                   : old == Word(cas.verb.expect);
-  if (!done) context.item.Unpublish();
+  if (!done) context.NotPublished();
   co_return done;
 }
 
@@ -118,7 +118,7 @@ Task<Committer::Verdict> Committer::Decide(ChangeContext& context, const OwnEntr
   }
   ItemRead read(word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (item.key != context.key) co_return Verdict::kCommit;
+  if (!item.IsOf(context.key, context.hash)) co_return Verdict::kCommit;
   Verdict verdict;
   if (word.is(Kind::kLive)) {
     verdict = co_await DecideByLive(at, own, other, item);

@@ -2,28 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "fabric/op.h"
 #include "index/kit/change.h"
 #include "index/kit/context.h"
+#include "index/nessie/access.h"
 #include "index/nessie/item.h"
 #include "index/nessie/layout.h"
 #include "index/nessie/partition.h"
+#include "index/nessie/spare_lines.h"
 #include "pool/client.h"
 
 namespace farside::index::nessie {
-
-// What every step of a change takes along.
-struct Access {
-  fabric::Op& op;
-  Partition& part;
-  const uint64_t birth;  // the epoch of the operation's pin: the birth of what it retires
-
-  const Shape& shape() const { return part.shape(); }
-  fabric::NodeId node() const { return part.node(); }
-};
 
 struct SearchContext : index::SearchContext {
   SearchContext(pool::PoolClient& pool, fabric::Op& an_op, Partition& a_part, uint64_t a_hash,
@@ -46,8 +39,19 @@ struct ChangeContext : index::ChangeContext {
 
   bool MayHaveEffect() const { return item.may_be_published(); }
   void Unpin() {
+    spare.reset();
     item.Discard();
     index::ChangeContext::Unpin();
+  }
+  // A trip that makes the item reachable is about to be posted...
+  void Publish() {
+    if (spare != nullptr) spare->Publish();
+    item.Publish();
+  }
+  // ...and has not done so.
+  void NotPublished() {
+    if (spare != nullptr) return spare->Unpublish();
+    item.Unpublish();
   }
   Access access() const { return {op, part, pin->epoch(part.node())}; }
 
@@ -55,6 +59,7 @@ struct ChangeContext : index::ChangeContext {
   const KeyHash key_hash;
   const uint64_t failed_growths;  // when the operation began
   ItemDraft item;                 // in place of the kit's draft
+  std::unique_ptr<SpareLines::Use> spare;  // what the item is written to, if it is a spare line
 };
 
 }  // namespace farside::index::nessie

@@ -25,6 +25,11 @@ struct Item {
   std::string_view key;
   std::string_view value;
   uint64_t bytes = 0;  // as allocated
+
+  // A tombstone without a key is told by the hash; it replaces an item of the same hash, which has the key.
+  bool IsOf(std::string_view a_key, uint64_t a_hash) const {
+    return hash == a_hash && (key == a_key || key.empty());
+  }
 };
 
 // What the bytes say, if they are a whole and undamaged item. They come from far memory: anything is possible.

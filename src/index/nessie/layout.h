@@ -4,6 +4,7 @@
 // On each node of the table:
 //
 //   root      | state | records | zero .. |  directory: 40 offsets of segments  |   index/kit/growth_layout.h
+//             | moves | zero .. | owners of 16 spare lines | move log: 256 entries | 16 spare lines |
 //   segment s | slots, one word each |
 //   item      | owner | moves | replaced | seal |  a block: pool/memory/block.h |
 //
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -109,6 +111,35 @@ constexpr uint64_t ItemBytes(uint64_t key_bytes, uint64_t value_bytes) {
   return pool::RoundUp(sizeof(ItemHeader) + sizeof(pool::BlockHeader) + key_bytes + value_bytes, pool::kLine);
 }
 static_assert(ItemBytes(8, 8) == pool::kLine);
+// A tombstone is one line. It has no key if the key is longer than this: then the item that it replaces tells.
+inline constexpr size_t kMostKeyOfTombstone = 16;
+static_assert(ItemBytes(kMostKeyOfTombstone, 0) == pool::kLine);
+
+// A key that was moved to a slot with a lower number; cursors read what they may have missed (move_log.h).
+struct LogEntry {
+  uint64_t number;  // of the move, from 1; 0: none yet
+  uint64_t hash;    // of the key
+};
+static_assert(sizeof(LogEntry) == 16, "an entry is read and written whole");
+inline constexpr uint64_t kLogEntries = 256;
+
+// Room for tombstones when the pool has none (spare_lines.h).
+inline constexpr size_t kSpareLines = 16;
+
+// What every client knows of a table on a node, and what it keeps beside that.
+struct TableRoot {
+  Root growing;
+  uint64_t moves;                              // FAA only: how often a key was moved to a lower slot
+  std::array<uint64_t, 7> zero;
+  std::array<uint64_t, kSpareLines> spares;    // owners of the spare lines: pool::Owner, 0 = free. CAS only
+  std::array<LogEntry, kLogEntries> log;       // move n is entry n % kLogEntries
+  std::array<std::array<std::byte, pool::kLine>, kSpareLines> lines;
+};
+static_assert(sizeof(TableRoot) == 5696 && offsetof(TableRoot, lines) % pool::kLine == 0);
+inline constexpr uint64_t kMovesOffset = offsetof(TableRoot, moves);
+inline constexpr uint64_t kSparesOffset = offsetof(TableRoot, spares);
+inline constexpr uint64_t kLogOffset = offsetof(TableRoot, log);
+inline constexpr uint64_t kLinesOffset = offsetof(TableRoot, lines);
 
 // How large a table is.
 struct Shape {

@@ -20,7 +20,7 @@ constexpr uint64_t kWrittenByATrip = 256 * 1024;
 
 }  // namespace
 
-uint64_t NessieEngine::empty_bytes() const { return sizeof(Root) + options_.shape.SegmentBytes(0); }
+uint64_t NessieEngine::empty_bytes() const { return sizeof(TableRoot) + options_.shape.SegmentBytes(0); }
 
 Task<std::vector<FarAddr>> NessieEngine::Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) {
   std::vector<FarAddr> roots;
@@ -31,7 +31,7 @@ Task<std::vector<FarAddr>> NessieEngine::Create(Op& op, pool::PoolClient& pool, 
     Result<FarAddr> root = segment;
     if (segment.ok()) {
       segments.push_back(*segment);
-      root = co_await MakeGrowingRoot(op, allocator, *segment).Outcome();
+      root = co_await MakeGrowingRoot(op, allocator, *segment, sizeof(TableRoot)).Outcome();
     }
     if (root.ok()) {
       roots.push_back(*root);
@@ -39,7 +39,7 @@ Task<std::vector<FarAddr>> NessieEngine::Create(Op& op, pool::PoolClient& pool, 
     }
     for (const FarAddr& made : segments)
       pool.allocator(made.node).FreeUnpublished(made, options_.shape.SegmentBytes(0));
-    for (const FarAddr& made : roots) pool.allocator(made.node).FreeUnpublished(made, sizeof(Root));
+    for (const FarAddr& made : roots) pool.allocator(made.node).FreeUnpublished(made, sizeof(TableRoot));
     co_return root.error();
   }
   co_return std::move(roots);

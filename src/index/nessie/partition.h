@@ -24,6 +24,17 @@ class Partition final : public GrowingPartition {
     return fabric::FarAddr(
         node(), directory().bases[segment] + (slot - shape_.FirstSlot(segment)) * sizeof(Word));
   }
+  // ---- what the root has besides
+  fabric::FarAddr MovesAt() const { return root() + kMovesOffset; }
+  fabric::FarAddr LogAt(uint64_t number) const {
+    return root() + kLogOffset + number % kLogEntries * sizeof(LogEntry);
+  }
+  fabric::FarAddr SpareOwnerAt(size_t number) const { return root() + kSparesOffset + number * 8; }
+  fabric::FarAddr SpareAt(size_t number) const { return root() + kLinesOffset + number * pool::kLine; }
+  bool IsSpare(uint64_t offset) const {
+    return offset >= SpareAt(0).offset && offset < SpareAt(kSpareLines).offset;
+  }
+
   // INVARIANT nessie/9: only slots of a version that every operation in flight knows of are put to use.
   bool MaySplit(uint64_t slot) const { return slot < shape_.slots(directory().version); }
 

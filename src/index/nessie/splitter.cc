@@ -171,7 +171,7 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   }
   ItemRead read(step.word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (item.key != child.item.key) co_return true;
+  if (!item.IsOf(child.item.key, child.item.hash)) co_return true;
   if (step.word.is(Kind::kLive)) {
     // Two copies, of a migration that did not end.
     Look look = child.look;

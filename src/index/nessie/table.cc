@@ -14,13 +14,14 @@ using fabric::Op;
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
     : KeyedIndex(pool, options.backoff),
       partitions_(options, pool, roots),
-      cleaner_(pool),
+      spares_(pool),
+      cleaner_(pool, spares_),
       committer_(pool, options.backoff, cleaner_),
       mover_(pool, cleaner_),
       splitter_(pool, cleaner_),
       sweeper_(options.sweep, splitter_),
       room_maker_(options.chain, cleaner_, mover_, splitter_),
-      changer_(pool, options, cleaner_, committer_, room_maker_, splitter_, sweeper_),
+      changer_(pool, options, cleaner_, committer_, room_maker_, splitter_, sweeper_, spares_),
       walker_(pool, partitions_) {}
 
 Table::ChangeContext Table::ContextOf(Op& op, Change& change) {

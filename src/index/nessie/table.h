@@ -19,6 +19,7 @@
 #include "index/nessie/options.h"
 #include "index/nessie/partition.h"
 #include "index/nessie/room_maker.h"
+#include "index/nessie/spare_lines.h"
 #include "index/nessie/splitter.h"
 #include "index/nessie/sweeper.h"
 #include "index/nessie/walker.h"
@@ -50,6 +51,7 @@ class Table final : public KeyedIndex<Table> {
   Task<bool> TrySearch(SearchContext& context);
 
   Partitions partitions_;
+  SpareLines spares_;
   Cleaner cleaner_;
   Committer committer_;
   Mover mover_;

@@ -76,7 +76,7 @@ Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
   for (size_t i = 0; i < partitions_.size(); ++i) {
     Partition& part = partitions_[i];
     const Shape& shape = part.shape();
-    reach.Mark(part.root(), sizeof(Root));
+    reach.Mark(part.root(), sizeof(TableRoot));
     co_await part.Refresh(op);
     const Directory directory = part.directory();
     for (size_t segment = 0; segment < directory.newest; ++segment)
@@ -98,7 +98,7 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
       reach.MarkBlockBehind(block, used->item.bytes, sizeof(ItemHeader));
       continue;
     }
-    reach.Mark(block, used->item.bytes);
+    if (!part.IsSpare(used->word.offset())) reach.Mark(block, used->item.bytes);
     if (!used->word.is(Kind::kPending) || !used->item.replaced.is(Kind::kLive)) continue;
     const Word replaced = used->item.replaced;
     uint64_t bytes = replaced.bytes();
@@ -194,7 +194,7 @@ Task<Done> Walker::AddStats(Op& op, Partition& part, TableStats& stats, Counts& 
   const Shape& shape = part.shape();
   const uint32_t version = part.directory().version;
   stats.slots += shape.slots(version);
-  stats.index_bytes += sizeof(Root);
+  stats.index_bytes += sizeof(TableRoot);
   for (size_t segment = 0; segment < version; ++segment) stats.index_bytes += shape.SegmentBytes(segment);
   Range range;
   for (uint64_t slot = 0; slot < shape.slots(version);) {
