@@ -17,7 +17,8 @@ using fabric::Read;
 
 namespace {
 
-// Of the other slot of a key that moves. Longer trails are for later.
+// Of the other slot of a key that moves, where several slots are split together. Longer trails are left to the
+// client that needs the slot, and splits it alone.
 constexpr size_t kMostSteps = 2;
 
 std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
@@ -137,7 +138,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
     if (!Mutant(kParentReadBeforeMark)) batch.Add(Read(at.part.SlotAt(child->parent), BytesOf(child->parent_now)));
     if (!child->moves) continue;
     Trail& other = child->look.of(Other(child->candidate));
-    other.set_read(std::min(other.count(), kMostSteps));
+    other.set_read(children.size() == 1 ? other.count() : std::min(other.count(), kMostSteps));
     for (size_t i = 0; i < other.read(); ++i)
       batch.Add(Read(at.part.SlotAt(other.step(i).slot), BytesOf(other.step(i).word)));
   }
