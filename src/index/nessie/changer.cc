@@ -13,8 +13,10 @@ using fabric::MaskedCas;
 
 namespace {
 
-// Below this load, keys that find no place have hashes that growth does not tell apart.
+// Below this load, keys that find no place have hashes that growth does not tell apart. A table of few slots
+// grows in any case: many clients may have filled it with records that none of them has reported yet.
 constexpr uint64_t kLeastLoad = 64;
+constexpr uint64_t kFewSlots = uint64_t{1} << 16;
 
 }  // namespace
 
@@ -277,7 +279,7 @@ Result<Attempt> Changer::HasNoPlace(ChangeContext& context) {
   if (!grow_) return NoPlace();
   if (part.directory().announced) return AwaitsGrowth();
   const uint64_t slots = part.shape().slots(part.directory().version);
-  if (part.records() < slots / kLeastLoad) return NoPlace();
+  if (slots > kFewSlots && part.records() < slots / kLeastLoad) return NoPlace();
   if (part.failed_growths() != context.failed_growths) return NoMemoryToGrow();
   if (!part.RequestGrowth()) return NoPlace();
   return AwaitsGrowth();
