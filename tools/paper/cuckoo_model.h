@@ -1,8 +1,8 @@
-// A cuckoo table in local memory: numbers of slots and nothing else. What an engine of this kind would find is
-// counted here, and not what it costs.
+// A cuckoo table in local memory: numbers of slots and nothing else. It counts what an engine of this kind
+// would find, and not what that costs.
 //
-// Keys have two choices, drawn at random. A key that finds both full looks for the shortest chain of migrations
-// breadth first, as the nessie table does; of keys that find none, the table has nothing.
+// Keys have two choices, drawn at random. A key that finds both full looks for the shortest chain of
+// migrations breadth first, as the nessie table does. A key that finds none is left out.
 #pragma once
 
 #include <array>

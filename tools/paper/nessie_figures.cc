@@ -196,8 +196,8 @@ Status AddGrowth(uint64_t sweep, const Settings& settings, Report& report) {
 Result<Report> RunNessieYcsb(const Settings& settings) {
   Report report;
   report.set_up = fmt::format(
-      "{} clients on {} machines, one memory node, {} records with keys and values of 8 bytes; simulated,\n"
-      "times are virtual. Both engines with their usual options.",
+      "{} clients on {} machines, one memory node, {} records with keys and values of 8 bytes;\n"
+      "simulated, times are virtual. Both engines with their usual options.",
       kClients, kComputeNodes, Grouped(settings.Scaled(60'000, 1'000'000, 2000)));
   report.note = "The paper has no measurements. What binds:";
   for (const std::string_view workload : kWorkloads) {
@@ -209,11 +209,10 @@ Result<Report> RunNessieYcsb(const Settings& settings) {
 Result<Report> RunNessieGrowth(const Settings& settings) {
   Report report;
   report.set_up = fmt::format(
-      "Puts of new keys through {} doublings: by one client, counted, and by {} on a simulated cluster with\n"
-      "one memory node, where times are virtual. Sweep: slots that a put splits besides its own, while "
-      "there\n"
-      "are unsplit ones. The steady rate is what one in ten stretches of 10 ms exceeds; the slowest is the\n"
-      "slowest of all, wherever it begins.",
+      "Puts of new keys through {} doublings: by one client, counted, and by {} on a simulated cluster\n"
+      "with one memory node, where times are virtual. Sweep: slots that a put splits besides its own,\n"
+      "while there are unsplit ones. The steady rate is what one in ten stretches of 10 ms exceeds; the\n"
+      "slowest is the slowest of all, wherever it begins.",
       kDoublings, kClients);
   report.note =
       "The paper's table grows by a server that takes every client's memory away meanwhile; it gives no\n"

@@ -311,7 +311,9 @@ TEST(NessiePuts, OfNewKeys_AtMostThePapersTripsAtEveryLoad) {
   uint64_t records = 0;
   const auto put = [&](const std::string& key) {
     const Result<PutOutcome> outcome = member.Try(member.Put(key, "value of"));
-    if (!outcome.ok()) EXPECT_EQ(outcome.error().code(), ErrorCode::kOutOfMemory);
+    if (!outcome.ok()) {
+      EXPECT_EQ(outcome.error().code(), ErrorCode::kOutOfMemory);
+    }
     if (next % 64 == 0) member.Now(member.Maintain());
     return outcome.ok();
   };
