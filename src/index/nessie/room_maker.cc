@@ -110,7 +110,14 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
     way.ends_in_child = true;
     co_return Step::kEnds;
   }
-  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kClosed;
+  if (own.read() > kMostTrailOfChange) co_return Step::kClosed;
+  if (other.read() > kMostTrailOfChange) {
+    // More growth would make it longer still: it is shortened, by the slot behind the one that is in use.
+    const uint64_t child = other.step(other.effective() - 1).slot;
+    if (!at.part.MaySplit(child)) co_return Step::kClosed;
+    const bool split = co_await splitter_.Split(at, child);
+    co_return split ? Step::kLookAgain : Step::kClosed;
+  }
   const Trail::Step& next = other.effective_step();
   if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
   const bool is_circle = std::any_of(way.hops.begin(), way.hops.end(),

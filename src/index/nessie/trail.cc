@@ -61,6 +61,12 @@ Task<Done> FinishLooks(Op& op, Partition& part, std::span<Look* const> looks) {
     }
     if (batch.size() == 0) co_return Done{};
     co_await batch;
+    // What stands below the slot that is in use has no say: it is not looked at again.
+    for (Look* look : looks) {
+      for (Trail& trail : look->trails) {
+        if (trail.is_settled()) trail.set_read(trail.effective() + 1);
+      }
+    }
     depth = kMostByATrip;
   }
 }
