@@ -75,7 +75,7 @@ Status AddWorkload(std::string_view workload, const Settings& settings, Report& 
 
 // ---- growth ----------------------------------------------------------------------------------------------
 
-constexpr std::array<uint64_t, 3> kSweeps = {0, 8, 16};
+constexpr std::array<uint64_t, 3> kSweeps = {0, 3, 8};
 constexpr uint64_t kDoublings = 5;
 constexpr Nanos kWindow = std::chrono::milliseconds(1);
 constexpr size_t kWindowsOfClaim = 10;

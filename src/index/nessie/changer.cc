@@ -227,7 +227,7 @@ Task<Attempt> Changer::Conclude(ChangeContext& context, Look& look, OwnEntry own
   if (context.change.kind == ChangeKind::kPut) inserts_.Note(own.is_fresh());
   if (own.is_fresh()) context.part.CountRecords(1);
   if (own.removes) context.part.CountRecords(-1);
-  if (own.is_fresh() && sweeper_.HasWork(context.part)) {
+  if (own.is_fresh() && sweeper_.IsDue(context.part)) {
     // The change is done; what becomes of the sweep is not its business.
     co_await sweeper_.Sweep(context.access()).Outcome();
   }

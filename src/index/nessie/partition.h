@@ -48,6 +48,7 @@ class Partition final : public GrowingPartition {
     uint64_t taken = 0;  // of the root's `swept`, as far as this client knows
     uint64_t next = 0;   // what is left of the range that this client has taken
     uint64_t end = 0;
+    uint64_t owed = 0;  // slots, for the puts since the last time
   };
   Sweep& sweep() { return sweep_; }
   bool IsSwept() const {

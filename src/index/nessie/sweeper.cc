@@ -1,7 +1,6 @@
 #include "index/nessie/sweeper.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace farside::index::nessie {
 
@@ -14,22 +13,30 @@ namespace {
 constexpr uint64_t kSlotsOfRange = 128;
 constexpr int kMostAttempts = 3;
 
+uint64_t SlotsTogether(const Shape& shape) { return std::min<uint64_t>(kMostSplitTogether, shape.slots(1)); }
+
 }  // namespace
+
+bool Sweeper::IsDue(Partition& part) {
+  if (slots_per_insert_ == 0 || part.IsSwept()) return false;
+  Partition::Sweep& sweep = part.sweep();
+  sweep.owed += slots_per_insert_;
+  if (sweep.owed < SlotsTogether(part.shape())) return false;
+  sweep.owed = 0;
+  return true;
+}
 
 Task<Done> Sweeper::Sweep(Access at) {
   Partition::Sweep& sweep = at.part.sweep();
-  const uint64_t together =
-      std::min<uint64_t>({std::bit_floor(slots_per_insert_), kMostSplitTogether, at.shape().slots(1)});
-  for (uint64_t done = 0; done < slots_per_insert_; done += together) {
-    if (sweep.next == sweep.end) {
-      const bool taken = co_await TakeRange(at);
-      if (!taken) co_return Done{};
-    }
-    // Other operations of this client go on behind it.
-    const uint64_t first = sweep.next;
-    sweep.next = std::min(first + together, sweep.end);
-    co_await splitter_.SplitRange(at, first, together);
+  if (sweep.next == sweep.end) {
+    const bool taken = co_await TakeRange(at);
+    if (!taken) co_return Done{};
   }
+  // Other operations of this client go on behind it.
+  const uint64_t first = sweep.next;
+  const uint64_t together = SlotsTogether(at.shape());
+  sweep.next = std::min(first + together, sweep.end);
+  co_await splitter_.SplitRange(at, first, together);
   co_return Done{};
 }
 

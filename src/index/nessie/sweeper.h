@@ -1,9 +1,9 @@
 // After growth, slots are split before a client needs them: so trails stay short, and searches at two trips.
 //
-// Every put of a new key splits a few slots, as long as there are unsplit ones. Clients take ranges of slots
-// by a word in the root, from the lowest slot to the highest, so that parents come first and no two clients
-// do the same. What a client has taken and not split, because it died or another client was in the way, is
-// split when a put needs it: nothing depends on the sweep.
+// Puts of new keys split a few slots on average, as long as there are unsplit ones, some at a time. Clients
+// take ranges of slots by a word in the root, from the lowest slot to the highest, so that parents come first
+// and no two clients do the same. What a client has taken and not split, because it died or another client
+// was in the way, is split when a put needs it: nothing depends on the sweep.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class Sweeper {
   Sweeper(uint64_t slots_per_insert, Splitter& splitter)
       : slots_per_insert_(slots_per_insert), splitter_(splitter) {}
 
-  bool HasWork(const Partition& part) const { return slots_per_insert_ != 0 && !part.IsSwept(); }
+  // For every put of a new key: whether it is time to sweep.
+  bool IsDue(Partition& part);
   Task<Done> Sweep(Access at);
 
  private:

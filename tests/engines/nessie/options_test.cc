@@ -28,7 +28,7 @@ TEST(NessieOptions, NoneGiven_TheTableBeginsSmallAndGrows) {
   EXPECT_DOUBLE_EQ(options->alpha, 0.1);
   EXPECT_EQ(options->burst, 16u);
   EXPECT_EQ(options->chain, 32u);
-  EXPECT_EQ(options->sweep, 16u);
+  EXPECT_EQ(options->sweep, 3u);
   EXPECT_EQ(options->backoff, std::chrono::microseconds(2));
 }
 
@@ -84,7 +84,7 @@ TEST(NessieOptions, BadOnesAreRefusedWithTheirNames) {
       {{{"alpha", "0"}}, "alpha=0"},
       {{{"burst", "-1"}}, "burst=-1"},
       {{{"chain", "65"}}, "from 0 to 64"},
-      {{{"sweep", "17"}}, "from 0 to 16"},
+      {{{"sweep", "9"}}, "from 0 to 8"},
       {{{"backoff_us", "0"}}, "backoff_us=0"},
       {{{"buckets", "8"}}, "has no option 'buckets'; it has slots"},
   };
