@@ -129,7 +129,7 @@ TEST(NessieLayout, SegmentsAndParents) {
   EXPECT_EQ(Shape::ParentOf(4), 0u);
   EXPECT_EQ(Shape::ParentOf(13), 5u);
   EXPECT_EQ(Shape::ParentOf(5), 1u);
-  // As many slots as an offset of 2^40 words can reach.
+  // At most 2^39 slots.
   EXPECT_EQ(shape.most_version(), 38u);
   EXPECT_EQ(Shape{.initial_bits = 30}.most_version(), 10u);
 }
