@@ -4,7 +4,7 @@
 // On each node of the table:
 //
 //   root      | state | records | zero .. |  directory: 40 offsets of segments  |   index/kit/growth_layout.h
-//             | moves | zero .. | owners of 16 spare lines | move log: 256 entries | 16 spare lines |
+//             | moves | swept | zero .. | owners of 16 spare lines | move log: 256 entries | 16 spare lines |
 //   segment s | slots, one word each |
 //   item      | owner | moves | replaced | seal |  a block: pool/memory/block.h |
 //
@@ -131,13 +131,15 @@ inline constexpr size_t kSpareLines = 16;
 struct TableRoot {
   Root growing;
   uint64_t moves;  // FAA only: how often a key was moved to a lower slot
-  std::array<uint64_t, 7> zero;
+  uint64_t swept;  // CAS only: slots behind the first segment that clients have taken to split (sweeper.h)
+  std::array<uint64_t, 6> zero;
   std::array<uint64_t, kSpareLines> spares;  // owners of the spare lines: pool::Owner, 0 = free. CAS only
   std::array<LogEntry, kLogEntries> log;     // move n is entry n % kLogEntries
   std::array<std::array<std::byte, pool::kLine>, kSpareLines> lines;
 };
 static_assert(sizeof(TableRoot) == 5696 && offsetof(TableRoot, lines) % pool::kLine == 0);
 inline constexpr uint64_t kMovesOffset = offsetof(TableRoot, moves);
+inline constexpr uint64_t kSweptOffset = offsetof(TableRoot, swept);
 inline constexpr uint64_t kSparesOffset = offsetof(TableRoot, spares);
 inline constexpr uint64_t kLogOffset = offsetof(TableRoot, log);
 inline constexpr uint64_t kLinesOffset = offsetof(TableRoot, lines);

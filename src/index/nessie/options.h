@@ -26,7 +26,7 @@ struct Options {
   double alpha = 0.1;
   uint64_t burst = 16;  // records that a client may insert while the table grows
   uint64_t chain = 32;  // the most migrations that a put makes in a row to get a slot
-  uint64_t sweep = 16;  // slots that a put of a new key splits besides its own, while there are unsplit ones
+  uint64_t sweep = 8;   // slots that a put of a new key splits, while there are unsplit ones
   // The first pause of a client that waits; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
 

@@ -32,7 +32,8 @@ Task<Room> RoomMaker::Make(Access at, Look look) {
     for (Way* way : open) {
       const Step step = co_await Advance(at, *way);
       if (step == Step::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
-      if (step == Step::kClosed) way->is_open = false;
+      taken = taken || step == Step::kTaken;
+      if (step == Step::kClosed || step == Step::kTaken) way->is_open = false;
       if (step != Step::kEnds) continue;
       const bool cleared = co_await Clear(at, *way);
       if (!cleared) co_return Room{.found = Room::Found::kLookAgain};
@@ -110,15 +111,31 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
     way.ends_in_child = true;
     co_return Step::kEnds;
   }
-  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kClosed;
+  // It becomes shorter when its slots are split.
+  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kTaken;
   const Trail::Step& next = other.effective_step();
   if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
+  const bool twice = co_await EndMigration(at, hop, next.word);
+  if (twice) co_return Step::kLookAgain;
   const bool is_circle = std::any_of(way.hops.begin(), way.hops.end(),
                                      [&next](const auto& passed) { return passed->slot == next.slot; });
   if (is_circle) co_return Step::kClosed;
   way.next_slot = next.slot;
   way.next_word = next.word;
   co_return Step::kGoesOn;
+}
+
+// Whether the item stands in both slots of its key, because a client died in the middle of a migration. Then
+// the source is cleared (nessie/2).
+Task<bool> RoomMaker::EndMigration(const Access& at, const Hop& hop, Word other) {
+  if (!other.is(Kind::kLive) || other.tag() != hop.word.tag()) co_return false;
+  ItemRead read(other);
+  const Item item = co_await ReadItem(at.op, at.node(), read);
+  if (item.key != hop.item.key) co_return false;
+  const bool primary = hop.candidate == Candidate::kPrimary;
+  co_await splitter_.ResolveCopies(at, KeyHash(item.hash), hop.look, primary ? hop.item.moves : item.moves,
+                                   primary ? item.moves : hop.item.moves);
+  co_return true;
 }
 
 // From the end of the way to its beginning: each item is copied to the slot behind it, whose own was copied

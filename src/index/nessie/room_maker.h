@@ -27,7 +27,7 @@ struct Room {
   enum class Found : uint8_t {
     kFreed,      // the slot of `candidate` has `word`, whose item was copied elsewhere: it may be replaced
     kLookAgain,  // something has changed
-    kTaken,      // by writers that are at work
+    kTaken,      // by clients that are at work
     kNone,       // both ways are too long, or circles
   };
   Found found = Found::kNone;
@@ -68,6 +68,7 @@ class RoomMaker {
   Task<Step> Enter(const Access& at, Way& way);
   Task<Done> ReadFrontier(const Access& at, std::vector<Way*>& open);
   Task<Step> Advance(const Access& at, Way& way);
+  Task<bool> EndMigration(const Access& at, const Hop& hop, Word other);
   Task<bool> Clear(const Access& at, Way& way);
 
   const uint64_t chain_;

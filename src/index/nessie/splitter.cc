@@ -32,7 +32,10 @@ bool AnyGoesOn(const Children& children) {
 
 Task<bool> Splitter::SplitRange(Access at, uint64_t first, size_t count, bool clears) {
   Children children;
-  const bool all_used = co_await ReadSlots(at, first, count, children);  // trip 1
+  bool all_used = co_await ReadSlots(at, first, count, children);  // trip 1
+  if (all_used) co_return true;
+  const bool parents_split = co_await SplitParents(at, children);
+  if (parents_split) all_used = co_await ReadSlots(at, first, count, children);
   if (all_used) co_return true;
   co_await ReadParents(at, children);  // trip 2
   if (!AnyGoesOn(children)) co_return false;
@@ -52,6 +55,7 @@ Task<bool> Splitter::ReadSlots(const Access& at, uint64_t first, size_t count, C
   co_await at.op.Together(
       Read(at.part.SlotAt(first), std::as_writable_bytes(std::span(slots).first(count))),
       Read(at.part.SlotAt(parent), std::as_writable_bytes(std::span(parents).first(count))));
+  children.clear();
   for (size_t i = 0; i < count; ++i) {
     if (slots[i].is_effective()) continue;
     auto child = std::make_unique<Child>();
@@ -63,6 +67,17 @@ Task<bool> Splitter::ReadSlots(const Access& at, uint64_t first, size_t count, C
     children.push_back(std::move(child));
   }
   co_return children.empty();
+}
+
+// Those that are not in use themselves, and theirs. True: there were some.
+Task<bool> Splitter::SplitParents(const Access& at, const Children& children) {
+  bool any = false;
+  for (const auto& child : children) {
+    if (child->parent_word.is_effective()) continue;
+    if (!at.shape().HasParent(child->parent)) co_return BrokenTrail(at.part, child->parent);
+    any = co_await Split(at, child->parent) || any;
+  }
+  co_return any;
 }
 
 Task<Done> Splitter::ReadParents(const Access& at, Children& children) {

@@ -38,8 +38,8 @@ class Splitter {
  public:
   Splitter(pool::PoolClient& pool, Cleaner& cleaner) : pool_(pool), cleaner_(cleaner) {}
 
-  // Puts a slot to use whose parent is. False: another client was in the way. `clears`: what is left in the
-  // parent is cleared too; otherwise the caller does that.
+  // Puts a slot to use, and its parents before it. False: another client was in the way. `clears`: what is
+  // left in the parent is cleared too; otherwise the caller does that.
   Task<bool> Split(Access at, uint64_t slot, bool clears = true) { return SplitRange(at, slot, 1, clears); }
   // Some slots that stand side by side in one segment, with parents that stand side by side too, by the same
   // trips: four, and one more if something moved. True: all of them are in use.
@@ -71,6 +71,7 @@ class Splitter {
 
   // Each step ends the split of those children that it finds a reason for (`goes_on`).
   Task<bool> ReadSlots(const Access& at, uint64_t first, size_t count, Children& children);
+  Task<bool> SplitParents(const Access& at, const Children& children);
   Task<Done> ReadParents(const Access& at, Children& children);
   Task<Done> LookAtParent(const Access& at, Child& child);
   Task<Done> Mark(const Access& at, Children& children);

@@ -1,0 +1,248 @@
+#include "tests/engines/nessie/explored.h"
+
+#include <chrono>
+#include <utility>
+
+#include "check/perform.h"
+#include "pool/region/superblock.h"
+#include "store/registration.h"
+#include "tests/engines/nessie/world.h"
+
+namespace farside::index::nessie {
+
+using check::Actor;
+using check::Call;
+using check::Participant;
+using check::Program;
+using check::Scenario;
+
+namespace {
+
+const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::microseconds(1)}};
+
+Task<check::Outcome> PerformOne(fabric::Client& client, Index& index, Call call) {
+  fabric::Op op(client, fabric::OpKind::kSearch);
+  co_return co_await check::Perform(index, op, call);
+}
+
+FindEngine Only(std::shared_ptr<Engine> engine) {
+  return [engine](std::string_view, const OptionMap&) -> Result<std::shared_ptr<Engine>> { return engine; };
+}
+
+}  // namespace
+
+Explored::Explored(const OptionMap& own) {
+  OptionMap options = {{"slots", "4"}, {"max_load", "1"}, {"burst", "0"},
+                       {"sweep", "0"}, {"grow", "no"},    {"backoff_us", "1"}};
+  for (const auto& [key, value] : own) options[key] = value;
+  engine_ = *MakeNessieEngine(options);
+  options["max_load"] = "0.000001";
+  options["grow"] = "yes";
+  grower_ = *MakeNessieEngine(options);
+  scenario.set_up = check::Format(*engine_, kImpatient);
+  scenario.region_bytes = 2 * check::kExploredRegionBytes;
+  scenario.prepare_in_turn = true;
+  scenario.max_trips = 60;
+}
+
+Participant Explored::Begin(std::vector<Call> calls, bool announces) {
+  return {.program = [this, calls = std::move(calls), announces](Actor& self) {
+    return BeginWith(self, calls, announces);
+  }};
+}
+
+Program Explored::Do(Prelude prelude, std::vector<Call> calls) {
+  return [this, prelude, calls = std::move(calls)](Actor& self) { return Perform(self, prelude, calls); };
+}
+
+Program Explored::DoAlone(std::vector<Call> calls) {
+  return check::Calls(*engine_, kImpatient, std::move(calls), {.must_succeed = true});
+}
+
+Program Explored::Verify() { return check::Verify(*engine_, kImpatient); }
+
+Task<Done> Explored::BeginWith(Actor& self, std::vector<Call> calls, bool announces) {
+  fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, self.client(), Only(announces ? grower_ : engine_), kImpatient);
+  {
+    const OpenTable table = co_await session->tables().Open(op, "t");
+    for (const Call& call : calls)
+      co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call));
+    for (int i = 0; i < 2 && announces; ++i) {
+      co_await session->pool().Sync(op, false);
+      co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+    }
+  }
+  co_await session->Leave(op);
+  co_return Done{};
+}
+
+Task<Done> Explored::Perform(Actor& self, Prelude prelude, std::vector<Call> calls) {
+  fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
+  const std::unique_ptr<store::Registration> session =
+      co_await store::Registration::Join(op, self.client(), Only(engine_), kImpatient);
+  const OpenTable table = co_await session->tables().Open(op, "t");
+  const fabric::FarAddr root = table.info.roots[0];
+  if (prelude.activates) {
+    const RootLine line = co_await op.InOrder(fabric::Read<RootLine>(root));
+    const StateWord steady = StateWord::Steady(line.state.version() + line.state.steps());
+    if (line.state.phase() != Phase::kAnnounced)
+      co_return Error(ErrorCode::kInvalidArgument, "there is no growth that could be made to count");
+    co_await op.InOrder(fabric::Cas(root, line.state.word(), steady.word()));
+  }
+  if (prelude.learns) co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+  for (const Call& call : calls)
+    co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call)).Outcome();
+  co_return Done{};
+}
+
+// ---- scenarios -------------------------------------------------------------------------------------------
+
+namespace {
+
+// The calls point to them, and programs run long after a scenario was made.
+const std::string& Kept(const Places& places) {
+  static std::map<std::tuple<uint64_t, uint64_t, uint32_t>, std::string> keys;
+  std::string& key = keys[{places.primary, places.secondary, places.version}];
+  if (key.empty()) key = KeyAt(places);
+  return key;
+}
+
+// The key that all is about; one that has its primary slot there too; one that takes its secondary slot, and
+// two that fill the rest.
+const std::string& K() { return Kept({0, 1}); }
+const std::string& AtPrimary() { return Kept({0, 2}); }
+const std::string& AtSecondary() { return Kept({1, 3}); }
+const std::string& At2() { return Kept({2, 3}); }
+const std::string& At3() { return Kept({3, 2}); }
+
+constexpr Prelude kLearns{.learns = true};
+
+// K stands in slot 1, slot 0 is empty, and the others are taken.
+std::vector<Call> StandsInSecondary() {
+  return {Call::Put(AtPrimary(), "0"), Call::Put(K(), "0"), Call::Delete(AtPrimary()), Call::Put(At2(), "0"),
+          Call::Put(At3(), "0")};
+}
+std::vector<Call> StandsInPrimary() {
+  return {Call::Put(K(), "0"), Call::Put(At2(), "0"), Call::Put(At3(), "0")};
+}
+
+// A successor, and a look at the whole table.
+void ThenGoOn(Explored& explored, int phase, std::vector<Call> calls) {
+  explored.scenario.participants.push_back({.program = explored.DoAlone(std::move(calls)), .phase = phase});
+  explored.scenario.participants.push_back({.program = explored.Verify(), .phase = phase + 1});
+}
+
+}  // namespace
+
+void TwoPutAKey(Explored& explored) {
+  explored.scenario.participants = {{.program = explored.Do(kLearns, {Call::Insert(K(), "1")}),
+                                     .may_die = true,
+                                     .may_lose_completion = true},
+                                    {.program = explored.Do(kLearns, {Call::Insert(K(), "2")})},
+                                    {.program = explored.Do(kLearns, {Call::Get(K())})}};
+  ThenGoOn(explored, 1, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K())});
+}
+
+void TwoPutAKeyWhereASlotComesFree(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin({Call::Put(AtPrimary(), "0")}),
+      {.program = explored.Do(kLearns, {Call::Delete(AtPrimary())}), .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Put(K(), "1")}), .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Insert(K(), "2")}), .phase = 1}};
+  ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K())});
+}
+
+void InsertMeetsAChange(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin(StandsInSecondary()),
+      {.program = explored.Do(kLearns, {Call::Insert(K(), "1")}), .may_die = true, .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Delete(K()), Call::Insert(K(), "2")}), .phase = 1}};
+  ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K())});
+}
+
+void MigrationMeets(Explored& explored, Direction direction, Beside beside) {
+  const bool to_primary = direction == Direction::kToPrimary;
+  const std::string& displaces = to_primary ? AtSecondary() : AtPrimary();
+  explored.scenario.participants = {explored.Begin(to_primary ? StandsInSecondary() : StandsInPrimary()),
+                                    {.program = explored.Do(kLearns, {Call::Put(displaces, "1")}),
+                                     .may_die = true,
+                                     .may_lose_completion = beside != Beside::kPutAndDelete,
+                                     .phase = 1}};
+  auto& all = explored.scenario.participants;
+  if (beside == Beside::kPut || beside == Beside::kPutAndDelete)
+    all.push_back({.program = explored.Do(kLearns, {Call::Put(K(), "2")}), .phase = 1});
+  if (beside == Beside::kDelete || beside == Beside::kPutAndDelete)
+    all.push_back({.program = explored.Do(kLearns, {Call::Delete(K())}), .phase = 1});
+  if (beside != Beside::kPutAndDelete)
+    all.push_back({.program = explored.Do(kLearns, {Call::Get(K())}), .phase = 1});
+  ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K()), Call::Get(displaces)});
+}
+
+void KeyGoesAndComesBack(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin(StandsInSecondary()),
+      {.program = explored.Do(kLearns, {Call::Put(AtSecondary(), "1"), Call::Delete(AtSecondary()),
+                                        Call::Put(AtPrimary(), "2"), Call::Delete(AtPrimary())}),
+       .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Get(K())}), .phase = 1}};
+  ThenGoOn(explored, 2, {Call::Get(K())});
+}
+
+void TwoMeetWhatAMigratorLeft(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin(StandsInSecondary()),
+      {.program = explored.Do(kLearns, {Call::Put(AtSecondary(), "1")}), .may_die = true, .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Update(K(), "2")}), .phase = 2},
+      {.program = explored.Do(kLearns, {Call::Delete(K())}), .phase = 2}};
+  ThenGoOn(explored, 3, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(AtSecondary())});
+}
+
+void SuccessorMeetsAPendingEntry(Explored& explored, bool fresh) {
+  explored.scenario.participants = {
+      fresh ? explored.Begin({}) : explored.Begin({Call::Put(K(), "0")}),
+      {.program = explored.Do(kLearns, {Call::Put(K(), "1")}), .may_die = true, .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Put(K(), "2")}), .phase = 2},
+      {.program = explored.Do(kLearns, {Call::Get(K()), Call::Get(K())}), .phase = 2}};
+  ThenGoOn(explored, 3, {Call::Get(K()), Call::Delete(K()), Call::Get(K())});
+}
+
+void SuccessorMeetsAFreshEntryBesideTheKey(Explored& explored) {
+  explored.scenario.participants = {
+      explored.Begin(StandsInSecondary()),
+      {.program = explored.Do(kLearns, {Call::Insert(K(), "1")}), .may_die = true, .phase = 1},
+      {.program = explored.Do(kLearns, {Call::Update(K(), "2")}), .phase = 2},
+      {.program = explored.Do(kLearns, {Call::Get(K())}), .phase = 2}};
+  ThenGoOn(explored, 3, {Call::Get(K()), Call::Delete(K()), Call::Get(K())});
+}
+
+// The key stands in slot 0, and moves to slot 4 when the table has grown. Its other slot stays what it is.
+void SplitMeets(Explored& explored, Moving moving) {
+  const std::string& moves = Kept({4, 1, 2});
+  const std::string& splits = Kept({4, 2, 2});
+  std::vector<Call> of_other = {Call::Get(moves)};
+  if (moving == Moving::kPut) of_other = {Call::Put(moves, "1")};
+  if (moving == Moving::kDelete) of_other = {Call::Delete(moves)};
+  if (moving == Moving::kInsert) of_other = {Call::Insert(moves, "1")};
+  std::vector<Call> before = {Call::Put(moves, "0")};
+  if (moving == Moving::kInsert) before = {Call::Put(At3(), "0")};
+  explored.scenario.participants = {
+      explored.Begin(before, /*announces=*/true),
+      {.program = explored.Do(kLearns, of_other), .may_die = moving != Moving::kReader, .phase = 1},
+      {.program = explored.Do({.learns = true, .activates = true}, {Call::Put(splits, "2")}),
+       .may_die = true,
+       .phase = 1}};
+  if (moving == Moving::kReader)
+    explored.scenario.participants.push_back(
+        {.program = explored.Do(kLearns, {Call::Get(moves)}), .phase = 1});
+  ThenGoOn(explored, 2, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(splits), Call::Get(moves)});
+}
+
+std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
+  if (found.conclusion == check::Conclusion::kNothing) return "";
+  const bool only_waits = found.conclusion == check::Conclusion::kLimit && found.states < scenario.max_states;
+  return only_waits ? "" : found.ToString();
+}
+
+}  // namespace farside::index::nessie

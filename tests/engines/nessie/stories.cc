@@ -1,0 +1,225 @@
+#include "tests/engines/nessie/stories.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/engines/nessie/scenes.h"
+
+namespace farside::index::nessie {
+
+using fabric::OpKind;
+using fabric::OpOutcome;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Longer than any client has to wait for another one that is not stopped, and shorter than a lease.
+constexpr Nanos kStop = milliseconds(6);
+constexpr Nanos kAtOnce = std::chrono::microseconds(500);
+
+WorldOptions WithStops() {
+  WorldOptions options;
+  options.chaos.longest_sleep = kStop;
+  return options;
+}
+
+std::string Moves() { return KeyAt({4, 1, 2}); }
+std::string MovesToo() { return KeyAt({4, 2, 2}); }
+std::string Stays() { return KeyAt({1, 3, 2}); }
+std::string MovesBoth() { return KeyAt({6, 5, 2}); }
+
+void GrowFor(Play& play, Member& actor, Member& other) {
+  play.Announce({&actor, &other});
+  play.Activate();
+  play.Learn(actor);
+}
+
+Story Insertion() {
+  return {.name = "an insert",
+          .set = [](Play& play, Member&, Member& other) { play.Do(other, Put(At2(), "0")); },
+          .change = Insert(K(), "1"),
+          .keys = {K(), TakesPrimary(), TakesSecondary(), At2()}};
+}
+
+Story ChangeOf(const std::string& name, const Request& change) {
+  return {.name = name,
+          .set = [](Play& play, Member&, Member&) { StandsInSecondary(play); },
+          .change = change,
+          .keys = {K(), TakesPrimary(), TakesSecondary(), At2(), At3()}};
+}
+
+// Of the ways from its two slots, the one from slot 1 is shorter.
+Story Chain() {
+  const std::vector<std::string> keys = {KeyAt({0, 1}), KeyAt({1, 2}), KeyAt({2, 3})};
+  const std::string last = KeyAt({1, 0});
+  Story story{.name = "a chain of migrations",
+              .set =
+                  [=](Play& play, Member&, Member& other) {
+                    for (const std::string& key : keys) play.Do(other, Put(key, "0"));
+                  },
+              .change = Put(last, "1"),
+              .keys = keys};
+  story.keys.push_back(last);
+  story.keys.push_back(At3());
+  return story;
+}
+
+Story Split() {
+  return {.name = "a split",
+          .set =
+              [](Play& play, Member& actor, Member& other) {
+                play.Do(other, Put(Moves(), "0"));
+                play.Do(other, Put(Stays(), "0"));
+                GrowFor(play, actor, other);
+              },
+          .change = Put(MovesToo(), "1"),
+          .keys = {Moves(), MovesToo(), Stays(), MovesBoth()}};
+}
+
+Story Sweep() {
+  return {.name = "a sweep",
+          .of_actor = {{"sweep", "4"}},
+          .set =
+              [](Play& play, Member& actor, Member& other) {
+                for (const std::string& key : {Moves(), Stays(), MovesBoth()}) play.Do(other, Put(key, "0"));
+                GrowFor(play, actor, other);
+              },
+          .change = Put(MovesToo(), "1"),
+          .keys = {Moves(), MovesToo(), Stays(), MovesBoth()}};
+}
+
+Story Growth(bool announces) {
+  return {.name = announces ? "the announcement of growth" : "growth that comes to count",
+          .of_actor = {{"max_load", "0.000001"}},
+          .set =
+              [=](Play& play, Member& actor, Member& other) {
+                play.Do(other, Put(Moves(), "0"));
+                play.Do(other, Put(Stays(), "0"));
+                other.Now(other.Sync());
+                actor.Now(actor.Sync());
+                if (announces) return;
+                actor.Now(actor.Get("looks"));
+                for (int round = 0; round < 6; ++round) {
+                  play.Learn(other);
+                  actor.Now(actor.Maintain());
+                }
+              },
+          .change = Get(Moves()),
+          .keys = {Moves(), MovesToo(), Stays(), MovesBoth()},
+          .grows = true};
+}
+
+// What has stopped does so before the n-th verb of the change, or just behind it.
+bool StopAt(Play& play, Member& actor, const Request& change, uint64_t verb, FaultKind kind) {
+  const uint64_t first = play.world.fabric.verbs_posted();
+  play.world.Arm(verb, kind);
+  play.Begin(actor, change);
+  play.world.Drive([&] { return play.over() || play.world.fabric.fault_fired(); });
+  play.world.Disarm();
+  return play.world.fabric.fault_fired() || play.world.fabric.verbs_posted() > first + verb;
+}
+
+uint64_t TripsOf(const Member& member) {
+  return member.tally(OpKind::kSearch).end_to_end_trips +
+         member.tally(OpKind::kSearch, OpOutcome::kRefused).end_to_end_trips;
+}
+
+// Plays the story with an actor that stops at every verb, and then `then`.
+template <class Then>
+std::string AtEveryStop(const Story& story, Then then) {
+  for (const FaultKind kind : {FaultKind::kSleepBefore, FaultKind::kSleepAfter}) {
+    bool more = true;
+    for (uint64_t verb = 0; more; ++verb) {
+      Play play(story.table, WithStops());
+      Member& actor = play.Enter(story.of_actor);
+      Member& other = play.Enter();
+      play.Do(actor, Get(K()));
+      play.Do(other, Get(K()));
+      story.set(play, actor, other);
+      more = StopAt(play, actor, story.change, verb, kind);
+      then(play, actor, other);
+      const std::string problem = play.End();
+      if (!problem.empty()) return fmt::format("{}: {} verb {}: {}", story.name, Name(kind), verb, problem);
+      if (verb > 300) return "there is no end to it";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Story> Stories() {
+  return {Insertion(),
+          ChangeOf("an update", Update(K(), "1")),
+          ChangeOf("a delete", Delete(K())),
+          ChangeOf("a migration", Put(TakesSecondary(), "1")),
+          Chain(),
+          Split(),
+          Sweep(),
+          Growth(/*announces=*/true),
+          Growth(/*announces=*/false)};
+}
+
+std::string ReadsWhileStopped(const Story& story, Reads& reads) {
+  return AtEveryStop(story, [&](Play& play, Member&, Member& other) {
+    for (const std::string& key : story.keys) {
+      const uint64_t trips_before = TripsOf(other);
+      const Nanos began = play.world.fabric.Now();
+      const std::string found = other.Now(other.Get(key));
+      play.Do(other, Get(key));
+      if (play.world.fabric.Now() - began > kAtOnce) play.world.Complain("a read of " + key + " waits");
+      // Twice the same: the second one is in the history.
+      const uint64_t trips = (TripsOf(other) - trips_before + 1) / 2;
+      uint64_t& most = found == "absent" ? reads.most_of_misses : reads.most_of_hits;
+      most = std::max(most, trips);
+    }
+  });
+}
+
+std::string WritesWhileStopped(const Story& story, Writes& writes) {
+  // One key after the other, each in a play of its own.
+  for (const std::string& key : story.keys) {
+    const std::string problem = AtEveryStop(story, [&](Play& play, Member& actor, Member& other) {
+      const bool is_pending = play.HasPending(key);
+      const bool stopped = !play.OverOf(actor);
+      const Nanos began = play.world.fabric.Now();
+      play.Do(other, Put(key, "of other"));
+      play.Do(other, Delete(key));
+      play.Do(other, Insert(key, "of other again"));
+      const bool waited = play.world.fabric.Now() - began > kAtOnce;
+      writes.went_on += stopped && !waited ? 1 : 0;
+      writes.waited += waited ? 1 : 0;
+      if (waited && !is_pending) play.world.Complain("a put of " + key + " waits for no pending entry");
+    });
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string DiesInTheMiddle(const Story& story) {
+  return AtEveryVerb([&](FaultKind kind, uint64_t verb, bool& more) -> std::string {
+    Play play(story.table);
+    Member& victim = play.Enter(story.of_actor);
+    Member& late = play.Enter();
+    play.Do(victim, Get(K()));
+    play.Do(late, Get(K()));
+    story.set(play, victim, late);
+    more = play.DieAt(victim, verb, kind, story.change);
+    play.Kill(victim);
+    Member& fresh = play.Enter();
+    for (const std::string& key : story.keys) play.Do(fresh, Get(key));
+    if (story.grows) {
+      play.Announce({&late});
+      play.Activate();
+    }
+    for (size_t i = 0; i < story.keys.size(); ++i) {
+      const std::string& key = story.keys[(i + verb) % story.keys.size()];
+      if (i % 2 == 0) play.DoAll(late, {Put(key, "of late"), Get(key)});
+      if (i % 2 == 1) play.DoAll(fresh, {Delete(key), Get(key), Insert(key, "of fresh")});
+    }
+    for (const std::string& key : story.keys) play.DoAll(late, {Update(key, "updated"), Get(key)});
+    return play.End();
+  });
+}
+
+}  // namespace farside::index::nessie

@@ -1,0 +1,45 @@
+// Changes in the middle of which a client stops, or dies, at every verb; and what others may expect then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/engines/nessie/world.h"
+
+namespace farside::index::nessie {
+
+struct Story {
+  std::string name;
+  OptionMap table = {};
+  OptionMap of_actor = {};  // options that only the client has which stops or dies
+  // Brings the table to where the change begins.
+  std::function<void(Play& play, Member& actor, Member& other)> set;
+  Request change;                      // of the actor
+  std::vector<std::string> keys = {};  // that others ask for: present and absent ones
+  bool grows = false;                  // it is about the growth of the table
+};
+// Of a put, an update, a delete, a chain of migrations, a split, a sweep, and growth.
+std::vector<Story> Stories();
+
+// The actor stops at every verb. Others read every key, and must not wait. What went wrong, or nothing.
+struct Reads {
+  uint64_t most_of_hits = 0;    // trips
+  uint64_t most_of_misses = 0;  // trips
+};
+std::string ReadsWhileStopped(const Story& story, Reads& reads);
+
+// The actor stops at every verb. Another client puts, deletes and inserts every key, and must not wait unless
+// one of the key's own slots has a pending entry.
+struct Writes {
+  uint64_t went_on = 0;
+  uint64_t waited = 0;
+};
+std::string WritesWhileStopped(const Story& story, Writes& writes);
+
+// The actor dies at every verb. One client that knows the table and a new one change every key, and the table
+// is whole in the end.
+std::string DiesInTheMiddle(const Story& story);
+
+}  // namespace farside::index::nessie

@@ -1,0 +1,268 @@
+#include "tests/engines/nessie/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "check/linearizability.h"
+
+namespace farside::index::nessie {
+
+// ---- keys for scenarios ----------------------------------------------------------------------------------
+
+std::string KeyFor(const std::function<bool(const KeyHash&)>& fits, int nth) {
+  for (int i = 0;; ++i) {
+    std::string key = fmt::format("k{}", i);
+    if (fits(HashOf(key)) && nth-- == 0) return key;
+  }
+}
+
+std::string KeyAt(const Places& places, int nth) {
+  return KeyFor(
+      [&](const KeyHash& hash) {
+        return hash.SlotOf(kFourSlots, Candidate::kPrimary, places.version) == places.primary &&
+               hash.SlotOf(kFourSlots, Candidate::kSecondary, places.version) == places.secondary;
+      },
+      nth);
+}
+
+std::string KeyWithTheTagOf(const std::string& key) {
+  const KeyHash other = HashOf(key);
+  const auto slot = [](const KeyHash& hash, Candidate candidate) {
+    return hash.SlotOf(kFourSlots, candidate, 1);
+  };
+  return KeyFor([&](const KeyHash& hash) {
+    return hash.tag() == other.tag() && hash.hash() != other.hash() &&
+           slot(hash, Candidate::kPrimary) == slot(other, Candidate::kPrimary);
+  });
+}
+
+// ---- histories -------------------------------------------------------------------------------------------
+
+Play::Play(const OptionMap& own, const WorldOptions& options)
+    : world(options),
+      table_{{"slots", "4"}, {"max_load", "1"}, {"head_start", "0"}, {"burst", "0"}, {"sweep", "0"}},
+      shape_(kFourSlots) {
+  for (const auto& [key, value] : own) table_[key] = value;
+}
+
+Member& Play::Enter(const OptionMap& own) {
+  OptionMap options = table_;
+  for (const auto& [key, value] : own) options[key] = value;
+  members_.push_back(std::make_unique<Member>(world, options));
+  numbers_.insert_or_assign(members_.back().get(), ++last_number_);
+  Member& member = *members_.back();
+  // An operation that learns while it waits that the table was made has to look anew.
+  member.Now(member.Maintain());
+  member.Now(member.Get("looks"));
+  return member;
+}
+
+void Play::Kill(Member& member) {
+  if (!member.crashed()) world.fabric.Crash(member.client().id());
+  upkeep_.erase(&member);
+  std::erase_if(tasks_, [&](const auto& task) { return task.first == &member; });
+  std::erase_if(members_, [&](const auto& known) { return known.get() == &member; });
+}
+
+void Play::Do(Member& member, const Request& request) {
+  Begin(member, request);
+  FinishOf(member);
+}
+
+// A client that has nothing to do syncs now and then, as those of users do: others may wait for it, because
+// what a dead client has left is adopted after a grace period.
+void Play::Drive(const std::function<bool()>& over) {
+  while (!over()) {
+    if (world.fabric.Now() - last_upkeep_ >= std::chrono::milliseconds(1)) {
+      last_upkeep_ = world.fabric.Now();
+      for (const auto& member : members_) {
+        std::optional<Task<Done>>& upkeep = upkeep_[member.get()];
+        if (member->crashed() || !OverOf(*member) || (upkeep.has_value() && !upkeep->done())) continue;
+        upkeep.emplace(member->Maintain());
+        upkeep->Start();
+      }
+    }
+    if (!world.fabric.Step()) return;
+  }
+}
+
+Task<Done> Play::RecordAll(Member& member, std::vector<Request> requests) {
+  for (const Request& request : requests)
+    co_await in_flight::Record(history_, member, NumberOf(member), request);
+  co_return Done{};
+}
+
+void Play::Begin(Member& member, const Request& request, uint64_t steps) {
+  BeginAll(member, {request}, steps);
+}
+
+void Play::BeginAll(Member& member, const std::vector<Request>& requests, uint64_t steps) {
+  for (const Request& request : requests) keys_[request.key];
+  tasks_.emplace_back(&member, RecordAll(member, requests));
+  tasks_.back().second.Start();
+  const Task<Done>& task = tasks_.back().second;
+  for (uint64_t step = 0; step < steps && !task.done(); ++step) world.fabric.Step();
+}
+
+bool Play::BeginUntil(Member& member, const Request& request, const std::function<bool()>& there) {
+  Begin(member, request);
+  const Task<Done>& task = tasks_.back().second;
+  while (!there()) {
+    if (task.done() || !world.fabric.Step()) return false;
+  }
+  return true;
+}
+
+bool Play::over() const {
+  return std::all_of(tasks_.begin(), tasks_.end(),
+                     [](const auto& task) { return task.second.done() || task.first->crashed(); });
+}
+
+bool Play::OverOf(const Member& member) const {
+  return std::all_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+    return task.first != &member || task.second.done() || task.first->crashed();
+  });
+}
+
+void Play::Finish() {
+  Drive([&] { return over(); });
+  if (!over()) world.Complain("a client waits for ever");
+  tasks_.clear();
+}
+
+void Play::FinishOf(const Member& member) {
+  Drive([&] { return OverOf(member); });
+  if (!OverOf(member)) world.Complain("a client waits for ever");
+}
+
+void Play::LetLeasesEnd() {
+  const Nanos end = world.fabric.Now() + std::chrono::milliseconds(25);
+  Drive([&] { return world.fabric.Now() >= end; });
+}
+
+bool Play::DieAt(Member& member, uint64_t verb, FaultKind kind, const Request& request) {
+  keys_[request.key];
+  return member.RunAndDieAt(verb, kind, in_flight::Record(history_, member, NumberOf(member), request));
+}
+
+// ---- growth ----------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kMostRounds = 60;
+
+}  // namespace
+
+// If it takes long, then because a client has died; it takes a lease to be sure of that.
+void Play::PauseAfter(int round) {
+  if (round >= 10) grower_->Now(grower_->Pause(std::chrono::milliseconds(1)));
+}
+
+void Play::Announce(const std::vector<Member*>& listen) {
+  for (const auto& member : members_) {
+    if (!member->crashed()) member->Now(member->Sync());  // reports its records
+  }
+  if (grower_ == nullptr) grower_ = &Enter({{"max_load", "0.000001"}});
+  const uint32_t version = world.state().version();
+  for (int round = 0; round < kMostRounds && world.state().phase() != Phase::kAnnounced; ++round) {
+    grower_->Now(grower_->Sync());
+    grower_->Now(grower_->Get("looks"));
+    PauseAfter(round);
+  }
+  if (world.state().phase() != Phase::kAnnounced || world.state().version() != version)
+    world.Complain("no growth was announced");
+  for (Member* member : listen) Learn(*member);
+}
+
+void Play::Activate() {
+  const uint32_t version = world.state().version();
+  for (int round = 0; round < kMostRounds && world.state().version() == version; ++round) {
+    PauseAfter(round);
+    for (const auto& member : members_) {
+      if (member.get() != grower_ && !member->crashed()) member->Now(member->Sync());
+    }
+    grower_->Now(grower_->Maintain());
+    // The grower would announce the next one in the same breath if it synced before it looks.
+    grower_->Now(grower_->Get("looks"));
+  }
+  if (world.state().version() == version) world.Complain("the growth does not come to count");
+}
+
+void Play::Learn(Member& member) {
+  member.Now(member.Sync());
+  member.Now(member.Get("looks"));
+}
+
+void Play::Grow() {
+  Announce({});
+  for (const auto& member : members_) {
+    if (member.get() != grower_) Learn(*member);
+  }
+  Activate();
+  for (const auto& member : members_) {
+    if (member.get() != grower_) Learn(*member);
+  }
+}
+
+// ---- the table as it stands in memory --------------------------------------------------------------------
+
+Word Play::At(uint64_t slot) const {
+  const std::span<const std::byte> memory = world.memory();
+  const size_t segment = shape_.SegmentOf(slot);
+  const uint64_t base = LoadU64(memory.data() + world.roots[0].offset + kDirectoryOffset + segment * 8);
+  if (base == 0) return Word();
+  return Word(LoadU64(memory.data() + base + (slot - shape_.FirstSlot(segment)) * sizeof(Word)));
+}
+
+bool Play::Has(uint64_t slot, Kind kind, const std::string& key) const {
+  const Word word = At(slot);
+  if (!word.is(kind) || word.bytes() == 0) return false;
+  const Result<Item> item = DecodeItem(world.memory().subspan(word.offset(), word.bytes()));
+  return item.ok() && item->key == key;
+}
+
+bool Play::HasPending(const std::string& key) const {
+  const uint32_t newest = world.state().version() + world.state().steps();
+  for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
+    uint64_t slot = HashOf(key).SlotOf(shape_, candidate, newest);
+    while (shape_.HasParent(slot) && !At(slot).is_effective()) slot = Shape::ParentOf(slot);
+    if (At(slot).is(Kind::kPending)) return true;
+  }
+  return false;
+}
+
+// ---- the end ---------------------------------------------------------------------------------------------
+
+std::string Play::End() {
+  Finish();
+  std::map<std::string, std::string> present;
+  for (const auto& member : members_) {
+    if (member->crashed() || member.get() == grower_) continue;
+    for (const auto& [key, unused] : keys_) Do(*member, nessie::Get(key));
+  }
+  Member& last = Enter();
+  for (const auto& [key, unused] : keys_) {
+    Do(last, nessie::Get(key));
+    const std::string value = last.Now(last.Get(key));
+    if (value != "absent") present[key] = value;
+  }
+  for (const check::Operation& operation : history_.operations()) {
+    if (operation.refused()) world.Complain(fmt::format("{}: {}", operation.key, operation.why));
+  }
+  const check::Verdict verdict = check::CheckLinearizable(history_);
+  if (!verdict.ok()) world.Complain(check::ToString(verdict) + "\n" + check::Chart(history_.operations()));
+  const auto listed = last.Now(last.List());
+  if (!std::equal(listed.begin(), listed.end(), present.begin(), present.end(),
+                  [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }))
+    world.Complain(fmt::format("the cursor has {} records and not {}", listed.size(), present.size()));
+  // They are gone without a word, and the last one finds what they have left.
+  upkeep_.clear();
+  while (members_.size() > 1) members_.erase(members_.begin());
+  if (world.problem.empty()) last.Audit();
+  return world.problem;
+}
+
+}  // namespace farside::index::nessie
