@@ -165,6 +165,7 @@ TEST(NessieLayout, PlacesInTheRoot) {
   // When the places of its parts are computed
   // Expect what the page says
   EXPECT_EQ(kMovesOffset, 384u);
+  EXPECT_EQ(kSweptOffset, 392u);
   EXPECT_EQ(kSparesOffset, 448u);
   EXPECT_EQ(kLogOffset, 576u);
   EXPECT_EQ(kLinesOffset, 4672u);
@@ -252,7 +253,8 @@ TEST(NessieLayout, GoldenBytesOfAnEmptyTable) {
   // Expect exactly these bytes
   const Example table(1);
   ASSERT_EQ(table.problem(), "");
-  // Steady, version 1; no records; one segment; no moves, spare lines without owners, an empty log.
+  // Steady, version 1; no records; one segment; no moves, nothing swept,
+  // spare lines without owners, an empty log.
   EXPECT_EQ(table.DumpRoot(),
             "00000000  04 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
