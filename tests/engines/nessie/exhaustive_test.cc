@@ -74,6 +74,13 @@ TEST_P(ExhaustiveNessie, KeyGoesToItsOtherSlotAndComesBack_AReaderFindsIt) {
   ExpectNothing(explored_, 1);
 }
 
+TEST_P(ExhaustiveNessie, KeyIsMadeAnewInItsOtherSlot_AnUpdateDoesNotTakeItForACopy) {
+  // Given a key that was moved once. When one client updates it, and another deletes it and inserts it into its
+  // other slot. Expect that nothing is wrong.
+  KeyIsMadeAnewInItsOtherSlot(explored_);
+  ExpectNothing(explored_, 1);
+}
+
 TEST_P(ExhaustiveNessie, MigratorLeavesAClaimOrTwoCopies_TwoChangeTheKey) {
   // Given what a migrator leaves that may die at every verb. When one client updates the key and another deletes
   // it. Expect that nothing is wrong.

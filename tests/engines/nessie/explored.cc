@@ -190,6 +190,19 @@ void KeyGoesAndComesBack(Explored& explored) {
   ThenGoOn(explored, 2, {Call::Get(K())});
 }
 
+void KeyIsMadeAnewInItsOtherSlot(Explored& explored) {
+  std::vector<Call> before = StandsInSecondary();
+  before.push_back(Call::Put(AtSecondary(), "0"));
+  before.push_back(Call::Delete(AtSecondary()));
+  explored.scenario.participants = {
+      explored.Begin(before),
+      {.program = explored.Do(kLearns, {Call::Update(K(), "1")}), .phase = 1},
+      {.program =
+           explored.Do(kLearns, {Call::Delete(K()), Call::Put(AtPrimary(), "2"), Call::Insert(K(), "3")}),
+       .phase = 1}};
+  ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "4"), Call::Get(K())});
+}
+
 void TwoMeetWhatAMigratorLeft(Explored& explored) {
   explored.scenario.participants = {
       explored.Begin(StandsInSecondary()),

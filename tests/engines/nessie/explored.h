@@ -58,6 +58,9 @@ enum class Direction { kToPrimary, kToSecondary };
 void MigrationMeets(Explored& explored, Direction direction, Beside beside);
 // The same client moves the key to its primary slot and back, beside a reader.
 void KeyGoesAndComesBack(Explored& explored);
+// A key that was moved once. One client updates it; another one deletes it, takes its slot, and inserts it again:
+// into the other one.
+void KeyIsMadeAnewInItsOtherSlot(Explored& explored);
 // A migrator may die: it leaves a claim, or two copies. Then two change the key at the same time.
 void TwoMeetWhatAMigratorLeft(Explored& explored);
 // A writer may die: it leaves a pending entry, over a value or over none. Then another meets it, and a reader.

@@ -77,6 +77,16 @@ std::vector<Scene> MigrationScenes() {
        .table = {{"grow", "no"}},
        .set = TwoCopies,
        .scripts = {{Update(K(), "1"), Get(K())}, {Put(TakesPrimary(), "2"), Get(K())}, {Get(K())}}});
+  // An update has seen the claim and stops; meanwhile the key is deleted and inserted where the claim was.
+  scenes.push_back({.name = "a claim is left, and the key is made anew",
+                    .set =
+                        [](Play& play, const Clients&) {
+                          StandsInPrimary(play);
+                          DiesWhen(play, Put(TakesPrimary(), "dying"),
+                                   [&] { return play.Has(1, Kind::kClaim, K()); });
+                        },
+                    .scripts = {{Update(K(), "1"), Get(K())},
+                                {Delete(K()), Put(TakesPrimary(), "2"), Insert(K(), "3"), Get(K())}}});
   // An update has seen both copies and stops; meanwhile the key is deleted and inserted where the source was.
   scenes.push_back({.name = "two copies are left, and the key is made anew",
                     .set = TwoCopies,

@@ -101,9 +101,9 @@ TEST(NessieOptions, AnEmptyTable_HasItsRootAndSlots) {
   // Given numbers of slots
   // When the engine says how much memory an empty table takes on a node
   // Expect the root, and 8 bytes for each slot in whole lines
-  EXPECT_EQ((*MakeNessieEngine({}))->empty_bytes(), sizeof(Root) + 64 * 8);
-  EXPECT_EQ((*MakeNessieEngine({{"slots", "4"}}))->empty_bytes(), sizeof(Root) + 64);
-  EXPECT_EQ((*MakeNessieEngine({{"slots", "1048576"}}))->empty_bytes(), sizeof(Root) + (8 << 20));
+  EXPECT_EQ((*MakeNessieEngine({}))->empty_bytes(), sizeof(TableRoot) + 64 * 8);
+  EXPECT_EQ((*MakeNessieEngine({{"slots", "4"}}))->empty_bytes(), sizeof(TableRoot) + 64);
+  EXPECT_EQ((*MakeNessieEngine({{"slots", "1048576"}}))->empty_bytes(), sizeof(TableRoot) + (8 << 20));
 }
 
 TEST(NessieOptions, StressOptionsAreValid) {

@@ -111,7 +111,7 @@ void DiesWhen(Play& play, const Request& request, const std::function<bool()>& t
   play.Do(victim, Get(request.key));  // it knows the table
   Check(play, play.BeginUntil(victim, request, there), "the client does not come to where it should die");
   play.Kill(victim);
-  play.LetLeasesEnd();
+  play.LetPass(milliseconds(25));  // others find that it is dead
 }
 
 // ---- pending entries -------------------------------------------------------------------------------------

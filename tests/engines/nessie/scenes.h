@@ -2,8 +2,11 @@
 // it: by chance, and with clients that stop at every step. A play returns what went wrong, or nothing.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,11 @@ struct Scene {
   };
   std::string PlayWith(const Stops& stops, bool& more_of_first, bool& more_of_second) const;
 };
+
+inline void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }
+inline std::string NameOfScene(const testing::TestParamInfo<Scene>& scene) {
+  return NameOf(scene.param.name);
+}
 
 // ---- the keys of most scenes, in a table of four slots
 

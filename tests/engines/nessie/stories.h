@@ -1,8 +1,11 @@
 // Changes in the middle of which a client stops, or dies, at every verb; and what others may expect then.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,12 +19,22 @@ struct Story {
   OptionMap of_actor = {};  // options that only the client has which stops or dies
   // Brings the table to where the change begins.
   std::function<void(Play& play, Member& actor, Member& other)> set;
-  Request change;                      // of the actor
-  std::vector<std::string> keys = {};  // that others ask for: present and absent ones
-  bool grows = false;                  // it is about the growth of the table
+  Request change;                              // of the actor
+  std::vector<std::string> keys = {};          // that others ask for: present and absent ones
+  std::vector<std::string> without_room = {};  // that others only read: the table would have to grow for them
+  bool grows = false;                          // it is about the growth of the table
 };
+inline void PrintTo(const Story& story, std::ostream* out) { *out << story.name; }
+inline std::string NameOfStory(const testing::TestParamInfo<Story>& story) {
+  return NameOf(story.param.name);
+}
 // Of a put, an update, a delete, a chain of migrations, a split, a sweep, and growth.
 std::vector<Story> Stories();
+// The dearest for readers: an update and an insert where the slots of the key are unsplit, and an update of an item
+// whose size does not fit into its word.
+Story UpdateInUnsplitSlot();
+Story InsertIntoUnsplitSlot();
+Story UpdateOfLargeItem();
 
 // The actor stops at every verb. Others read every key, and must not wait. What went wrong, or nothing.
 struct Reads {
@@ -31,10 +44,11 @@ struct Reads {
 std::string ReadsWhileStopped(const Story& story, Reads& reads);
 
 // The actor stops at every verb. Another client puts, deletes and inserts every key, and must not wait unless
-// one of the key's own slots has a pending entry.
+// one of the key's own slots has a pending entry; or, for a new key without an empty slot, every way to one.
 struct Writes {
   uint64_t went_on = 0;
-  uint64_t waited = 0;
+  uint64_t waited_at_own_slot = 0;
+  uint64_t waited_for_room = 0;
 };
 std::string WritesWhileStopped(const Story& story, Writes& writes);
 

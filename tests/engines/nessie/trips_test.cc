@@ -1,6 +1,7 @@
 // What the operations of the nessie table cost, counted by the fabric.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -334,6 +335,38 @@ TEST(NessiePuts, OfNewKeys_AtMostThePapersTripsAtEveryLoad) {
     EXPECT_LE(trips, most) << "at load " << load;
     EXPECT_GE(trips, 2) << "at load " << load;
   }
+  EXPECT_EQ(world.problem, "");
+}
+
+class NessieGrowth : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Sweeps, NessieGrowth, testing::Values("0", "1", "16"),
+                         [](const auto& sweep) { return "Of" + sweep.param; });
+
+TEST_P(NessieGrowth, OfALoneClient_NoPutStartsAgainForLong) {
+  // Given an empty table of 64 slots. When one client puts 12000 keys, through eight doublings.
+  // Expect that no put waits for a change that only this client could make: a few attempts for each at most,
+  // however long the trails of keys are that migrate, or whose slots are split.
+  constexpr uint64_t kKeys = 12'000;
+  TableWorld world({.region_bytes = 32 << 20});
+  TableMember member(world, "nessie", MakeNessieEngine, {{"sweep", GetParam()}});
+  uint64_t worst = 0;
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    const Result<PutOutcome> put = member.Try(member.Put(fmt::format("k{}", i), "value of"));
+    ASSERT_TRUE(put.ok()) << i << ": " << put.error().ToString();
+    if (i % 64 == 0) member.Now(member.Maintain());
+    const uint64_t trips = member.tally(fabric::OpKind::kInsert).end_to_end_trips;
+    worst = std::max(worst, trips - last);
+    last = trips;
+  }
+  const OpTally& puts = member.tally(fabric::OpKind::kInsert);
+  RecordProperty("trips", std::to_string(static_cast<double>(puts.end_to_end_trips) / kKeys));
+  RecordProperty("worst", std::to_string(worst));
+  RecordProperty("retries", std::to_string(static_cast<double>(puts.retries) / kKeys));
+  EXPECT_EQ(puts.operations, kKeys);
+  EXPECT_LE(worst, 400u);
+  EXPECT_LE(static_cast<double>(puts.retries) / kKeys, 1);
+  EXPECT_EQ(member.Now(member.Stats()).records, kKeys);
   EXPECT_EQ(world.problem, "");
 }
 

@@ -3,12 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <set>
 #include <string>
 
 #include "check/linearizability.h"
 
 namespace farside::index::nessie {
+
+std::string NameOf(const std::string& what) {
+  std::string name;
+  bool begins = true;
+  for (const char c : what) {
+    const bool is_letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (is_letter) name += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begins = !is_letter;
+  }
+  return name;
+}
 
 // ---- keys for scenarios ----------------------------------------------------------------------------------
 
@@ -138,9 +151,17 @@ void Play::FinishOf(const Member& member) {
   if (!OverOf(member)) world.Complain("a client waits for ever");
 }
 
-void Play::LetLeasesEnd() {
-  const Nanos end = world.fabric.Now() + std::chrono::milliseconds(25);
-  Drive([&] { return world.fabric.Now() >= end; });
+// A client that has nothing else to do waits for so long, and the others are kept alive meanwhile.
+void Play::LetPass(Nanos time) {
+  constexpr Nanos kStep = std::chrono::milliseconds(1);
+  const auto idle = std::find_if(members_.begin(), members_.end(),
+                                 [&](const auto& member) { return !member->crashed() && OverOf(*member); });
+  if (idle == members_.end()) return world.Complain("every client is busy");
+  for (Nanos left = time; left > Nanos(0); left -= std::min(left, kStep)) {
+    Task<Done> pause = (*idle)->Pause(std::min(left, kStep));
+    pause.Start();
+    Drive([&] { return pause.done(); });
+  }
 }
 
 bool Play::DieAt(Member& member, uint64_t verb, FaultKind kind, const Request& request) {
@@ -224,12 +245,28 @@ bool Play::Has(uint64_t slot, Kind kind, const std::string& key) const {
   return item.ok() && item->key == key;
 }
 
-bool Play::HasPending(const std::string& key) const {
+uint64_t Play::EffectiveSlotOf(const KeyHash& hash, Candidate candidate) const {
   const uint32_t newest = world.state().version() + world.state().steps();
-  for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
-    uint64_t slot = HashOf(key).SlotOf(shape_, candidate, newest);
-    while (shape_.HasParent(slot) && !At(slot).is_effective()) slot = Shape::ParentOf(slot);
-    if (At(slot).is(Kind::kPending)) return true;
+  uint64_t slot = hash.SlotOf(shape_, candidate, newest);
+  while (shape_.HasParent(slot) && !At(slot).is_effective()) slot = Shape::ParentOf(slot);
+  return slot;
+}
+
+bool Play::HasPending(const std::string& key, bool on_the_way) const {
+  std::set<uint64_t> seen;
+  std::vector<uint64_t> next;
+  for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary})
+    next.push_back(EffectiveSlotOf(HashOf(key), candidate));
+  while (!next.empty()) {
+    const uint64_t slot = next.back();
+    next.pop_back();
+    const Word word = At(slot);
+    if (word.is(Kind::kPending)) return true;
+    if (!on_the_way || !word.is(Kind::kLive) || !seen.insert(slot).second) continue;
+    const Result<Item> item = DecodeItem(world.memory().subspan(word.offset(), word.bytes()));
+    if (!item.ok()) continue;
+    for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary})
+      next.push_back(EffectiveSlotOf(KeyHash(item->hash), candidate));
   }
   return false;
 }
@@ -254,9 +291,10 @@ std::string Play::End() {
   }
   const check::Verdict verdict = check::CheckLinearizable(history_);
   if (!verdict.ok()) world.Complain(check::ToString(verdict) + "\n" + check::Chart(history_.operations()));
-  const auto listed = last.Now(last.List());
-  if (!std::equal(listed.begin(), listed.end(), present.begin(), present.end(),
-                  [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }))
+  // At least once: what a dead client left may be met too.
+  std::map<std::string, std::string> listed;
+  for (const auto& [key, value] : last.Now(last.List())) listed[key] = value;
+  if (listed != present)
     world.Complain(fmt::format("the cursor has {} records and not {}", listed.size(), present.size()));
   // They are gone without a word, and the last one finds what they have left.
   upkeep_.clear();

@@ -49,6 +49,9 @@ class Member : public TableMember {
   }
 };
 
+// "a key comes back" as part of a test's name.
+std::string NameOf(const std::string& what);
+
 // ---- keys for scenarios ----------------------------------------------------------------------------------
 
 inline KeyHash HashOf(std::string_view key) { return KeyHash(Hash64(AsBytes(key))); }
@@ -122,8 +125,7 @@ class Play {
   bool OverOf(const Member& member) const;
   void Finish();
   void FinishOf(const Member& member);
-  // Time passes, in which clients that died are found to be dead.
-  void LetLeasesEnd();
+  void LetPass(Nanos time);
   // The client dies at the n-th verb of the request. False: there are no so many.
   bool DieAt(Member& member, uint64_t verb, FaultKind kind, const Request& request);
 
@@ -142,8 +144,10 @@ class Play {
   Word At(uint64_t slot) const;
   // Whether the slot has an item of the key, of this kind.
   bool Has(uint64_t slot, Kind kind, const std::string& key) const;
-  // Whether one of the slots in which the key may stand has a pending entry, of whatever key.
-  bool HasPending(const std::string& key) const;
+  uint64_t EffectiveSlotOf(const KeyHash& hash, Candidate candidate) const;
+  // Whether one of the slots in which the key may stand has a pending entry, of whatever key; or one on the way
+  // from there to an empty slot.
+  bool HasPending(const std::string& key, bool on_the_way) const;
 
   // Every key is read by every client; then all leave but a new one, which looks whether the history can be
   // explained, the cursor has every key once, and the table and every byte are in order. What went wrong, or

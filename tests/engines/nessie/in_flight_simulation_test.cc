@@ -1,0 +1,57 @@
+// Clients with many operations in flight at once: changes of one key take turns and carry each other
+// (index/kit/key_queue.h); changes of other keys move it, split its slots and need its room meanwhile.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/engines/nessie/world.h"
+#include "tests/support/in_flight.h"
+#include "tests/support/sanitized.h"
+
+namespace farside::index::nessie {
+namespace {
+
+TEST(NessieInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
+  // Given two clients and a few keys, in tables of all shapes. When each has six operations in flight, again
+  // and again, and in every other run one of them dies in the middle.
+  // Expect that every history is linearizable, and that every live client comes to an end.
+  std::vector<OptionMap> shapes = (*MakeNessieEngine({}))->stress_options();
+  shapes.push_back({{"slots", "8"}, {"grow", "yes"}, {"max_load", "1"}});
+  shapes.push_back({});
+  for (uint64_t seed = 1; seed <= 800 / kFewer; ++seed) {
+    const OptionMap& options = shapes[seed / 2 % shapes.size()];
+    ASSERT_EQ((in_flight::ManyInFlight<World, Member>(
+                  seed, options,
+                  {.keys = seed % 3 == 0 ? 8u : 3u, .together = seed % 5 == 0, .dies = seed % 2 == 0})),
+              "")
+        << "seed " << seed;
+  }
+}
+
+TEST(NessieInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second,
+  // which carries all others. The value of the last is there.
+  World world;
+  Member member(world, {});
+  member.Now(member.Put("other", "so that the table is known"));
+  std::vector<Task<PutOutcome>> puts;
+  for (int i = 0; i < 10; ++i) puts.push_back(member.Put("hot", "value " + std::to_string(i)));
+  const uint64_t before = member.client().counters().Total().end_to_end_trips;
+  for (Task<PutOutcome>& put : puts) put.Start();
+  const auto done = [](const auto& task) { return task.done(); };
+  world.Drive([&] { return std::all_of(puts.begin(), puts.end(), done); });
+  for (Task<PutOutcome>& put : puts) {
+    ASSERT_TRUE(put.done());
+    EXPECT_TRUE(put.TakeResult().ok());
+  }
+  puts.clear();
+  // An insert takes three at most, and an update four.
+  EXPECT_LE(member.client().counters().Total().end_to_end_trips - before, 7u);
+  EXPECT_EQ(member.Now(member.Get("hot")), "value 9");
+  EXPECT_EQ(world.problem, "");
+}
+
+}  // namespace
+}  // namespace farside::index::nessie

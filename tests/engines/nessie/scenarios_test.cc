@@ -1,0 +1,104 @@
+// Races of the nessie table that chance does not bring about: clients that stop at every step, and what others
+// may expect then.
+#include "tests/engines/nessie/scenarios.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engines/nessie/scenes.h"
+#include "tests/engines/nessie/stories.h"
+#include "tests/support/sanitized.h"
+
+namespace farside::index::nessie {
+namespace {
+
+// ---- scenes
+
+class NessieScene : public testing::TestWithParam<Scene> {};
+INSTANTIATE_TEST_SUITE_P(Entries, NessieScene, testing::ValuesIn(EntryScenes()), NameOfScene);
+INSTANTIATE_TEST_SUITE_P(Migrations, NessieScene, testing::ValuesIn(MigrationScenes()), NameOfScene);
+INSTANTIATE_TEST_SUITE_P(Growth, NessieScene, testing::ValuesIn(GrowthScenes()), NameOfScene);
+
+TEST_P(NessieScene, OneClientStopsAtEveryStep_TheOthersGoOn) {
+  // Given a table in a certain state, and a few clients that change and read it. When each of them in turn stops
+  // at every step, and the others go on. Expect that the history can be explained, and that the table and every
+  // byte are in order.
+  EXPECT_EQ(GetParam().OneStops(), "");
+}
+
+TEST_P(NessieScene, AllAtOnceByChance_TheHistoryCanBeExplained) {
+  // Given the same. When all go on at once, and everything is delayed by chance. Expect the same.
+  EXPECT_EQ(GetParam().ByChance(100 / kFewer), "");
+}
+
+// ---- stops
+
+// The most trips of a read while all others have stopped.
+struct Bound {
+  Story story;
+  uint64_t hit = 0;
+  uint64_t miss = 0;
+};
+std::vector<Bound> Bounds() {
+  std::vector<Bound> bounds;
+  for (const Story& story : Stories()) bounds.push_back({story, 3, 4});
+  bounds.push_back({UpdateInUnsplitSlot(), 4, 4});
+  bounds.push_back({InsertIntoUnsplitSlot(), 4, 4});
+  bounds.push_back({UpdateOfLargeItem(), 5, 3});
+  return bounds;
+}
+
+class NessieStops : public testing::TestWithParam<Bound> {};
+INSTANTIATE_TEST_SUITE_P(All, NessieStops, testing::ValuesIn(Bounds()),
+                         [](const auto& bound) { return NameOf(bound.param.story.name); });
+
+TEST_P(NessieStops, AllOthersStopAtEveryVerb_ReadsNeverWait) {
+  // Given a client in the middle of a change, a migration, a split, a sweep or growth. When it stops at every
+  // verb, and another client reads present keys and absent ones. Expect that every read ends at once, after a
+  // bounded number of trips.
+  Reads reads;
+  EXPECT_EQ(ReadsWhileStopped(GetParam().story, reads), "");
+  EXPECT_LE(reads.most_of_hits, GetParam().hit);
+  EXPECT_LE(reads.most_of_misses, GetParam().miss);
+  RecordProperty("most_trips_of_hits", std::to_string(reads.most_of_hits));
+  RecordProperty("most_trips_of_misses", std::to_string(reads.most_of_misses));
+}
+
+TEST_P(NessieStops, AllOthersStopAtEveryVerb_WritesWaitOnlyForAPendingEntry) {
+  // Given the same. When another client puts, deletes and inserts each of the keys. Expect that it ends at once,
+  // unless one of the key's own slots has a pending entry.
+  Writes writes;
+  EXPECT_EQ(WritesWhileStopped(GetParam().story, writes), "");
+  EXPECT_GT(writes.went_on, 0u);
+  EXPECT_EQ(writes.waited_for_room, 0u);
+  RecordProperty("went_on", std::to_string(writes.went_on));
+  RecordProperty("waited_at_own_slot", std::to_string(writes.waited_at_own_slot));
+}
+
+TEST(NessieScenarios, WriterOfTheSameKeyHasStopped_AWriterWaits) {
+  // Given a client that stops in the middle of an update. Expect that there is a verb at which another writer of
+  // the key waits, so that the test above shows something.
+  uint64_t waited = 0;
+  for (const Story& story : Stories()) {
+    Writes writes;
+    EXPECT_EQ(WritesWhileStopped(story, writes), "");
+    waited += writes.waited_at_own_slot;
+  }
+  EXPECT_GT(waited, 10u);
+}
+
+// ---- others
+
+TEST(NessieScenarios, CursorHasReadTheLowerSlots_AKeyThatMovesBehindItIsReturned) {
+  // Given a cursor that has read the lower slots of a table. When a key moves from a slot that it has not read to
+  // one that it has. Expect that the cursor returns the key.
+  EXPECT_EQ(CursorMeetsAMigration(), "");
+}
+
+TEST(NessieScenarios, KeysComeAndGo_EveryByteIsAccountedFor) {
+  // Given two clients that move a key to and fro, and update it. When memory is used again, and one of them dies.
+  // Expect that every byte is free or reachable in the end.
+  EXPECT_EQ(MemoryComesBack(), "");
+}
+
+}  // namespace
+}  // namespace farside::index::nessie
