@@ -177,7 +177,7 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   if (!child.moves || Mutant(kOtherSlotNotLookedAt)) co_return true;
   const Trail& other = child.look.of(Other(child.candidate));
   if (!other.is_settled()) co_return false;
-  // A mark there is that of a client which moves the same key.
+  // A mark there may be that of a client which moves the same key to another slot: both would make a copy.
   for (size_t i = 0; i < other.effective(); ++i) {
     if (other.step(i).word.is(Kind::kSplitting)) co_return false;
   }

@@ -9,9 +9,10 @@
 //             between the mark and its end no key of the slot changes. From then on, the parent has no say
 //             for these keys, and a slot that is in use stays so for ever.
 //
-// A mark stops no client: any of them may take it away, and then this split fails. A client that dies leaves
-// a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client which
-// wants that slot.
+// A mark stops no reader and no writer: a writer of one of the slot's keys takes it away, and then this split
+// fails; another client that splits the slot takes it over. A split or a migration of a key that may belong
+// to the slot gives up when it meets the mark. A client that dies leaves a mark that counts as unsplit, or a
+// second copy in the parent that is cleared by the next client which wants that slot.
 #pragma once
 
 #include <array>
