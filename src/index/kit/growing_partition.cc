@@ -75,7 +75,8 @@ void GrowingPartition::Learn(const RootLine& line) {
   if (directory_.version == 0) return;
   SetSyncFrequency();
   const bool may_grow =
-      !directory_.announced && !pool_.read_only() && directory_.version < options_.most_version;
+      options_.grows && !directory_.announced && !pool_.read_only() &&
+      directory_.version < options_.most_version;
   wants_resize_ = may_grow && (growth_requested_ || IsFull());
 }
 
@@ -158,7 +159,7 @@ Task<Done> GrowingPartition::ReadDirectory(Op& op) {
 // ---- resizing ----------------------------------------------------------------------------------------
 
 bool GrowingPartition::RequestGrowth() {
-  if (pool_.read_only()) return false;
+  if (pool_.read_only() || !options_.grows) return false;
   if (directory_.announced || resizing_) return true;
   if (directory_.version >= options_.most_version) return false;
   growth_requested_ = wants_resize_ = true;
@@ -249,7 +250,8 @@ uint32_t GrowingPartition::StepsToGo() const {
   const auto known = static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(records_), 0));
   const uint64_t expected = known + options_.burst * pool_.live_clients(node());
   uint32_t version = directory_.version + 1;
-  while (version < options_.most_version &&
+  const uint32_t last = std::min(options_.most_version, directory_.version + options_.most_steps);
+  while (version < last &&
          options_.max_load * static_cast<double>(Capacity(version)) < static_cast<double>(expected)) {
     ++version;
   }

@@ -117,8 +117,7 @@ Task<Attempt> Changer::ChangePresent(ChangeContext& context, Look& look, const E
     context.result = {.was_present = true, .applied = false};
     co_return Attempt::kDone;
   }
-  if (look.of(Candidate::kPrimary).read() > kMostTrailOfChange ||
-      look.of(Candidate::kSecondary).read() > kMostTrailOfChange) {
+  if (IsTooLong(look)) {
     co_await SplitTrails(context.access(), look);
     co_return Attempt::kRetry;
   }
@@ -159,6 +158,7 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
   const Access at = context.access();
   bool settled = co_await SplitTrails(at, look);
   if (!settled) co_return Attempt::kRetry;
+  if (IsTooLong(look)) co_return AwaitsGrowth();
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     const Word word = look.word(candidate);
     if (!word.is(Kind::kEmpty)) continue;
