@@ -124,7 +124,9 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   }
   fabric::Batch batch(at.op, Order::kInOrder);
   for (const auto& child : children) {
-    if (child->goes_on && child->moves) batch.Add(child->copy.Write());
+    if (!child->goes_on || !child->moves) continue;
+    batch.Add(child->copy.Write());
+    child->copy.Publish();  // until it is written: an operation that is destroyed meanwhile must not free it
   }
   std::array<size_t, kMostSplitTogether> swaps{};
   for (size_t i = 0; i < children.size(); ++i) {
@@ -148,6 +150,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (size_t i = 0; i < children.size(); ++i) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
+    if (child.moves) child.copy.Unpublish();
     child.goes_on = batch.Old(swaps[i]) == child.from.word();
     if (!child.goes_on) continue;
     child.goes_on = co_await IsUndisturbed(at, child);
