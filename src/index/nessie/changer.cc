@@ -238,6 +238,8 @@ Task<Done> Changer::Draft(ChangeContext& context, const Decision& decision, Word
 
 // In a full pool, on a line that the table has for that.
 Task<Done> Changer::DraftTombstone(ChangeContext& context, Word replaced) {
+  // The tombstone of an earlier attempt was taken back: readers may still hold its address.
+  if (context.spare != nullptr && !context.spare->may_be_written()) context.spare.reset();
   if (context.spare == nullptr && !context.item.Reserve(pool_.allocator(context.node), pool::kLine)) {
     const Result<Done> fetched = co_await context.item.FetchRoom(context.op).Outcome();
     if (!fetched.ok() && fetched.error().code() != ErrorCode::kOutOfMemory) co_return fetched.error();
