@@ -121,7 +121,7 @@ Task<Committer::Verdict> Committer::Decide(ChangeContext& context, const OwnEntr
   if (word.is(Kind::kLive)) {
     verdict = co_await DecideByLive(at, own, other, item);
   } else {
-    verdict = co_await DecideByPending(at, own, other, item);
+    verdict = co_await DecideByPending(at, own, other, item, context.key);
   }
   co_return verdict;
 }
@@ -156,7 +156,7 @@ Task<Committer::Verdict> Committer::DecideByLive(const Access& at, const OwnEntr
 }
 
 Task<Committer::Verdict> Committer::DecideByPending(const Access& at, const OwnEntry& own, Trail& trail,
-                                                    const Item& item) {
+                                                    const Item& item, std::string_view key) {
   const Trail::Step& step = trail.step(trail.effective());
   const bool gone = co_await cleaner_.IsGone(at, item.owner);
   if (gone) {
@@ -172,15 +172,19 @@ Task<Committer::Verdict> Committer::DecideByPending(const Access& at, const OwnE
     co_return own.candidate == Candidate::kSecondary ? Verdict::kGiveWay : Verdict::kWait;
   }
   if (other_is_fresh) co_return Verdict::kCommit;
-  const bool newer = co_await ContributesNewer(at, own, item);
-  co_return newer ? Verdict::kMoved : Verdict::kWait;
+  const Verdict verdict = co_await DecideByPrevious(at, own, item, key);
+  co_return verdict;
 }
 
-// Whether the pending entry of the other slot replaces a copy of what this one replaces.
-Task<bool> Committer::ContributesNewer(const Access& at, const OwnEntry& own, const Item& pending) {
+// Whether the pending entry of the other slot replaces a copy of what this one replaces, or what this one
+// replaces is the copy.
+Task<Committer::Verdict> Committer::DecideByPrevious(const Access& at, const OwnEntry& own,
+                                                     const Item& pending, std::string_view key) {
   ItemRead previous(pending.replaced);
   const Item item = co_await ReadItem(at.op, at.node(), previous);
-  co_return item.moves > own.moves;
+  // A tombstone without a key, of another key with the same hash.
+  if (item.key != key) co_return Verdict::kCommit;
+  co_return item.moves > own.moves ? Verdict::kMoved : Verdict::kWait;
 }
 
 Task<Done> Committer::ReadAgain(const Access& at, Trail& trail) {
