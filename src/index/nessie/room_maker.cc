@@ -115,10 +115,29 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
   if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
   const bool is_circle = std::any_of(way.hops.begin(), way.hops.end(),
                                      [&next](const auto& passed) { return passed->slot == next.slot; });
-  if (is_circle) co_return Step::kClosed;
+  if (is_circle) {
+    const bool resolved = co_await ResolveCopies(at, way);
+    co_return resolved ? Step::kLookAgain : Step::kClosed;
+  }
   way.next_slot = next.slot;
   way.next_word = next.word;
   co_return Step::kGoesOn;
+}
+
+// The smallest of circles may be two copies of one key, of a migration that did not end. True: it was, and the
+// source is cleared, or has changed.
+Task<bool> RoomMaker::ResolveCopies(const Access& at, const Way& way) {
+  if (way.hops.size() < 2) co_return false;
+  const Hop& hop = *way.hops.back();
+  const Hop& before = *way.hops[way.hops.size() - 2];
+  const Trail::Step& other = hop.look.of(Other(hop.candidate)).effective_step();
+  if (other.slot != before.slot || other.word != before.word) co_return false;
+  if (before.item.hash != hop.item.hash || before.item.key != hop.item.key) co_return false;
+  const bool primary = hop.candidate == Candidate::kPrimary;
+  co_await splitter_.ResolveCopies(at, KeyHash(hop.item.hash), hop.look,
+                                   primary ? hop.item.moves : before.item.moves,
+                                   primary ? before.item.moves : hop.item.moves);
+  co_return true;
 }
 
 // From the end of the way to its beginning: each item is copied to the slot behind it, whose own was copied

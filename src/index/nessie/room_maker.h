@@ -68,6 +68,7 @@ class RoomMaker {
   Task<Step> Enter(const Access& at, Way& way);
   Task<Done> ReadFrontier(const Access& at, std::vector<Way*>& open);
   Task<Step> Advance(const Access& at, Way& way);
+  Task<bool> ResolveCopies(const Access& at, const Way& way);
   Task<bool> Clear(const Access& at, Way& way);
 
   const uint64_t chain_;

@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "index/nessie/layout.h"
 #include "index/nessie/nessie.h"
 #include "tests/support/table_world.h"
 
@@ -72,6 +76,77 @@ TEST(NessieAttack, ClientThatDoesNotGrowTheTableWorksWithOneThatHasGrown) {
   ASSERT_GE(grower.index().growth(), 2);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(other.Now(other.Get(Key(i))), "value");
   EXPECT_EQ(world.problem, "");
+}
+
+// The n-th key of "a0", "a1" ... with these slots in a table that has not grown.
+std::string KeyAt(const Shape& shape, uint64_t primary, uint64_t secondary, int nth = 0) {
+  for (int i = 0;; ++i) {
+    std::string key = fmt::format("a{}", i);
+    const KeyHash hash(Hash64(AsBytes(key)));
+    const bool fits = hash.SlotOf(shape, Candidate::kPrimary, 1) == primary &&
+                      hash.SlotOf(shape, Candidate::kSecondary, 1) == secondary;
+    if (fits && nth-- == 0) return key;
+  }
+}
+
+// A client makes room for a key by moving another one, and dies when that one stands twice. The second copy is
+// room for the next client: it must not be taken for a circle.
+TEST(NessieAttack, CopyThatADeadClientLeftIsRoom) {
+  const Shape shape{.initial_bits = 4};
+  const OptionMap options{{"slots", "16"}, {"grow", "no"}};
+  const std::string moved = KeyAt(shape, 9, 3);
+  const std::string wanted = KeyAt(shape, 9, 5);
+  bool stood_twice = false;
+  for (uint64_t nth = 0;; ++nth) {
+    TableWorld world;
+    Member one(world, options);
+    Member two(world, options);
+    one.Now(one.Put(KeyAt(shape, 5, 6), "circle"));
+    one.Now(one.Put(KeyAt(shape, 6, 5), "circle"));
+    one.Now(one.Put(moved, "moved"));
+    two.Now(two.Maintain());
+    if (!one.RunAndDieAt(nth, fabric::sim::FaultKind::kCrashAfter, one.Put(wanted, "dies"))) break;
+    if (!one.crashed()) continue;
+    two.Now(two.Put(wanted, "lives"));
+    ASSERT_EQ(world.problem, "") << nth;
+    EXPECT_EQ(two.Now(two.Get(wanted)), "lives");
+    EXPECT_EQ(two.Now(two.Get(moved)), "moved");
+    two.Now(two.Verify());
+    ASSERT_EQ(world.problem, "") << nth;
+    stood_twice = true;
+  }
+  EXPECT_TRUE(stood_twice);
+}
+
+// A client takes a number for a move and sleeps until the log has come round: its entry takes the place of a
+// later one. A cursor that needs that one must not end without it.
+TEST(NessieAttack, LateEntryOfTheMoveLogHidesNoLaterMove) {
+  const Shape shape{.initial_bits = 8};
+  TableWorld world;
+  Member one(world, {{"slots", "256"}, {"grow", "no"}});
+  const uint64_t root = one.roots()[0].offset;
+  const std::string moved = KeyAt(shape, 200, 20);
+  one.Now(one.Put(KeyAt(shape, 10, 11), "first"));
+  one.Now(one.Put(KeyAt(shape, 150, 151), "taken"));
+  one.Now(one.Put(moved, "moved"));
+  // 256 moves were made, and the client of the first one sleeps.
+  StoreU64(world.memory().data() + root + kMovesOffset, kLogEntries);
+  Cursor cursor;
+  std::vector<Record> all = one.Now(one.Page(cursor));
+  ASSERT_EQ(all.size(), 1);
+  one.Now(one.Put(KeyAt(shape, 200, 150), "makes the other one move"));
+  ASSERT_EQ(LoadU64(world.memory().data() + root + kMovesOffset), kLogEntries + 1);
+  ASSERT_EQ(LoadU64(world.memory().data() + root + kLogOffset), kLogEntries + 1);
+  // It wakes up.
+  StoreU64(world.memory().data() + root + kLogOffset, 1);
+  StoreU64(world.memory().data() + root + kLogOffset + 8, 4711);
+  while (true) {
+    const std::vector<Record> page = one.Now(one.Page(cursor));
+    if (page.empty()) break;
+    all.insert(all.end(), page.begin(), page.end());
+  }
+  EXPECT_EQ(world.problem, "");
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Record& record) { return record.key == moved; }));
 }
 
 }  // namespace
