@@ -18,11 +18,6 @@ namespace {
 constexpr uint64_t kSlotsToGrowTo = 1 << 16;
 constexpr uint64_t kLeastLoad = 64;
 
-bool IsTooLong(const Look& look) {
-  return look.of(Candidate::kPrimary).read() > kMostTrailOfChange ||
-         look.of(Candidate::kSecondary).read() > kMostTrailOfChange;
-}
-
 }  // namespace
 
 // A put of a new key makes two trips, unless its primary slot is taken:
@@ -45,6 +40,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
     if (!look.is_settled()) {
       Look* const unfinished = &look;
       co_await FinishLooks(context.op, part, std::span(&unfinished, 1));
+      part.NoteUnsplit(true);
     }
   } else {
     co_await ReadLook(context.op, part, context.key_hash, look);
@@ -125,7 +121,8 @@ Task<Attempt> Changer::ChangePresent(ChangeContext& context, Look& look, const E
     co_return Attempt::kDone;
   }
   if (IsTooLong(look)) {
-    co_await SplitTrails(context.access(), look);
+    const bool split = co_await SplitTrails(context.access(), look);
+    if (!split) co_return AwaitsGrowth();
     co_return Attempt::kRetry;
   }
   const OwnEntry own{.candidate = candidate,
@@ -164,7 +161,8 @@ Task<Attempt> Changer::Refuse(ChangeContext& context, const Look& look) {
 Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision& decision) {
   const Access at = context.access();
   if (IsTooLong(look)) {
-    co_await SplitTrails(at, look);
+    const bool split = co_await SplitTrails(at, look);
+    if (!split) co_return AwaitsGrowth();
     co_return Attempt::kRetry;
   }
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
@@ -249,6 +247,8 @@ Task<Done> Changer::Draft(ChangeContext& context, const Decision& decision, Word
 
 // In a full pool, on a line that the table has for that.
 Task<Done> Changer::DraftTombstone(ChangeContext& context, Word replaced) {
+  // The tombstone of an earlier attempt was taken back: readers may still hold its address.
+  if (context.spare != nullptr && !context.spare->may_be_written()) context.spare.reset();
   if (context.spare == nullptr && !context.item.Reserve(pool_.allocator(context.node), pool::kLine)) {
     const Result<Done> fetched = co_await context.item.FetchRoom(context.op).Outcome();
     if (!fetched.ok() && fetched.error().code() != ErrorCode::kOutOfMemory) co_return fetched.error();

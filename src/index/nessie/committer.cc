@@ -116,7 +116,7 @@ Task<Committer::Verdict> Committer::Decide(ChangeContext& context, const OwnEntr
   }
   ItemRead read(word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (!item.IsOf(context.key, context.hash)) co_return Verdict::kCommit;
+  if (!item.IsOf(context.key, context.hash, word.is(Kind::kPending))) co_return Verdict::kCommit;
   Verdict verdict;
   if (word.is(Kind::kLive)) {
     verdict = co_await DecideByLive(at, own, other, item);

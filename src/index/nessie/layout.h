@@ -170,6 +170,10 @@ struct Shape {
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 };
 
+// A change works on at most so many slots of each candidate: the one in use, and those that it may be split
+// into. One resize announces fewer versions than that, because their slots cannot be split yet.
+inline constexpr uint32_t kMostTrailOfChange = 6;
+
 enum class Candidate : uint8_t { kPrimary = 0, kSecondary = 1 };
 inline constexpr size_t kCandidates = 2;
 constexpr Candidate Other(Candidate candidate) {

@@ -37,7 +37,8 @@ class Mover {
   // `move`: its number in the move log, if it is one to a lower slot.
   Task<bool> Claim(const Access& at, Look& look, Candidate from, ItemDraft& copy, Word claim, Word expected,
                    uint64_t& move);
-  static bool IsUndisturbed(const Look& look, Candidate from, Word source);
+  static void EnterNoMove(const Access& at, uint64_t move);
+  Task<bool> IsUndisturbed(const Access& at, const Look& look, Candidate from, Word source);
 
   pool::PoolClient& pool_;
   Cleaner& cleaner_;

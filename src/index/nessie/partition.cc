@@ -8,7 +8,10 @@ namespace {
 
 GrowthOptions GrowthOf(const Options& options) {
   return {.engine = "nessie",
-          .most_version = options.grow ? options.shape.most_version() : 1,
+          .most_version = options.shape.most_version(),
+          // Slots that are only announced cannot be split: so long are the trails that nothing shortens.
+          .most_steps = kMostTrailOfChange - 1,
+          .grows = options.grow,
           .max_load = options.max_load,
           .head_start = options.head_start,
           .alpha = options.alpha,

@@ -139,7 +139,9 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   }
   fabric::Batch batch(at.op, Order::kInOrder);
   for (const auto& child : children) {
-    if (child->goes_on && child->moves) batch.Add(child->copy.Write());
+    if (!child->goes_on || !child->moves) continue;
+    batch.Add(child->copy.Write());
+    child->copy.Publish();  // until it is written: an operation that is destroyed meanwhile must not free it
   }
   std::array<size_t, kMostSplitTogether> swaps{};
   for (size_t i = 0; i < children.size(); ++i) {
@@ -163,6 +165,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (size_t i = 0; i < children.size(); ++i) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
+    if (child.moves) child.copy.Unpublish();
     child.goes_on = batch.Old(swaps[i]) == child.from.word();
     if (!child.goes_on) continue;
     child.goes_on = co_await IsUndisturbed(at, child);
@@ -177,10 +180,16 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   if (!child.moves || Mutant(kOtherSlotNotLookedAt)) co_return true;
   const Trail& other = child.look.of(Other(child.candidate));
   if (!other.is_settled()) co_return false;
-  // A mark there may be that of a client which moves the same key to another slot: both would make a copy.
+  // A mark there may be that of a client which moves the same key to another slot: both would make a copy. Or
+  // it is that of a dead client. It is removed.
+  bool marked = false;
   for (size_t i = 0; i < other.effective(); ++i) {
-    if (other.step(i).word.is(Kind::kSplitting)) co_return false;
+    const Trail::Step& above = other.step(i);
+    if (!above.word.is(Kind::kSplitting)) continue;
+    co_await cleaner_.Unmark(at, above.slot, above.word);
+    marked = true;
   }
+  if (marked) co_return false;
   const Trail::Step& step = other.effective_step();
   if (!step.word.has_item() || step.word.tag() != child.parent_word.tag()) co_return true;
   if (step.word.is(Kind::kClaim)) {
@@ -189,7 +198,7 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   }
   ItemRead read(step.word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (!item.IsOf(child.item.key, child.item.hash)) co_return true;
+  if (!item.IsOf(child.item.key, child.item.hash, step.word.is(Kind::kPending))) co_return true;
   if (step.word.is(Kind::kLive)) {
     // Two copies, of a migration that did not end.
     Look look = child.look;
