@@ -145,7 +145,7 @@ Task<Committer::Verdict> Committer::DecideByLive(const Access& at, const OwnEntr
                                                  const Item& item) {
   if (own.is_fresh()) co_return Mutant(kFreshBesideLive) ? Verdict::kCommit : Verdict::kGiveWay;
   const bool other_is_copy = item.moves > own.moves;
-  if (other_is_copy && !Mutant(kCopyRemoved)) co_return Verdict::kMoved;
+  if (other_is_copy) co_return Verdict::kMoved;
   Trail::Step& step = trail.step(trail.effective());
   const Swapped cleared = co_await cleaner_.ClearCopy(at, step.slot, step.word, item.bytes);
   step.word = cleared.now;

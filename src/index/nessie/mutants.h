@@ -41,7 +41,7 @@ inline constexpr MutantName kFreshBesideLive{"nessie/fresh-beside-live"};
 inline constexpr MutantName kBothFreshGoOn{"nessie/both-fresh-go-on"};
 // A writer leaves a claim in the key's other slot (nessie/3).
 inline constexpr MutantName kClaimLeft{"nessie/claim-left"};
-// A writer at the source of a migration removes the copy (nessie/2).
+// A client that meets two copies removes the newer one (nessie/2).
 inline constexpr MutantName kCopyRemoved{"nessie/copy-removed"};
 // Two copies are told from words that were not there at one time (nessie/2).
 inline constexpr MutantName kCopiesToldAtOnce{"nessie/copies-told-at-once"};

@@ -265,8 +265,8 @@ Task<Done> Splitter::ResolveCopies(Access at, const KeyHash& hash, const Look& l
     co_await ReadLook(at.op, at.part, hash, again);
     if (!SameWords(look, again)) co_return Done{};
   }
-  const Candidate source =
-      moves_of_primary < moves_of_secondary ? Candidate::kPrimary : Candidate::kSecondary;
+  Candidate source = moves_of_primary < moves_of_secondary ? Candidate::kPrimary : Candidate::kSecondary;
+  if (Mutant(kCopyRemoved)) source = Other(source);
   const Trail::Step& step = look.of(source).effective_step();
   uint64_t bytes = step.word.bytes();
   if (bytes == 0) {

@@ -75,20 +75,22 @@ std::vector<Scene> GrowthScenes() {
         {Update(MovesInSecondary(), "2"), Get(MovesInSecondary()), Delete(MovesInSecondary())});
   }
   // Slot 0 has the source, slot 1 the copy.
+  const auto two_copies = [](Play& play, const Clients& clients) {
+    Member& setter = play.Enter();
+    play.DoAll(setter, {Put(Moves(), "0"), Put(KeyAt({2, 3, 2}), "0"), Put(KeyAt({3, 2, 2}), "0")});
+    DiesWhen(play, Put(Stays(), "dying"),
+             [&] { return play.Has(0, Kind::kLive, Moves()) && play.Has(1, Kind::kLive, Moves()); });
+    GrowForAll(play, clients);
+  };
+  scenes.push_back({.name = "a split meets two copies that are left",
+                    .table = {{"grow", "yes"}},
+                    .set = two_copies,
+                    .scripts = {{Put(KeyAt({4, 6, 2}), "1"), Get(Moves())}, {Get(Moves())}}});
   scenes.push_back(
-      {.name = "a split meets two copies that are left",
+      {.name = "a split meets two copies that are left, and an update",
        .table = {{"grow", "yes"}},
-       .set =
-           [](Play& play, const Clients& clients) {
-             Member& setter = play.Enter();
-             play.DoAll(setter, {Put(Moves(), "0"), Put(KeyAt({2, 3}), "0"), Put(KeyAt({3, 2}), "0")});
-             DiesWhen(play, Put(Stays(), "dying"),
-                      [&] { return play.Has(0, Kind::kLive, Moves()) && play.Has(1, Kind::kLive, Moves()); });
-             GrowForAll(play, clients);
-           },
-       .scripts = {{Put(MovesToo(), "1"), Get(Moves())},
-                   {Get(Moves()), Update(Moves(), "2"), Get(Moves())},
-                   {Get(Moves())}}});
+       .set = two_copies,
+       .scripts = {{Put(KeyAt({4, 6, 2}), "1"), Get(Moves())}, {Update(Moves(), "2"), Get(Moves())}}});
   return scenes;
 }
 

@@ -74,6 +74,7 @@ Member& Play::Enter(const OptionMap& own) {
 }
 
 void Play::Kill(Member& member) {
+  dead_ = true;
   if (!member.crashed()) world.fabric.Crash(member.client().id());
   upkeep_.erase(&member);
   std::erase_if(tasks_, [&](const auto& task) { return task.first == &member; });
@@ -273,8 +274,19 @@ bool Play::HasPending(const std::string& key, bool on_the_way) const {
 
 // ---- the end ---------------------------------------------------------------------------------------------
 
+// What an operation that has ended leaves behind is a value, or nothing.
+void Play::CheckSlots() {
+  const uint32_t newest = world.state().version() + world.state().steps();
+  for (uint64_t slot = 0; slot < shape_.slots(newest); ++slot) {
+    const Kind kind = At(slot).kind();
+    if (kind == Kind::kClaim || kind == Kind::kPending || kind == Kind::kSplitting)
+      world.Complain(fmt::format("slot {} has a claim, an entry or a mark of a client that is done", slot));
+  }
+}
+
 std::string Play::End() {
   Finish();
+  if (!dead_) CheckSlots();
   std::map<std::string, std::string> present;
   for (const auto& member : members_) {
     if (member->crashed() || member.get() == grower_) continue;

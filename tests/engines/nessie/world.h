@@ -149,7 +149,7 @@ class Play {
   // from there to an empty slot.
   bool HasPending(const std::string& key, bool on_the_way) const;
 
-  // Every key is read by every client; then all leave but a new one, which looks whether the history can be
+  // If no client has died, no slot has anything unfinished. Every key is read by every client; then all leave but a new one, which looks whether the history can be
   // explained, the cursor has every key once, and the table and every byte are in order. What went wrong, or
   // nothing.
   std::string End();
@@ -161,6 +161,7 @@ class Play {
   void Drive(const std::function<bool()>& over);
   Task<Done> RecordAll(Member& member, std::vector<Request> requests);
   void PauseAfter(int round);
+  void CheckSlots();
 
   OptionMap table_;
   const Shape shape_;
@@ -173,6 +174,7 @@ class Play {
   std::map<const Member*, int> numbers_;
   int last_number_ = 0;
   Member* grower_ = nullptr;
+  bool dead_ = false;  // a client died
 };
 
 }  // namespace farside::index::nessie
