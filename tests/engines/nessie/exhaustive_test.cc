@@ -118,7 +118,7 @@ TEST_P(ExhaustiveNessieSplit, SlotIsSplitBesideAClientThatKnowsOnlyTheAnnounceme
   // splits a slot and puts a key there, and the other changes or reads a key that moves; of which one may die.
   // Expect that nothing is wrong in any interleaving, and that a successor finds both keys.
   const auto [ordered, moving] = GetParam();
-  Explored explored({{"grow", "yes"}});
+  Explored explored(OptionMap{{"grow", "yes"}});
   explored.scenario.freedoms.ordered_reads = ordered;
   SplitMeets(explored, moving);
   ExpectNothing(explored, 1);
