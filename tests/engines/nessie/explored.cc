@@ -1,6 +1,8 @@
 #include "tests/engines/nessie/explored.h"
 
 #include <chrono>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "check/perform.h"

@@ -53,7 +53,7 @@ void TwoPutAKeyWhereASlotComesFree(Explored& explored);
 void InsertMeetsAChange(Explored& explored);
 // A put of another key has to move the key from its secondary slot to its primary one, or back, and may die.
 // Beside it a change, and a reader.
-enum class Beside { kPut, kDelete, kPutAndDelete, kReader };
+enum class Beside { kPut, kDelete, kPutAndDelete };  // the last one without deaths and without a reader
 enum class Direction { kToPrimary, kToSecondary };
 void MigrationMeets(Explored& explored, Direction direction, Beside beside);
 // The same client moves the key to its primary slot and back, beside a reader.

@@ -85,7 +85,8 @@ std::vector<Scene> GrowthScenes() {
   scenes.push_back({.name = "a split meets two copies that are left",
                     .table = {{"grow", "yes"}},
                     .set = two_copies,
-                    .scripts = {{Put(KeyAt({4, 6, 2}), "1"), Get(Moves())}, {Get(Moves())}}});
+                    .scripts = {{Put(KeyAt({4, 6, 2}), "1"), Get(Moves())}, {Get(Moves())}},
+                    .after_a_death = true});
   scenes.push_back(
       {.name = "a split meets two copies that are left, and an update",
        .table = {{"grow", "yes"}},

@@ -68,10 +68,12 @@ std::vector<Scene> MigrationScenes() {
        .scripts = {{Update(K(), "1"), Get(K())}, {Put(TakesPrimary(), "2"), Get(K())}, {Get(K())}}});
   scenes.push_back({.name = "two copies are left",
                     .set = TwoCopies,
-                    .scripts = {{Update(K(), "1"), Get(K())}, {Delete(K()), Get(K())}, {Get(K())}}});
+                    .scripts = {{Update(K(), "1"), Get(K())}, {Delete(K()), Get(K())}, {Get(K())}},
+                    .after_a_death = true});
   scenes.push_back({.name = "two copies are left, the primary one is the source",
                     .set = TwoCopiesFromPrimary,
-                    .scripts = {{Update(K(), "1"), Get(K())}, {Delete(K()), Get(K())}, {Get(K())}}});
+                    .scripts = {{Update(K(), "1"), Get(K())}, {Delete(K()), Get(K())}, {Get(K())}},
+                    .after_a_death = true});
   scenes.push_back(
       {.name = "two copies are left, and their slots are needed",
        .table = {{"grow", "no"}},
@@ -86,12 +88,14 @@ std::vector<Scene> MigrationScenes() {
                                    [&] { return play.Has(1, Kind::kClaim, K()); });
                         },
                     .scripts = {{Update(K(), "1"), Get(K())},
-                                {Delete(K()), Put(TakesPrimary(), "2"), Insert(K(), "3"), Get(K())}}});
+                                {Delete(K()), Put(TakesPrimary(), "2"), Insert(K(), "3"), Get(K())}},
+                    .after_a_death = true});
   // An update has seen both copies and stops; meanwhile the key is deleted and inserted where the source was.
   scenes.push_back({.name = "two copies are left, and the key is made anew",
                     .set = TwoCopies,
                     .scripts = {{Update(K(), "1"), Get(K())},
-                                {Delete(K()), Put(TakesPrimary(), "2"), Insert(K(), "3"), Get(K())}}});
+                                {Delete(K()), Put(TakesPrimary(), "2"), Insert(K(), "3"), Get(K())}},
+                    .after_a_death = true});
   return scenes;
 }
 

@@ -145,7 +145,8 @@ std::vector<Scene> EntryScenes() {
                           StandsInPrimary(play);
                           DiesWhen(play, Put(K(), "dying"), [&] { return play.Has(0, Kind::kPending, K()); });
                         },
-                    .scripts = {{Put(K(), "1"), Get(K())}, {Get(K()), Update(K(), "2")}}});
+                    .scripts = {{Put(K(), "1"), Get(K())}, {Get(K()), Update(K(), "2")}},
+                    .after_a_death = true});
   scenes.push_back(
       {.name = "a dead writer has left a fresh entry beside the key",
        .set =

@@ -23,6 +23,8 @@ struct Scene {
   std::function<void(Play& play, const Clients& clients)> set;
   std::vector<std::vector<Request>> scripts = {};  // one for each client
 
+  bool after_a_death = false;  // takes long to begin
+
   // All clients at the same time, with delays by the seed.
   std::string ByChance(uint64_t seeds) const;
   // Each client in turn stops at every step of its script, and the others go on.
