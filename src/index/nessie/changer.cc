@@ -84,7 +84,7 @@ Task<Attempt> Changer::ChangeByLook(ChangeContext& context, Look& look) {
     co_return Attempt::kRetry;
   }
   if (primary.is_live() && secondary.is_live()) {
-    co_await splitter_.ResolveCopies(at, context.key_hash, look, primary.item.moves, secondary.item.moves);
+    co_await splitter_.ResolveCopies(at, look, primary.item.moves, secondary.item.moves);
     co_return Attempt::kRetry;
   }
   Attempt attempt;
@@ -151,7 +151,7 @@ Task<Attempt> Changer::ChangeAbsent(ChangeContext& context, Look& look) {
 Task<Attempt> Changer::Refuse(ChangeContext& context, const Look& look) {
   if (!Mutant(kMissAtOnce)) {
     Look again;
-    co_await ReadLook(context.op, context.part, context.key_hash, again);
+    co_await ReadLookAgain(context.op, context.part, look, again);
     if (!SameWords(look, again)) co_return Attempt::kRetry;
   }
   context.result = {.was_present = false, .applied = false};

@@ -139,7 +139,7 @@ Task<bool> RoomMaker::EndMigration(const Access& at, const Hop& hop, Word other)
   const Item item = co_await ReadItem(at.op, at.node(), read);
   if (item.key != hop.item.key) co_return false;
   const bool primary = hop.candidate == Candidate::kPrimary;
-  co_await splitter_.ResolveCopies(at, KeyHash(item.hash), hop.look, primary ? hop.item.moves : item.moves,
+  co_await splitter_.ResolveCopies(at, hop.look, primary ? hop.item.moves : item.moves,
                                    primary ? item.moves : hop.item.moves);
   co_return true;
 }

@@ -69,7 +69,7 @@ Task<bool> SearchKey(SearchContext& context) {
     }
     if (Mutant(kMissAtOnce)) co_return false;
     Look again;
-    co_await ReadLook(context.op, part, context.key_hash, again);
+    co_await ReadLookAgain(context.op, part, look, again);
     if (SameWords(look, again)) co_return false;
     context.op.CountRetry();
     look = again;

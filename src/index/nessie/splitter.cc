@@ -208,7 +208,7 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
     own.step(step_of_parent).word = child.parent_word;
     own.set_read(step_of_parent + 1);
     const bool primary = child.candidate == Candidate::kPrimary;
-    co_await ResolveCopies(at, KeyHash(item.hash), look, primary ? child.item.moves : item.moves,
+    co_await ResolveCopies(at, look, primary ? child.item.moves : item.moves,
                            primary ? item.moves : child.item.moves);
   }
   co_return false;
@@ -258,11 +258,11 @@ Task<Done> Splitter::Clear(const Access& at, Children& children) {
   co_return Done{};
 }
 
-Task<Done> Splitter::ResolveCopies(Access at, const KeyHash& hash, const Look& look,
-                                   uint32_t moves_of_primary, uint32_t moves_of_secondary) {
+Task<Done> Splitter::ResolveCopies(Access at, const Look& look, uint32_t moves_of_primary,
+                                   uint32_t moves_of_secondary) {
   if (!Mutant(kCopiesToldAtOnce)) {
     Look again;
-    co_await ReadLook(at.op, at.part, hash, again);
+    co_await ReadLookAgain(at.op, at.part, look, again);
     if (!SameWords(look, again)) co_return Done{};
   }
   Candidate source = moves_of_primary < moves_of_secondary ? Candidate::kPrimary : Candidate::kSecondary;

@@ -48,7 +48,7 @@ class Splitter {
 
   // Two items of one key in both of its slots, of a migration that did not end: clears the source. The look
   // has both; it is read again (nessie/2).
-  Task<Done> ResolveCopies(Access at, const KeyHash& hash, const Look& look, uint32_t moves_of_primary,
+  Task<Done> ResolveCopies(Access at, const Look& look, uint32_t moves_of_primary,
                            uint32_t moves_of_secondary);
 
  private:

@@ -15,6 +15,7 @@ using fabric::Read;
 namespace {
 
 constexpr size_t kMostByATrip = 8;  // of each trail
+constexpr size_t kMostAgainByATrip = fabric::kMaxVerbsPerTrip / kCandidates;
 
 std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
 
@@ -42,6 +43,26 @@ Task<Done> ReadLook(Op& op, Partition& part, const KeyHash& hash, Look& look) {
   Look* const unfinished = &look;
   co_await FinishLooks(op, part, std::span(&unfinished, 1));
   part.NoteUnsplit(first.effective() != 0 || second.effective() != 0);
+  co_return Done{};
+}
+
+Task<Done> ReadLookAgain(Op& op, const Partition& part, const Look& look, Look& again) {
+  again = look;
+  Trail& first = again.of(Candidate::kPrimary);
+  Trail& second = again.of(Candidate::kSecondary);
+  if (first.read() == 1 && second.read() == 1) {
+    co_await op.Together(Read(part.SlotAt(first.step(0).slot), BytesOf(first.step(0).word)),
+                         Read(part.SlotAt(second.step(0).slot), BytesOf(second.step(0).word)));
+    co_return Done{};
+  }
+  for (size_t begin = 0; begin < std::max(first.read(), second.read()); begin += kMostAgainByATrip) {
+    fabric::Batch batch(op, Order::kTogether);
+    for (Trail& trail : again.trails) {
+      for (size_t i = begin; i < std::min(trail.read(), begin + kMostAgainByATrip); ++i)
+        batch.Add(Read(part.SlotAt(trail.step(i).slot), BytesOf(trail.step(i).word)));
+    }
+    co_await batch;
+  }
   co_return Done{};
 }
 

@@ -94,6 +94,8 @@ void BeginLook(const Partition& part, const KeyHash& hash, Look& look);
 // READs both trails to their effective slots, anew: one trip, one more if the home of one is unsplit and this
 // was not expected.
 Task<Done> ReadLook(fabric::Op& op, Partition& part, const KeyHash& hash, Look& look);
+// READs a look once more, the same slots as before: one trip.
+Task<Done> ReadLookAgain(fabric::Op& op, const Partition& part, const Look& look, Look& again);
 // Goes on with trails of which some steps were read, or none: those of one key or two, by the same trips.
 Task<Done> FinishLooks(fabric::Op& op, Partition& part, std::span<Look* const> looks);
 inline constexpr size_t kMostLooksByATrip = 2;

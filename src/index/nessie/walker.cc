@@ -198,7 +198,7 @@ Task<Done> Walker::AppendHash(Op& op, Partition& part, uint64_t hash, std::vecto
       keys.push_back(std::move(key));
     }
     Look again;
-    co_await ReadLook(op, part, KeyHash(hash), again);
+    co_await ReadLookAgain(op, part, look, again);
     if (SameWords(look, again)) {
       for (const std::string& key : keys) co_await AppendFound(op, part, hash, key, page);
       co_return Done{};

@@ -339,7 +339,7 @@ TEST(NessiePuts, OfNewKeys_AtMostThePapersTripsAtEveryLoad) {
 }
 
 class NessieGrowth : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Sweeps, NessieGrowth, testing::Values("0", "1", "16"),
+INSTANTIATE_TEST_SUITE_P(Sweeps, NessieGrowth, testing::Values("0", "1", "8"),
                          [](const auto& sweep) { return "Of" + sweep.param; });
 
 TEST_P(NessieGrowth, OfALoneClient_NoPutStartsAgainForLong) {
