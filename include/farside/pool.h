@@ -39,7 +39,7 @@ struct PoolOptions {
 };
 
 struct TableOptions {
-  // "shard", "chime", "reference"; empty: the default engine, shard.
+  // "shard", "chime", "sephash", "nessie", "reference"; empty: the default engine, shard.
   std::string engine;
   // The engine's own options, such as {"buckets", "1024"}. An option that the engine does not have is an
   // error.

@@ -22,7 +22,7 @@ std::span<const EngineEntry> Engines();
 // The engine of tables that are made without naming one.
 std::string_view DefaultEngine();
 
-// "shard, chime, sephash, reference": for messages.
+// "shard, chime, sephash, nessie, reference": for messages.
 std::string EngineNames();
 // The same with the engines that only measure the fabric behind them.
 std::string AllEngineNames();

@@ -15,7 +15,8 @@ expect_json "set(o) == {'names'}" \
   "{'shard-table3', 'shard-table4', 'shard-levels', 'shard-figure13', 'shard-figure16', 'shard-figure18'} <= set(o['names'])" \
   "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-speculation', 'chime-sherman'} <= set(o['names'])" \
   "{'sephash-trips', 'sephash-table1', 'sephash-table2', 'sephash-table3', 'sephash-even'} <= set(o['names'])" \
-  "{'sephash-figure' + n for n in ('13', '16', '18', '19', '20', '21', '22')} <= set(o['names'])"
+  "{'sephash-figure' + n for n in ('13', '16', '18', '19', '20', '21', '22')} <= set(o['names'])" \
+  "{'nessie-' + n for n in ('puts', 'migration', 'reads', 'load', 'ycsb', 'growth')} <= set(o['names'])"
 mapfile -t names < <(json_field '"\n".join(o["names"])')
 
 # ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but
@@ -63,6 +64,12 @@ run paper sephash-figure13 --scale 1
 expect_status 0
 expect_out "p99 of put by clients"
 expect_out " us "
+run paper nessie-puts --scale 10
+expect_status 0
+expect_no_err
+for words in 'load 0.9, put of a new key' "the paper's algorithms, closest reading" 'keys without a place'; do
+  expect_out "$words"
+done
 run paper shard-levels --scale 10
 expect_status 0
 expect_no_err

@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "tools/json.h"
+#include "tools/paper/cuckoo_model.h"
+#include "tools/paper/nessie.h"
 #include "tools/paper/paper.h"
 #include "tools/paper/plot.h"
 #include "tools/paper/row.h"
@@ -235,6 +237,60 @@ TEST(PaperTrips, ThePhasesAreTheSumsOfTheirOperations) {
     EXPECT_EQ(sums[phase].end_to_end_trips, trips->tally.end_to_end_trips) << phase;
     EXPECT_GT(sums[phase].end_to_end_trips, 0u) << phase;
   }
+}
+
+TEST(PaperNessie, TheClosestReadingAgreesWithTheTable) {
+  // Given the loads of table 1 of the paper. When its algorithms are counted. Expect its figures, to 0.11;
+  // with the fewest trips, less at every load; and 2 trips in an empty table either way.
+  for (const auto& [load, trips] : {std::pair{0.1, 2.5}, std::pair{0.25, 3.5}, std::pair{0.5, 5.8},
+                                    std::pair{0.75, 9.9}, std::pair{0.9, 13.3}}) {
+    EXPECT_NEAR(PaperTripsOfPut(load, Reading::kClosest), trips, 0.11) << load;
+    EXPECT_LT(PaperTripsOfPut(load, Reading::kFewest), trips) << load;
+  }
+  EXPECT_DOUBLE_EQ(PaperTripsOfPut(0, Reading::kFewest), 2);
+  EXPECT_DOUBLE_EQ(PaperTripsOfPut(0, Reading::kClosest), 2);
+}
+
+TEST(PaperNessie, OurTripsWereSlotsIndependent) {
+  // Given a load, and bounds of chains. When the trips of a put are expected. Expect 2 in an empty table, 7
+  // where every key needs a migration, and the mean of keys that find a place in between.
+  EXPECT_DOUBLE_EQ(IndependentTripsOfPut(0, 32), 2);
+  EXPECT_DOUBLE_EQ(IndependentTripsOfPut(0.5, 0), (0.5 * 2 + 0.25 * 3) / 0.75);
+  EXPECT_DOUBLE_EQ(IndependentTripsOfPut(0.5, 1), (0.5 * 2 + 0.25 * 3 + 0.1875 * 7) / 0.9375);
+  EXPECT_LT(IndependentTripsOfPut(0.9, 1), IndependentTripsOfPut(0.9, 32));
+}
+
+TEST(PaperCuckooModel, KeepsEveryRecordInOneOfItsChoices) {
+  // Given models with one, two and four slots to a choice. When keys are put until one finds no place. Expect
+  // a load that counts them all, and more slots to a choice to hold more.
+  double last = 0;
+  for (const uint32_t per_choice : {1u, 2u, 4u}) {
+    CuckooModel model(4096, per_choice, 1);
+    uint64_t records = 0;
+    while (model.Put(model.DrawKey(), 32).has_value()) ++records;
+    EXPECT_DOUBLE_EQ(model.load(), static_cast<double>(records) / 4096);
+    EXPECT_GT(model.load(), last);
+    last = model.load();
+    const double before = model.load();
+    model.DeleteAny();
+    EXPECT_LT(model.load(), before);
+    EXPECT_GT(model.ShareOfFullAlternatives(), 0);
+    EXPECT_LE(model.ShareOfFullAlternatives(), 1);
+  }
+  EXPECT_GT(last, 0.8);
+}
+
+TEST(PaperCuckooModel, AMigrationMovesARecordToItsOtherChoice) {
+  // Given a table of four slots with a record in each of two. When a key comes whose choices are both full.
+  // Expect no place without a migration, and one where a record can move.
+  CuckooModel model(4, 1, 1);
+  EXPECT_EQ(model.Put({0, 2}, 0), 0u);
+  EXPECT_EQ(model.Put({1, 3}, 0), 0u);
+  EXPECT_FALSE(model.Put({0, 1}, 0).has_value());
+  EXPECT_EQ(model.Put({0, 1}, 1), 1u);
+  EXPECT_TRUE(model.IsFull(2));
+  EXPECT_FALSE(model.IsFull(3));
+  EXPECT_EQ(model.Put({0, 2}, 4), 2u) << "from 0 to 1, from 1 to 3";
 }
 
 TEST(BenchTally, WindowsAddUpAndGrowthIsThatOfTheFirstToKnow) {

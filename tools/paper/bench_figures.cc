@@ -9,6 +9,8 @@
 namespace farside::tools::paper {
 namespace {
 
+constexpr double kBusy = 0.9;  // of the time: what is busier binds
+
 Status Checked(const BenchPlan& plan, const BenchTally* tally) {
   if (tally == nullptr || tally->errors == 0) return OkStatus();
   return Error(ErrorCode::kCorrupt,
@@ -39,6 +41,13 @@ double Detail(const index::TableStats& stats, std::string_view name) {
     if (known == name) return figure;
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string WhatBinds(const BenchRun& run) {
+  if (run.uses.empty()) return "nothing";
+  const BenchUse& most = run.uses.front();
+  return fmt::format("{} {:.1f} %{}", most.name, 100 * most.share,
+                     most.share >= kBusy ? "" : ": the clients bind, by latency");
 }
 
 Result<OfRaw> MeasureOfRaw(const BenchPlan& plan, uint64_t raw_trips, const Settings& settings) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -20,6 +21,9 @@ Result<BenchRun> Measure(const BenchCommand& command, const Settings& settings, 
 
 // A detail of a table's statistics; not a number if there is none of this name.
 double Detail(const index::TableStats& stats, std::string_view name);
+
+// What was used most: "memory 0 verbs 99.9 %"; or that the clients were, if nothing else.
+std::string WhatBinds(const BenchRun& run);
 
 struct OfRaw {
   double ours = 0;  // operations per second

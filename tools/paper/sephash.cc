@@ -26,7 +26,6 @@ namespace sephash = index::sephash;
 constexpr std::optional<double> kNotGiven;
 constexpr double kRecordsOfPaper = 100e6;
 constexpr uint32_t kClientsPerMachine = 16;
-constexpr double kBusy = 0.9;  // of the time: what is busier binds
 
 double PerRecord(double amount, const BenchRun& run) {
   return amount / static_cast<double>(std::max<uint64_t>(run.records, 1));
@@ -520,13 +519,6 @@ Result<BenchRun> MeasurePuts(const BenchCommand& command, const Settings& settin
   plan->window = window;
   plan->puts = true;
   return Measure(*plan, settings);
-}
-
-std::string WhatBinds(const BenchRun& run) {
-  if (run.uses.empty()) return "nothing";
-  const BenchUse& most = run.uses.front();
-  return fmt::format("{} {:.1f} %{}", most.name, 100 * most.share,
-                     most.share >= kBusy ? "" : ": the clients bind, by latency");
 }
 
 }  // namespace farside::tools::paper

@@ -25,8 +25,6 @@ BenchCommand SephashOf(std::string_view workload, uint64_t records);
 BenchCommand SephashOnCluster(std::string_view workload, uint64_t records, uint32_t clients);
 // Records are put: like the paper's inserts, these do not look for the key.
 Result<BenchRun> MeasurePuts(const BenchCommand& command, const Settings& settings, Nanos window = Nanos{0});
-// What was used most: "memory 0 verbs 99.9 %"; or that the clients were, if nothing else.
-std::string WhatBinds(const BenchRun& run);
 
 // ---- latency and throughput (sephash_figures.cc)
 Result<Report> RunSephashFigure13(const Settings& settings);

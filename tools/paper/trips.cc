@@ -8,11 +8,7 @@
 #include <fmt/format.h>
 
 #include "fabric/op.h"
-#include "fabric/run.h"
-#include "store/engines.h"
-#include "store/registration.h"
-#include "tools/bench/options.h"
-#include "tools/bench/sim.h"
+#include "tools/paper/lone_table.h"
 #include "workload/records.h"
 
 namespace farside::tools::paper {
@@ -36,21 +32,12 @@ class Meter {
   Meter(const TripsPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
 
   Status SetUp() {
-    BenchCommand command;
-    command.engine = plan_.engine;
-    command.options = plan_.options;
-    command.records = plan_.records;
-    command.fabric = Name(BenchFabric::kSim);
-    const Result<BenchPlan> room = PlanBench(command);
-    if (!room.ok()) return room.error();
-    ordered_ = room->engine->traits().ordered;
-    Result<std::unique_ptr<fabric::sim::TimedFabric>> cluster = MakeSimFabric(*room);
-    if (!cluster.ok()) return cluster.error();
-    cluster_ = std::move(*cluster);
-    Result<std::unique_ptr<fabric::Client>> client = cluster_->Connect();
-    if (!client.ok()) return client.error();
-    client_ = std::move(*client);
-    return fabric::Run(*client_, Join());
+    Result<std::unique_ptr<LoneTable>> table = LoneTable::Make(plan_.engine, plan_.options, plan_.records);
+    if (!table.ok()) return table.error();
+    table_ = std::move(*table);
+    client_ = &table_->client();
+    ordered_ = table_->engine().traits().ordered;
+    return OkStatus();
   }
 
   Result<TripFigures> Measure() {
@@ -58,8 +45,7 @@ class Meter {
     figures.insert = Phase("inserts", &Meter::Insert, OpKind::kInsert, OpOutcome::kDone, 1);
     figures.maintenance_beside_inserts = Per(beside_, plan_.records);
     if (failed_.ok()) {
-      Op op(*client_, OpKind::kMaintenance);
-      Result<index::TableStats> stats = fabric::Run(*client_, table_->index->Stats(op));
+      Result<index::TableStats> stats = table_->Stats();
       if (!stats.ok()) return stats.error();
       figures.loaded = std::move(*stats);
     }
@@ -79,13 +65,6 @@ class Meter {
  private:
   using Step = Task<bool> (Meter::*)(uint64_t record);
 
-  Task<Done> Join() {
-    Op op(*client_, OpKind::kMaintenance);
-    session_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, {});
-    table_.emplace(co_await session_->tables().CreateOrOpen(op, "paper", plan_.engine, plan_.options));
-    co_return Done{};
-  }
-
   // Every `stride`th record once. Nothing, if an earlier phase has failed.
   KindTrips Phase(std::string_view what, Step step, OpKind kind, OpOutcome outcome, uint64_t stride) {
     if (!failed_.ok()) return {};
@@ -94,7 +73,7 @@ class Meter {
     const std::string name = fmt::format("{} {}", plan_.engine, what);
     for (uint64_t record = 0; record < plan_.records && failed_.ok(); record += stride) {
       if (record % 1024 == 0) progress_(name, record, plan_.records, "records");
-      const Result<bool> ended = fabric::Run(*client_, (this->*step)(record));
+      const Result<bool> ended = table_->Run((this->*step)(record));
       if (plan_.observe) {
         plan_.observe(what, client_->counters().at(kind, outcome));
         counted_.Add(client_->counters());
@@ -105,11 +84,8 @@ class Meter {
       } else if (!*ended) {
         failed_ = Error(ErrorCode::kCorrupt,
                         fmt::format("{}: record {} has another answer than it must have", name, record));
-      } else if (record % kOperationsPerLook == 0 && session_->pool().MaintenanceDue()) {
-        Op op(*client_, OpKind::kMaintenance);
-        const Result<Done> maintained = fabric::Run(*client_, session_->pool().Maintain(op));
-        if (!maintained.ok()) failed_ = maintained.error();
-        op.End(OpKind::kMaintenance, OpOutcome::kDone);
+      } else if (record % kOperationsPerLook == 0) {
+        failed_ = table_->Maintain();
       }
     }
     counted_.Add(client_->counters());
@@ -130,26 +106,26 @@ class Meter {
     FillKey(record);
     FillValue();
     Op op(*client_, OpKind::kInsert);
-    const bool inserted = co_await table_->index->Insert(op, key_, value_);
+    const bool inserted = co_await table_->index().Insert(op, key_, value_);
     co_return inserted;
   }
   Task<bool> Put(uint64_t record) {
     FillKey(record);
     FillValue();
     Op op(*client_, OpKind::kInsert);
-    co_await table_->index->Put(op, key_, value_);
+    co_await table_->index().Put(op, key_, value_);
     co_return true;
   }
   Task<bool> Search(uint64_t record) {
     FillKey(record);
     Op op(*client_, OpKind::kSearch);
-    const bool found = co_await table_->index->Get(op, key_, read_);
+    const bool found = co_await table_->index().Get(op, key_, read_);
     co_return (found && workload::IsValueOf(key_, read_, value_.size()));
   }
   Task<bool> SearchAbsent(uint64_t record) {
     FillKey(plan_.records + record);
     Op op(*client_, OpKind::kSearch);
-    const bool found = co_await table_->index->Get(op, key_, read_);
+    const bool found = co_await table_->index().Get(op, key_, read_);
     co_return !found;
   }
   // Only the second of the two counts.
@@ -164,7 +140,7 @@ class Meter {
     FillKey(record);
     FillValue();
     Op op(*client_, OpKind::kUpdate);
-    const bool updated = co_await table_->index->Update(op, key_, value_);
+    const bool updated = co_await table_->index().Update(op, key_, value_);
     co_return updated;
   }
   // Behind the last key there are fewer; such scans are as right as others.
@@ -172,22 +148,20 @@ class Meter {
     FillKey(record);
     Op op(*client_, OpKind::kScan);
     page_.clear();
-    co_await table_->index->Scan(op, KeyRange::From(key_), kScanned, page_);
+    co_await table_->index().Scan(op, KeyRange::From(key_), kScanned, page_);
     co_return !page_.empty() && page_.front().key == key_ && page_.size() <= kScanned;
   }
   Task<bool> Delete(uint64_t record) {
     FillKey(record);
     Op op(*client_, OpKind::kDelete);
-    const bool deleted = co_await table_->index->Delete(op, key_);
+    const bool deleted = co_await table_->index().Delete(op, key_);
     co_return deleted;
   }
 
   const TripsPlan& plan_;
   const BenchProgress& progress_;
-  std::unique_ptr<fabric::sim::TimedFabric> cluster_;
-  std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Registration> session_;
-  std::optional<index::OpenTable> table_;
+  std::unique_ptr<LoneTable> table_;
+  fabric::Client* client_ = nullptr;
   std::string key_ = std::string(8, '\0');
   std::string value_ = std::string(8, '\0');
   std::string read_;

@@ -27,8 +27,8 @@ constexpr uint64_t kZeroedByATrip = 16 * 1024;
 constexpr uint64_t kSyncAtMostEvery = 1;
 constexpr uint64_t kSyncAtLeastEvery = 1 << 20;
 // While a resize waits for its grace, a client syncs this often in the time that the table takes to fill by a
-// thousandth; but also after so many operations, however large the table is: until then, changes take locks,
-// and atomics are what cards have fewest of.
+// thousandth; but also after so many operations, however large the table is: until then, changes cost
+// more than they do otherwise.
 constexpr double kGraceShare = 0.001;
 constexpr uint64_t kGraceSyncAtLeastEvery = 32;
 
@@ -74,8 +74,8 @@ void GrowingPartition::Learn(const RootLine& line) {
   if (seen_.Progress() > directory_.Progress()) stale_ = true;
   if (directory_.version == 0) return;
   SetSyncFrequency();
-  const bool may_grow =
-      !directory_.announced && !pool_.read_only() && directory_.version < options_.most_version;
+  const bool may_grow = options_.grows && !directory_.announced && !pool_.read_only() &&
+                        directory_.version < options_.most_version;
   wants_resize_ = may_grow && (growth_requested_ || IsFull());
 }
 
@@ -158,7 +158,7 @@ Task<Done> GrowingPartition::ReadDirectory(Op& op) {
 // ---- resizing ----------------------------------------------------------------------------------------
 
 bool GrowingPartition::RequestGrowth() {
-  if (pool_.read_only()) return false;
+  if (pool_.read_only() || !options_.grows) return false;
   if (directory_.announced || resizing_) return true;
   if (directory_.version >= options_.most_version) return false;
   growth_requested_ = wants_resize_ = true;
@@ -249,7 +249,8 @@ uint32_t GrowingPartition::StepsToGo() const {
   const auto known = static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(records_), 0));
   const uint64_t expected = known + options_.burst * pool_.live_clients(node());
   uint32_t version = directory_.version + 1;
-  while (version < options_.most_version &&
+  const uint32_t last = std::min(options_.most_version, directory_.version + options_.most_steps);
+  while (version < last &&
          options_.max_load * static_cast<double>(Capacity(version)) < static_cast<double>(expected)) {
     ++version;
   }

@@ -44,6 +44,8 @@ struct Directory {
 struct GrowthOptions {
   std::string_view engine;               // its name, for messages; outlives the partition
   uint32_t most_version = kMostVersion;  // beyond which the table does not grow
+  uint32_t most_steps = kMostVersion;    // versions that one resize goes at most
+  bool grows = true;                     // no: this client leaves growth to others
   double max_load = 0;                   // of its capacity, at which the table should have grown
   double head_start = 0;  // of max_load, by which a resize is announced early: its grace takes time
   // How rarely clients sync: every alpha * capacity * (max_load - load) / clients operations.

@@ -13,7 +13,9 @@ using fabric::MaskedCas;
 
 namespace {
 
-// Below this load, keys that find no place have hashes that growth does not tell apart.
+// A table of more slots, of which fewer than one in kLeastLoad is used, does not grow for a key without a
+// place: keys that fill a chain there have hashes that growth does not tell apart.
+constexpr uint64_t kSlotsToGrowTo = 1 << 16;
 constexpr uint64_t kLeastLoad = 64;
 
 }  // namespace
@@ -38,6 +40,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
     if (!look.is_settled()) {
       Look* const unfinished = &look;
       co_await FinishLooks(context.op, part, std::span(&unfinished, 1));
+      part.NoteUnsplit(true);
     }
   } else {
     co_await ReadLook(context.op, part, context.key_hash, look);
@@ -117,9 +120,9 @@ Task<Attempt> Changer::ChangePresent(ChangeContext& context, Look& look, const E
     context.result = {.was_present = true, .applied = false};
     co_return Attempt::kDone;
   }
-  if (look.of(Candidate::kPrimary).read() > kMostTrailOfChange ||
-      look.of(Candidate::kSecondary).read() > kMostTrailOfChange) {
-    co_await SplitTrails(context.access(), look);
+  if (IsTooLong(look)) {
+    const bool split = co_await SplitTrails(context.access(), look);
+    if (!split) co_return AwaitsGrowth();
     co_return Attempt::kRetry;
   }
   const OwnEntry own{.candidate = candidate,
@@ -157,8 +160,11 @@ Task<Attempt> Changer::Refuse(ChangeContext& context, const Look& look) {
 
 Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision& decision) {
   const Access at = context.access();
-  bool settled = co_await SplitTrails(at, look);
-  if (!settled) co_return Attempt::kRetry;
+  if (IsTooLong(look)) {
+    const bool split = co_await SplitTrails(at, look);
+    if (!split) co_return AwaitsGrowth();
+    co_return Attempt::kRetry;
+  }
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     const Word word = look.word(candidate);
     if (!word.is(Kind::kEmpty)) continue;
@@ -167,6 +173,8 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
     const Attempt attempt = co_await PlaceAndConclude(context, look, own, word, decision);
     co_return attempt;
   }
+  const bool split = co_await SplitTrails(at, look);
+  if (split) co_return Attempt::kRetry;
   const Room room = co_await room_maker_.Make(at, look);
   switch (room.found) {
     case Room::Found::kLookAgain: co_return Attempt::kRetry;
@@ -211,12 +219,13 @@ Task<Attempt> Changer::PlaceAndConclude(ChangeContext& context, Look& look, OwnE
 
 Task<Attempt> Changer::Conclude(ChangeContext& context, Look& look, OwnEntry own, const Decision& decision) {
   const bool committed = co_await committer_.Conclude(context, own, look);
+  context.spare.reset();  // it was reachable: other clients may know its address
   if (!committed) co_return Attempt::kRetry;
   context.result = {.was_present = !own.is_fresh(), .applied = true, .counter = decision.counter};
   if (context.change.kind == ChangeKind::kPut) inserts_.Note(own.is_fresh());
   if (own.is_fresh()) context.part.CountRecords(1);
   if (own.removes) context.part.CountRecords(-1);
-  if (own.is_fresh() && Sweeper::HasWork(context.part)) {
+  if (own.is_fresh() && sweeper_.IsDue(context.part)) {
     // The change is done; what becomes of the sweep is not its business.
     co_await sweeper_.Sweep(context.access()).Outcome();
   }
@@ -238,6 +247,8 @@ Task<Done> Changer::Draft(ChangeContext& context, const Decision& decision, Word
 
 // In a full pool, on a line that the table has for that.
 Task<Done> Changer::DraftTombstone(ChangeContext& context, Word replaced) {
+  // The tombstone of an earlier attempt was taken back: readers may still hold its address.
+  if (context.spare != nullptr && !context.spare->may_be_written()) context.spare.reset();
   if (context.spare == nullptr && !context.item.Reserve(pool_.allocator(context.node), pool::kLine)) {
     const Result<Done> fetched = co_await context.item.FetchRoom(context.op).Outcome();
     if (!fetched.ok() && fetched.error().code() != ErrorCode::kOutOfMemory) co_return fetched.error();
@@ -252,6 +263,7 @@ Task<Done> Changer::DraftTombstone(ChangeContext& context, Word replaced) {
   co_return Done{};
 }
 
+// From the effective slot to the home, as far as no other client is in the way.
 Task<bool> Changer::SplitTrails(const Access& at, Look& look) {
   bool changed = false;
   for (Trail& trail : look.trails) {
@@ -259,14 +271,11 @@ Task<bool> Changer::SplitTrails(const Access& at, Look& look) {
       const uint64_t slot = trail.step(i).slot;
       if (!at.part.MaySplit(slot)) break;
       const bool split = co_await splitter_.Split(at, slot);
-      if (!split) {
-        if (trail.read() > kMostTrailOfChange) co_return false;
-        break;
-      }
+      if (!split) break;
       changed = true;
     }
   }
-  co_return !changed;
+  co_return changed;
 }
 
 // The table grows, or says that it cannot.
@@ -275,7 +284,7 @@ Result<Attempt> Changer::HasNoPlace(ChangeContext& context) {
   if (!grow_) return NoPlace();
   if (part.directory().announced) return AwaitsGrowth();
   const uint64_t slots = part.shape().slots(part.directory().version);
-  if (part.records() < slots / kLeastLoad) return NoPlace();
+  if (slots >= kSlotsToGrowTo && part.records() < slots / kLeastLoad) return NoPlace();
   if (part.failed_growths() != context.failed_growths) return NoMemoryToGrow();
   if (!part.RequestGrowth()) return NoPlace();
   return AwaitsGrowth();

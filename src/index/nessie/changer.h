@@ -48,7 +48,7 @@ class Changer {
                                  const Decision& decision);
   Task<Attempt> Conclude(ChangeContext& context, Look& look, OwnEntry own, const Decision& decision);
   Task<Done> AwaitWriter(const Access& at, const Look& look, const Entries& entries);
-  // Splits the slots of the key, from the effective one to its home, as far as that is possible at once.
+  // Splits the slots of the key. False: nothing has changed.
   Task<bool> SplitTrails(const Access& at, Look& look);
   Task<Done> Draft(ChangeContext& context, const Decision& decision, Word replaced);
   Task<Done> DraftTombstone(ChangeContext& context, Word replaced);

@@ -116,12 +116,12 @@ Task<Committer::Verdict> Committer::Decide(ChangeContext& context, const OwnEntr
   }
   ItemRead read(word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (!item.IsOf(context.key, context.hash)) co_return Verdict::kCommit;
+  if (!item.IsOf(context.key, context.hash, word.is(Kind::kPending))) co_return Verdict::kCommit;
   Verdict verdict;
   if (word.is(Kind::kLive)) {
     verdict = co_await DecideByLive(at, own, other, item);
   } else {
-    verdict = co_await DecideByPending(at, own, other, item);
+    verdict = co_await DecideByPending(context, own, other, item);
   }
   co_return verdict;
 }
@@ -155,8 +155,9 @@ Task<Committer::Verdict> Committer::DecideByLive(const Access& at, const OwnEntr
   co_return Verdict::kAgain;
 }
 
-Task<Committer::Verdict> Committer::DecideByPending(const Access& at, const OwnEntry& own, Trail& trail,
+Task<Committer::Verdict> Committer::DecideByPending(ChangeContext& context, const OwnEntry& own, Trail& trail,
                                                     const Item& item) {
+  const Access at = context.access();
   const Trail::Step& step = trail.step(trail.effective());
   const bool gone = co_await cleaner_.IsGone(at, item.owner);
   if (gone) {
@@ -172,15 +173,11 @@ Task<Committer::Verdict> Committer::DecideByPending(const Access& at, const OwnE
     co_return own.candidate == Candidate::kSecondary ? Verdict::kGiveWay : Verdict::kWait;
   }
   if (other_is_fresh) co_return Verdict::kCommit;
-  const bool newer = co_await ContributesNewer(at, own, item);
-  co_return newer ? Verdict::kMoved : Verdict::kWait;
-}
-
-// Whether the pending entry of the other slot replaces a copy of what this one replaces.
-Task<bool> Committer::ContributesNewer(const Access& at, const OwnEntry& own, const Item& pending) {
-  ItemRead previous(pending.replaced);
-  const Item item = co_await ReadItem(at.op, at.node(), previous);
-  co_return item.moves > own.moves;
+  ItemRead previous(item.replaced);
+  const Item before = co_await ReadItem(at.op, at.node(), previous);
+  // A tombstone without a key was told by its hash alone.
+  if (before.key != context.key) co_return Verdict::kCommit;
+  co_return before.moves > own.moves ? Verdict::kMoved : Verdict::kWait;
 }
 
 Task<Done> Committer::ReadAgain(const Access& at, Trail& trail) {

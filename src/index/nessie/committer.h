@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/clock.h"
 #include "farside/task.h"
@@ -59,9 +60,8 @@ class Committer {
   Task<bool> ConcludeOrFail(ChangeContext& context, OwnEntry own, Look& look);
   Task<Verdict> Decide(ChangeContext& context, const OwnEntry& own, Look& look);
   Task<Done> RemoveMarks(const Access& at, Trail& trail, size_t end);
-  Task<Verdict> DecideByPending(const Access& at, const OwnEntry& own, Trail& trail, const Item& item);
+  Task<Verdict> DecideByPending(ChangeContext& context, const OwnEntry& own, Trail& trail, const Item& item);
   Task<Verdict> DecideByLive(const Access& at, const OwnEntry& own, Trail& trail, const Item& item);
-  Task<bool> ContributesNewer(const Access& at, const OwnEntry& own, const Item& pending);
   Task<Done> ReadAgain(const Access& at, Trail& trail);
   Task<bool> Commit(ChangeContext& context, const OwnEntry& own, uint64_t slot);
   Task<Done> TakeBack(const Access& at, const OwnEntry& own, uint64_t slot, bool moved);

@@ -41,7 +41,7 @@ Task<Done> Entries::Find(Op& op, const Partition& part, const KeyHash& hash, std
     const Result<Item> item = reads_[i].Decode();
     if (!item.ok()) co_return item.error();
     Entry& entry = of(readers[i]);
-    entry.is_there = item->IsOf(key, hash.hash()) || Mutant(kTagIsKey);
+    entry.is_there = item->IsOf(key, hash.hash(), entry.word.is(Kind::kPending)) || Mutant(kTagIsKey);
     entry.item = *item;
     if (Mutant(kClaimIsItem) && entry.word.is(Kind::kClaim)) entry.word = entry.word.As(Kind::kLive);
   }

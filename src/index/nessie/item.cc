@@ -39,8 +39,8 @@ Result<Item> DecodeItem(std::span<const std::byte> bytes) {
   if (bytes.size() < pool::kLine) return Error(ErrorCode::kCorrupt, "an item is shorter than a line");
   const Result<uint64_t> size = SizeOf(bytes);
   if (!size.ok()) return size.error();
-  if (*size > bytes.size())
-    return Error(ErrorCode::kCorrupt, "an item is longer than its word says; run farside fsck");
+  if (*size != bytes.size())
+    return Error(ErrorCode::kCorrupt, "an item is not as long as its word says; run farside fsck");
   const std::span<const std::byte> block = bytes.subspan(sizeof(ItemHeader));
   const Result<pool::BlockView> view = pool::DecodeBlock(block);
   if (!view.ok()) return view.error();

@@ -26,9 +26,10 @@ struct Item {
   std::string_view value;
   uint64_t bytes = 0;  // as allocated
 
-  // A tombstone without a key is told by the hash; it replaces an item of the same hash, which has the key.
-  bool IsOf(std::string_view a_key, uint64_t a_hash) const {
-    return hash == a_hash && (key == a_key || key.empty());
+  // Whether it is an item of the key. A tombstone without a key is told by the hash: it is pending, and
+  // replaces an item of the same hash, which has the key.
+  bool IsOf(std::string_view a_key, uint64_t a_hash, bool is_pending) const {
+    return hash == a_hash && (key == a_key || (is_pending && key.empty()));
   }
 };
 

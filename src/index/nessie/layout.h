@@ -4,7 +4,7 @@
 // On each node of the table:
 //
 //   root      | state | records | zero .. |  directory: 40 offsets of segments  |   index/kit/growth_layout.h
-//             | moves | zero .. | owners of 16 spare lines | move log: 256 entries | 16 spare lines |
+//             | moves | swept | zero .. | owners of 16 spare lines | move log: 256 entries | 16 spare lines |
 //   segment s | slots, one word each |
 //   item      | owner | moves | replaced | seal |  a block: pool/memory/block.h |
 //
@@ -68,7 +68,7 @@ class Word {
     return Word(Offset::Set(0, offset / pool::kLine) | Lines::Set(0, lines <= Lines::kMax ? lines : 0) |
                 Tag::Set(0, tag) | KindBits::Set(0, static_cast<uint64_t>(kind)));
   }
-  // The client's count makes it one that no slot has had before.
+  // The client's count makes it one that no slot has had before; it comes round after 2^29 tokens.
   static constexpr Word Token(Kind kind, pool::Owner owner, uint64_t count) {
     return Word(Count::Set(0, count & Count::kMax) | OwnerBits::Set(0, owner.bits()) |
                 KindBits::Set(0, static_cast<uint64_t>(kind)));
@@ -101,7 +101,7 @@ static_assert(sizeof(Word) == 8);
 struct ItemHeader {
   uint32_t owner;     // the client that wrote it: pool::Owner
   uint32_t moves;     // how often the value was copied since it was put; of two copies, the larger is newer
-  uint64_t replaced;  // the word that stood in the slot before: live, or anything else for "no value"
+  uint64_t replaced;  // the live word that it stands in for (of a copy: its source), else "no value"
   uint64_t seal;      // of the other three and of the block's checksum
 };
 static_assert(sizeof(ItemHeader) == 24);
@@ -118,7 +118,7 @@ static_assert(ItemBytes(kMostKeyOfTombstone, 0) == pool::kLine);
 
 // A key that was moved to a slot with a lower number; cursors read what they may have missed (move_log.h).
 struct LogEntry {
-  uint64_t number;  // of the move, from 1; 0: none yet
+  uint64_t number;  // of the move, from 1: `moves` as its FAA left it; 0: none yet
   uint64_t hash;    // of the key
 };
 static_assert(sizeof(LogEntry) == 16, "an entry is read and written whole");
@@ -130,14 +130,16 @@ inline constexpr size_t kSpareLines = 16;
 // What every client knows of a table on a node, and what it keeps beside that.
 struct TableRoot {
   Root growing;
-  uint64_t moves;  // FAA only: how often a key was moved to a lower slot
-  std::array<uint64_t, 7> zero;
+  uint64_t moves;  // FAA only: numbers that were given to moves of keys to lower slots, also to failed ones
+  uint64_t swept;  // CAS only: slots behind the first segment that clients have taken to split (sweeper.h)
+  std::array<uint64_t, 6> zero;
   std::array<uint64_t, kSpareLines> spares;  // owners of the spare lines: pool::Owner, 0 = free. CAS only
-  std::array<LogEntry, kLogEntries> log;     // move n is entry n % kLogEntries
+  std::array<LogEntry, kLogEntries> log;     // number n is in entry (n - 1) % kLogEntries
   std::array<std::array<std::byte, pool::kLine>, kSpareLines> lines;
 };
 static_assert(sizeof(TableRoot) == 5696 && offsetof(TableRoot, lines) % pool::kLine == 0);
 inline constexpr uint64_t kMovesOffset = offsetof(TableRoot, moves);
+inline constexpr uint64_t kSweptOffset = offsetof(TableRoot, swept);
 inline constexpr uint64_t kSparesOffset = offsetof(TableRoot, spares);
 inline constexpr uint64_t kLogOffset = offsetof(TableRoot, log);
 inline constexpr uint64_t kLinesOffset = offsetof(TableRoot, lines);
@@ -167,6 +169,10 @@ struct Shape {
 
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 };
+
+// A change works on at most so many slots of each candidate: the one in use, and those that it may be split
+// into. One resize announces fewer versions than that, because their slots cannot be split yet.
+inline constexpr uint32_t kMostTrailOfChange = 6;
 
 enum class Candidate : uint8_t { kPrimary = 0, kSecondary = 1 };
 inline constexpr size_t kCandidates = 2;

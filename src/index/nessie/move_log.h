@@ -5,9 +5,10 @@
 // that number before its copy counts. A cursor reads the entries that were made since it began, and looks
 // those keys up. (A split moves keys to higher slots.)
 //
-//   nessie/11  A copy in a lower slot becomes live only behind its entry. An entry that is not written yet
-//              when the cursor has read all slots is that of a copy that did not count before: the cursor has
-//              met the source.
+//   nessie/11  A copy in a lower slot becomes live only behind its entry. A cursor ends only when all entries
+//              of the moves that were counted when it had read all slots were read. One that does not come is
+//              that of a client which died or sleeps, or was overwritten by a client that has slept while the
+//              log came round: then the cursor starts anew.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ Task<uint64_t> CountMoves(fabric::Op& op, const Partition& part);
 struct MovedKeys {
   bool is_complete = false;  // false: entries were overwritten before they were read
   uint64_t next = 0;         // entries before this one need not be read again
+  uint64_t count = 0;        // of moves, as far as these were read
   std::vector<uint64_t> hashes;
 };
 Task<MovedKeys> ReadMoves(fabric::Op& op, const Partition& part, uint64_t since);

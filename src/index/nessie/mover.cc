@@ -22,6 +22,7 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   cleared = false;
   const Trail::Step source = look.of(from).effective_step();
   const uint64_t dest = look.of(Other(from)).effective_step().slot;
+  const bool is_entered = dest < source.slot && !Mutant(kMoveNotEntered);
   ItemDraft copy;
   if (!copy.Reserve(pool_.allocator(at.node()), ItemBytes(item.key.size(), item.value.size())))
     co_await copy.FetchRoom(at.op);
@@ -32,18 +33,21 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   const bool claimed = co_await Claim(at, look, from, copy, claim, expected, move);
   if (!claimed) {
     copy.Unpublish();
+    if (is_entered) EnterNoMove(at, move);
     co_return false;
   }
   cleared = true;
   if (expected.is(Kind::kLive)) cleaner_.Retire(at, expected, expected_bytes);
   if (Mutant(kSourceClearedFirst)) co_await cleaner_.ClearCopy(at, source.slot, source.word, item.bytes);
   // INVARIANT nessie/1.
-  if (!IsUndisturbed(look, from, source.word) && !Mutant(kSourceNotReadAgain)) {
+  const bool undisturbed = co_await IsUndisturbed(at, look, from, source.word);
+  if (!undisturbed && !Mutant(kSourceNotReadAgain)) {
+    if (is_entered) EnterNoMove(at, move);
     if (!Mutant(kClaimKept)) co_await cleaner_.RemoveClaim(at, dest, claim);
     co_return false;
   }
   const fabric::AtomicVerb commit = Cas(at.part.SlotAt(dest), claim.word(), claim.As(Kind::kLive).word());
-  if (dest > source.slot || Mutant(kMoveNotEntered)) {
+  if (!is_entered) {
     const uint64_t old = co_await at.op.InOrder(commit);
     co_return old == claim.word();
   }
@@ -51,6 +55,12 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   const LogEntry entry{.number = move + 1, .hash = item.hash};
   auto [written, old] = co_await at.op.InOrder(fabric::WriteObject(at.part.LogAt(move), entry), commit);
   co_return old == claim.word();
+}
+
+// A number was taken for nothing. Its entry is made all the same: cursors wait for it.
+void Mover::EnterNoMove(const Access& at, uint64_t move) {
+  const LogEntry entry{.number = move + 1, .hash = 0};
+  at.op.Detach(Order::kInOrder, fabric::ForMaintenance(fabric::WriteObject(at.part.LogAt(move), entry)));
 }
 
 // The claim, and behind it the look: the source, and what both slots may be split into.
@@ -67,26 +77,30 @@ Task<bool> Mover::Claim(const Access& at, Look& look, Candidate from, ItemDraft&
     batch.Add(Read(at.part.SlotAt(source.step(i).slot), BytesOf(source.step(i).word)));
   for (size_t i = 0; i < above_dest; ++i)
     batch.Add(Read(at.part.SlotAt(dest.step(i).slot), BytesOf(dest.step(i).word)));
+  // INVARIANT nessie/11: fenced, since an atomic may overtake another one. A cursor that begins with this
+  // number finds the claim.
   std::optional<size_t> number;
-  if (slot < source.effective_step().slot) number = batch.Add(fabric::Faa(at.part.MovesAt(), 1));
+  if (slot < source.effective_step().slot && !Mutant(kMoveNotEntered))
+    number = batch.Add(fabric::Fenced(fabric::Faa(at.part.MovesAt(), 1)));
   copy.Publish();
   co_await batch;
   if (number.has_value()) move = batch.Old(*number);
   co_return batch.Old(swap) == expected.word();
 }
 
-// The source stands in the slot that counts, and no client is about to put a child of either slot to use.
-bool Mover::IsUndisturbed(const Look& look, Candidate from, Word source) {
-  const Trail& trail = look.of(from);
-  const Trail& dest = look.of(Other(from));
-  if (trail.effective_step().word != source) return false;
-  for (size_t i = 0; i < trail.effective(); ++i) {
-    if (trail.step(i).word.is(Kind::kSplitting)) return false;
+// The source stands in the slot that counts, and no client is about to put a child of either slot to use. A
+// mark there may be that of a dead client: it is removed, for the next migration.
+Task<bool> Mover::IsUndisturbed(const Access& at, const Look& look, Candidate from, Word source) {
+  bool undisturbed = look.of(from).effective_step().word == source;
+  for (const Trail& trail : look.trails) {
+    for (size_t i = 0; i + 1 < trail.read(); ++i) {
+      const Trail::Step& step = trail.step(i);
+      if (step.word.is(Kind::kUnsplit)) continue;
+      if (step.word.is(Kind::kSplitting)) co_await cleaner_.Unmark(at, step.slot, step.word);
+      undisturbed = false;
+    }
   }
-  for (size_t i = 0; i + 1 < dest.read(); ++i) {
-    if (!dest.step(i).word.is(Kind::kUnsplit)) return false;
-  }
-  return true;
+  co_return undisturbed;
 }
 
 }  // namespace farside::index::nessie

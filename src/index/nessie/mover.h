@@ -28,8 +28,8 @@ class Mover {
 
   // Copies the item in the effective slot of candidate `from` to the other one, where `expected` stands: an
   // empty word, or a live one whose item was copied elsewhere, which is cleared on the way. The source stays,
-  // for the caller to clear. False: another client was in the way; nothing is left. `cleared`: whether
-  // `expected` is gone.
+  // for the caller to clear. False: another client was in the way; nothing is left but, of a move to a lower
+  // slot, a number that has no entry in the move log. `cleared`: whether `expected` is gone.
   Task<bool> Copy(Access at, Look& look, Candidate from, const Item& item, Word expected,
                   uint64_t expected_bytes, bool& cleared);
 
@@ -37,7 +37,8 @@ class Mover {
   // `move`: its number in the move log, if it is one to a lower slot.
   Task<bool> Claim(const Access& at, Look& look, Candidate from, ItemDraft& copy, Word claim, Word expected,
                    uint64_t& move);
-  static bool IsUndisturbed(const Look& look, Candidate from, Word source);
+  static void EnterNoMove(const Access& at, uint64_t move);
+  Task<bool> IsUndisturbed(const Access& at, const Look& look, Candidate from, Word source);
 
   pool::PoolClient& pool_;
   Cleaner& cleaner_;

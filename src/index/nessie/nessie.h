@@ -14,8 +14,9 @@
 //   nessie/5  The entry of a writer that is gone is always taken back, never finished; gone means fenced.
 //   nessie/6  (committer.h) Only its writer touches the entry of a live writer.
 //   nessie/7  No word comes back to a slot while an operation may compare it: words that name an item are
-//             protected by pins, empty words and marks are tokens that occur once. What unsplit and splitting
-//             say is the same.
+//             protected by pins, empty words and marks are tokens that occur once. Two words do come back,
+//             and say what was the case all the time: a live one, when the entry that was to replace it is
+//             taken back; and unsplit, when a mark is taken away.
 //   nessie/8  (splitter.h) A slot is put to use only when nothing of its keys changes, and stays so for ever.
 //   nessie/9  (partition.h) Slots are put to use only when every operation in flight knows of them: growth/1.
 //   nessie/10 (cleaner.h) The client whose CAS unlinks an item retires it.

@@ -12,7 +12,7 @@
 namespace farside::index::nessie {
 
 inline constexpr uint64_t kMostChain = 64;
-inline constexpr uint64_t kMostSweep = 16;  // as many atomics as devices answer in one round trip
+inline constexpr uint64_t kMostSweep = 8;  // splitter.h: kMostSplitTogether
 
 struct Options {
   // ---- recorded with the table
@@ -26,7 +26,9 @@ struct Options {
   double alpha = 0.1;
   uint64_t burst = 16;  // records that a client may insert while the table grows
   uint64_t chain = 32;  // the most migrations that a put makes in a row to get a slot
-  uint64_t sweep = 16;  // slots that a put of a new key splits besides its own, while there are unsplit ones
+  // Slots that a put of a new key splits on average, while there are unsplit ones. A table that doubles at
+  // max_load has 1 / max_load of them for each put.
+  uint64_t sweep = 3;
   // The first pause of a client that waits; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
 

@@ -26,6 +26,7 @@ class Partition final : public GrowingPartition {
   }
   // ---- what the root has besides
   fabric::FarAddr MovesAt() const { return root() + kMovesOffset; }
+  fabric::FarAddr SweptAt() const { return root() + kSweptOffset; }
   fabric::FarAddr LogAt(uint64_t number) const {
     return root() + kLogOffset + number % kLogEntries * sizeof(LogEntry);
   }
@@ -42,22 +43,26 @@ class Partition final : public GrowingPartition {
   bool ExpectsUnsplit() const { return unsplit_.Expects(); }
   void NoteUnsplit(bool unsplit) { unsplit_.Note(unsplit); }
 
-  // ---- for the sweeper
-  // Slots of the newest version that this client has not looked at yet. Each client begins elsewhere.
-  uint64_t unswept() const { return unswept_; }
-  // The first of the next `count`, a power of two that the table began with or less.
-  uint64_t TakeUnswept(uint64_t count);
+  // ---- for the sweeper (sweeper.h)
+  struct Sweep {
+    uint64_t taken = 0;  // of the root's `swept`, as far as this client knows
+    uint64_t next = 0;   // what is left of the range that this client has taken
+    uint64_t end = 0;
+    uint64_t owed = 0;  // slots, for the puts since the last time
+  };
+  Sweep& sweep() { return sweep_; }
+  bool IsSwept() const {
+    return sweep_.next == sweep_.end && shape_.slots(1) + sweep_.taken >= shape_.slots(directory().version);
+  }
 
  private:
   uint64_t Capacity(uint32_t version) const override { return shape_.slots(version); }
   uint64_t SegmentBytes(size_t segment) const override { return shape_.SegmentBytes(segment); }
-  void HasGrown() override;
+  void HasGrown() override { unsplit_.Fill(); }
 
   const Shape shape_;
-  uint64_t next_sweep_ = 0;  // as a distance from the first slot of the newest segment
-  uint64_t unswept_ = 0;
-  pool::PoolClient& pool_;
-  Tendency<1, 1, 16> unsplit_;  // a READ too many costs a verb, a READ too few a trip
+  Sweep sweep_;
+  Tendency<2, 1, 16> unsplit_;  // a READ too many costs a verb, a READ too few a trip
 };
 
 using Partitions = GrowingPartitions<Partition>;

@@ -32,7 +32,8 @@ Task<Room> RoomMaker::Make(Access at, Look look) {
     for (Way* way : open) {
       const Step step = co_await Advance(at, *way);
       if (step == Step::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
-      if (step == Step::kClosed) way->is_open = false;
+      taken = taken || step == Step::kTaken;
+      if (step == Step::kClosed || step == Step::kTaken) way->is_open = false;
       if (step != Step::kEnds) continue;
       const bool cleared = co_await Clear(at, *way);
       if (!cleared) co_return Room{.found = Room::Found::kLookAgain};
@@ -110,7 +111,14 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
     way.ends_in_child = true;
     co_return Step::kEnds;
   }
-  if (own.read() > kMostTrailOfChange || other.read() > kMostTrailOfChange) co_return Step::kClosed;
+  if (own.read() > kMostTrailOfChange) co_return Step::kTaken;
+  if (other.read() > kMostTrailOfChange) {
+    // More growth would make it longer still: it is shortened, by the slot next to the one that is in use.
+    const uint64_t child = other.step(other.effective() - 1).slot;
+    bool split = false;
+    if (at.part.MaySplit(child)) split = co_await splitter_.Split(at, child);
+    co_return split ? Step::kLookAgain : Step::kTaken;
+  }
   const Trail::Step& next = other.effective_step();
   if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
   const bool twice = co_await EndMigration(at, hop, next.word);

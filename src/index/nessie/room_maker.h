@@ -27,7 +27,7 @@ struct Room {
   enum class Found : uint8_t {
     kFreed,      // the slot of `candidate` has `word`, whose item was copied elsewhere: it may be replaced
     kLookAgain,  // something has changed
-    kTaken,      // by writers that are at work
+    kTaken,      // by clients that are at work
     kNone,       // both ways are too long, or circles
   };
   Found found = Found::kNone;

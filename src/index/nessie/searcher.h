@@ -5,8 +5,10 @@
 // their words are read twice and have to be equal, in whatever order READs take effect, because no word comes
 // back (nessie/7). A pending entry counts with the value before it.
 //
-// A search never waits: with all other clients stopped it ends after at most four trips, and one more for
-// an item of more than 960 bytes (docs/engines/nessie.md).
+// A search never waits. With all other clients stopped, and both homes of the key in use, it ends after three
+// trips: look, items, and the item before a pending one or a second look. (Four, if a tombstone without a key
+// turns out to be that of another key with the same hash.) A home that is unsplit costs each look one more
+// trip, unless it was expected; an item of more than 960 bytes costs one more where it is read.
 #pragma once
 
 #include "farside/task.h"

@@ -56,18 +56,27 @@ Task<bool> SpareLines::TakeLine(const Access& at, size_t number) {
   co_return past_grace;
 }
 
-// False: the line has an entry that is not taken back yet. The next client that meets the entry does that.
+// All slots of the key, also those that have no say any more since they were split: an entry that its writer
+// did not live to take back may stand there.
 Task<bool> SpareLines::Release(const Access& at, size_t number) {
   std::array<std::byte, pool::kLine> bytes;
   co_await at.op.InOrder(Read(at.part.SpareAt(number), bytes));
   const Result<Item> item = DecodeItem(bytes);
   if (!item.ok()) co_return true;  // never written, or not to its end: so it was never named
   Look look;
-  co_await ReadLook(at.op, at.part, KeyHash(item->hash), look);
-  for (const Trail& trail : look.trails) {
-    for (size_t i = 0; i < trail.read(); ++i) {
+  BeginLook(at.part, KeyHash(item->hash), look);
+  for (Trail& trail : look.trails) {
+    fabric::Batch batch(at.op, Order::kTogether);
+    for (size_t i = 0; i < trail.count(); ++i)
+      batch.Add(Read(at.part.SlotAt(trail.step(i).slot),
+                     std::as_writable_bytes(std::span(&trail.step(i).word, 1))));
+    co_await batch;
+    for (size_t i = 0; i < trail.count(); ++i) {
       const Word word = trail.step(i).word;
-      if (word.has_item() && word.offset() == at.part.SpareAt(number).offset) co_return false;
+      if (!word.has_item() || word.offset() != at.part.SpareAt(number).offset) continue;
+      if (!word.is(Kind::kPending) || !item->replaced.is(Kind::kLive)) co_return false;
+      // INVARIANT nessie/5.
+      co_await at.op.InOrder(Cas(at.part.SlotAt(trail.step(i).slot), word.word(), item->replaced.word()));
     }
   }
   co_return true;
@@ -82,9 +91,9 @@ void SpareLines::Unlinked(Partition& part, uint64_t offset) {
 }
 
 void SpareLines::AwaitGrace(const std::shared_ptr<Line>& line) {
-  pool_.AfterGrace(line->part->node(), [weak = std::weak_ptr<Line>(line)] {
+  pool_.AfterGrace(line->part->node(), [weak = std::weak_ptr<Line>(line), grace = ++line->graces] {
     const std::shared_ptr<Line> waiting = weak.lock();
-    if (waiting != nullptr && !waiting->is_linked) waiting->past_grace = true;
+    if (waiting != nullptr && !waiting->is_linked && waiting->graces == grace) waiting->past_grace = true;
   });
 }
 

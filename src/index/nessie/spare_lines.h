@@ -30,6 +30,7 @@ class SpareLines {
     bool in_use = false;     // of an operation
     bool is_linked = false;  // a slot may name it
     bool past_grace = true;  // since it was unlinked
+    uint64_t graces = 0;     // how many it was to wait for
   };
 
  public:
@@ -44,6 +45,8 @@ class SpareLines {
     ~Use() { line_->in_use = false; }
 
     fabric::FarAddr at() const;
+    // Whether no reader can hold its address any more.
+    bool may_be_written() const { return line_->past_grace; }
     void Publish() {
       line_->is_linked = true;
       line_->past_grace = false;

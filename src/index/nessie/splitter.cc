@@ -32,7 +32,10 @@ bool AnyGoesOn(const Children& children) {
 
 Task<bool> Splitter::SplitRange(Access at, uint64_t first, size_t count, bool clears) {
   Children children;
-  const bool all_used = co_await ReadSlots(at, first, count, children);  // trip 1
+  bool all_used = co_await ReadSlots(at, first, count, children);  // trip 1
+  if (all_used) co_return true;
+  const bool parents_split = co_await SplitParents(at, children);
+  if (parents_split) all_used = co_await ReadSlots(at, first, count, children);
   if (all_used) co_return true;
   co_await ReadParents(at, children);  // trip 2
   if (!AnyGoesOn(children)) co_return false;
@@ -52,6 +55,7 @@ Task<bool> Splitter::ReadSlots(const Access& at, uint64_t first, size_t count, C
   co_await at.op.Together(
       Read(at.part.SlotAt(first), std::as_writable_bytes(std::span(slots).first(count))),
       Read(at.part.SlotAt(parent), std::as_writable_bytes(std::span(parents).first(count))));
+  children.clear();
   for (size_t i = 0; i < count; ++i) {
     if (slots[i].is_effective()) continue;
     auto child = std::make_unique<Child>();
@@ -63,6 +67,17 @@ Task<bool> Splitter::ReadSlots(const Access& at, uint64_t first, size_t count, C
     children.push_back(std::move(child));
   }
   co_return children.empty();
+}
+
+// Those that are not in use themselves, and theirs. True: there were some.
+Task<bool> Splitter::SplitParents(const Access& at, const Children& children) {
+  bool any = false;
+  for (const auto& child : children) {
+    if (child->parent_word.is_effective()) continue;
+    if (!at.shape().HasParent(child->parent)) co_return BrokenTrail(at.part, child->parent);
+    any = co_await Split(at, child->parent) || any;
+  }
+  co_return any;
 }
 
 Task<Done> Splitter::ReadParents(const Access& at, Children& children) {
@@ -124,7 +139,9 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   }
   fabric::Batch batch(at.op, Order::kInOrder);
   for (const auto& child : children) {
-    if (child->goes_on && child->moves) batch.Add(child->copy.Write());
+    if (!child->goes_on || !child->moves) continue;
+    batch.Add(child->copy.Write());
+    child->copy.Publish();  // until it is written: an operation that is destroyed meanwhile must not free it
   }
   std::array<size_t, kMostSplitTogether> swaps{};
   for (size_t i = 0; i < children.size(); ++i) {
@@ -148,6 +165,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (size_t i = 0; i < children.size(); ++i) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
+    if (child.moves) child.copy.Unpublish();
     child.goes_on = batch.Old(swaps[i]) == child.from.word();
     if (!child.goes_on) continue;
     child.goes_on = co_await IsUndisturbed(at, child);
@@ -162,10 +180,16 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   if (!child.moves || Mutant(kOtherSlotNotLookedAt)) co_return true;
   const Trail& other = child.look.of(Other(child.candidate));
   if (!other.is_settled()) co_return false;
-  // A mark there is that of a client which moves the same key.
+  // A mark there may be that of a client which moves the same key to another slot: both would make a copy. Or
+  // it is that of a dead client. It is removed.
+  bool marked = false;
   for (size_t i = 0; i < other.effective(); ++i) {
-    if (other.step(i).word.is(Kind::kSplitting)) co_return false;
+    const Trail::Step& above = other.step(i);
+    if (!above.word.is(Kind::kSplitting)) continue;
+    co_await cleaner_.Unmark(at, above.slot, above.word);
+    marked = true;
   }
+  if (marked) co_return false;
   const Trail::Step& step = other.effective_step();
   if (!step.word.has_item() || step.word.tag() != child.parent_word.tag()) co_return true;
   if (step.word.is(Kind::kClaim)) {
@@ -174,7 +198,7 @@ Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   }
   ItemRead read(step.word);
   const Item item = co_await ReadItem(at.op, at.node(), read);
-  if (!item.IsOf(child.item.key, child.item.hash)) co_return true;
+  if (!item.IsOf(child.item.key, child.item.hash, step.word.is(Kind::kPending))) co_return true;
   if (step.word.is(Kind::kLive)) {
     // Two copies, of a migration that did not end.
     Look look = child.look;

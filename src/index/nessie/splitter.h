@@ -9,9 +9,10 @@
 //             between the mark and its end no key of the slot changes. From then on, the parent has no say
 //             for these keys, and a slot that is in use stays so for ever.
 //
-// A mark stops no client: any of them may take it away, and then this split fails. A client that dies leaves
-// a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client which
-// wants that slot.
+// A mark stops no reader and no writer: a writer of one of the slot's keys takes it away, and then this split
+// fails; another client that splits the slot takes it over. A split or a migration of a key that may belong
+// to the slot gives up when it meets the mark. A client that dies leaves a mark that counts as unsplit, or a
+// second copy in the parent that is cleared by the next client which wants that slot.
 #pragma once
 
 #include <array>
@@ -38,8 +39,8 @@ class Splitter {
  public:
   Splitter(pool::PoolClient& pool, Cleaner& cleaner) : pool_(pool), cleaner_(cleaner) {}
 
-  // Puts a slot to use whose parent is. False: another client was in the way. `clears`: what is left in the
-  // parent is cleared too; otherwise the caller does that.
+  // Puts a slot to use, and its parents before it. False: another client was in the way. `clears`: what is
+  // left in the parent is cleared too; otherwise the caller does that.
   Task<bool> Split(Access at, uint64_t slot, bool clears = true) { return SplitRange(at, slot, 1, clears); }
   // Some slots that stand side by side in one segment, with parents that stand side by side too, by the same
   // trips: four, and one more if something moved. True: all of them are in use.
@@ -71,6 +72,7 @@ class Splitter {
 
   // Each step ends the split of those children that it finds a reason for (`goes_on`).
   Task<bool> ReadSlots(const Access& at, uint64_t first, size_t count, Children& children);
+  Task<bool> SplitParents(const Access& at, const Children& children);
   Task<Done> ReadParents(const Access& at, Children& children);
   Task<Done> LookAtParent(const Access& at, Child& child);
   Task<Done> Mark(const Access& at, Children& children);

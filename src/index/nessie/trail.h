@@ -98,7 +98,9 @@ Task<Done> ReadLook(fabric::Op& op, Partition& part, const KeyHash& hash, Look& 
 Task<Done> FinishLooks(fabric::Op& op, Partition& part, std::span<Look* const> looks);
 inline constexpr size_t kMostLooksByATrip = 2;
 
-// A change works on trails of at most so many steps; it shortens longer ones first.
-inline constexpr size_t kMostTrailOfChange = 6;
+// A change shortens such trails first.
+inline bool IsTooLong(const Look& look) {
+  return look.trails[0].read() > kMostTrailOfChange || look.trails[1].read() > kMostTrailOfChange;
+}
 
 }  // namespace farside::index::nessie

@@ -1,6 +1,7 @@
 #include "index/nessie/walker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "index/nessie/context.h"
 #include "index/nessie/errors.h"
 #include "index/nessie/move_log.h"
+#include "index/nessie/mutants.h"
 #include "index/nessie/searcher.h"
 
 namespace farside::index::nessie {
@@ -26,6 +28,7 @@ constexpr uint64_t kSlotsByATrip = 64;
 constexpr size_t kItemsByATrip = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr uint64_t kMostRestarts = 64;
 constexpr int kMostLooks = 16;
+constexpr Nanos kPauseForEntry = std::chrono::microseconds(2);  // a move ends as a rule one trip later
 
 }  // namespace
 
@@ -121,7 +124,7 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
 // position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew.
 Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  auto& [number, slot, moves, unused] = cursor.position;
+  auto& [number, slot, moves, restarts] = cursor.position;
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     Partition& part = partitions_[number];
@@ -130,7 +133,7 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     if (slot >= part.shape().slots(part.directory().newest)) {
       co_await part.Refresh(op);
       if (slot < part.shape().slots(part.directory().newest)) continue;
-      co_await AppendMoved(op, part, cursor, page);
+      co_await AppendLastMoved(op, part, cursor, page);
       if (slot == 0) continue;
       slot = moves = 0;
       ++number;
@@ -147,16 +150,33 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   co_return page.size() > before;
 }
 
-Task<Done> Walker::AppendMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
+Task<uint64_t> Walker::AppendMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
   auto& [number, slot, moves, restarts] = cursor.position;
   const MovedKeys moved = co_await ReadMoves(op, part, moves - 1);
   moves = moved.next + 1;
   if (!moved.is_complete) {
     if (++restarts > kMostRestarts) co_return Unsettled();
     slot = 0;
-    co_return Done{};
+    co_return moved.count;
   }
   for (const uint64_t hash : moved.hashes) co_await AppendHash(op, part, hash, page);
+  co_return moved.count;
+}
+
+// INVARIANT nessie/11.
+Task<Done> Walker::AppendLastMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
+  auto& [number, slot, moves, restarts] = cursor.position;
+  const uint64_t end = co_await AppendMoved(op, part, cursor, page);
+  for (int looks = 1; slot != 0 && moves - 1 < end && !Mutant(kMovesNotRead); ++looks) {
+    if (looks == kMostLooks) {
+      if (++restarts > kMostRestarts) co_return Unsettled();
+      slot = 0;
+      moves = end + 1;
+      co_return Done{};
+    }
+    co_await op.Pause(kPauseForEntry);
+    co_await AppendMoved(op, part, cursor, page);
+  }
   co_return Done{};
 }
 

@@ -55,8 +55,10 @@ class Walker {
                          std::vector<Record>& page);
   static Task<std::string> KeyOf(fabric::Op& op, Partition& part, const Used& used);
   // Appends the keys that have moved behind the cursor, with a cursor that has to start anew if entries are
-  // lost.
-  Task<Done> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
+  // lost. Returns how many moves there were.
+  Task<uint64_t> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
+  // The same when the cursor has read all slots.
+  Task<Done> AppendLastMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
   Task<Done> AppendHash(fabric::Op& op, Partition& part, uint64_t hash, std::vector<Record>& page);
   // Whether the live item in a slot is what counts for its key, and not the source of a copy.
   Task<bool> IsRecord(fabric::Op& op, Partition& part, const Used& used);
