@@ -37,7 +37,7 @@ TEST(NessieCrashes, EveryVerbOfEveryShortScript_SurvivorsGoOn) {
     subjects.push_back(engines.back().get());
   }
   check::CampaignOptions options;
-  options.seeds = 8 / std::min<uint64_t>(kFewer, 4);
+  options.seeds = 4 / std::min<uint64_t>(kFewer, 4);
   options.crash = true;
   const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), options);
   EXPECT_EQ(report.undecided, 0u);

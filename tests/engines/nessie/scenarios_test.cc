@@ -27,7 +27,7 @@ TEST_P(NessieScene, OneClientStopsAtEveryStep_TheOthersGoOn) {
 
 TEST_P(NessieScene, AllAtOnceByChance_TheHistoryCanBeExplained) {
   // Given the same. When all go on at once, and everything is delayed by chance. Expect the same.
-  EXPECT_EQ(GetParam().ByChance(100 / kFewer), "");
+  EXPECT_EQ(GetParam().ByChance(50 / kFewer), "");
 }
 
 // ---- stops
@@ -75,15 +75,11 @@ TEST_P(NessieStops, AllOthersStopAtEveryVerb_WritesWaitOnlyForAPendingEntry) {
 }
 
 TEST(NessieScenarios, WriterOfTheSameKeyHasStopped_AWriterWaits) {
-  // Given a client that stops in the middle of an update. Expect that there is a verb at which another writer of
-  // the key waits, so that the test above shows something.
-  uint64_t waited = 0;
-  for (const Story& story : Stories()) {
-    Writes writes;
-    EXPECT_EQ(WritesWhileStopped(story, writes), "");
-    waited += writes.waited_at_own_slot;
-  }
-  EXPECT_GT(waited, 10u);
+  // Given a client that stops in the middle of an update. When another client changes the same key. Expect that it
+  // waits at some of the verbs, so that the test above shows something.
+  Writes writes;
+  EXPECT_EQ(WritesWhileStopped(UpdateInUnsplitSlot(), writes), "");
+  EXPECT_GT(writes.waited_at_own_slot, 2u);
 }
 
 // ---- others
