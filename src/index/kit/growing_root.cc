@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 
@@ -12,15 +13,15 @@ using fabric::FarAddr;
 using fabric::Op;
 using fabric::Unreachable;
 using fabric::Write;
-using fabric::WriteObject;
 
 Task<FarAddr> MakeGrowingRoot(Op& op, pool::Allocator& allocator, FarAddr segment, uint64_t bytes) {
   const FarAddr at = co_await allocator.Allocate(op, bytes);
   Root root{};
   root.line.state = StateWord::Steady(1);
   root.segments[0] = segment.offset;
-  const std::vector<std::byte> behind(bytes - sizeof(Root));
-  co_await op.InOrder(Unreachable(WriteObject(at, root)), Unreachable(Write(at + sizeof(Root), behind)));
+  std::vector<std::byte> written(bytes);
+  std::memcpy(written.data(), &root, sizeof root);
+  co_await op.InOrder(Unreachable(Write(at, written)));
   co_return at;
 }
 
