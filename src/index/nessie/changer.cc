@@ -121,9 +121,8 @@ Task<Attempt> Changer::ChangePresent(ChangeContext& context, Look& look, const E
     co_return Attempt::kDone;
   }
   if (IsTooLong(look)) {
-    const bool split = co_await SplitTrails(context.access(), look);
-    if (!split) co_return AwaitsGrowth();
-    co_return Attempt::kRetry;
+    const Attempt attempt = co_await Shorten(context.access(), look);
+    co_return attempt;
   }
   const OwnEntry own{.candidate = candidate,
                      .step = look.of(candidate).effective(),
@@ -161,9 +160,8 @@ Task<Attempt> Changer::Refuse(ChangeContext& context, const Look& look) {
 Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision& decision) {
   const Access at = context.access();
   if (IsTooLong(look)) {
-    const bool split = co_await SplitTrails(at, look);
-    if (!split) co_return AwaitsGrowth();
-    co_return Attempt::kRetry;
+    const Attempt attempt = co_await Shorten(at, look);
+    co_return attempt;
   }
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     const Word word = look.word(candidate);
@@ -276,6 +274,14 @@ Task<bool> Changer::SplitTrails(const Access& at, Look& look) {
     }
   }
   co_return changed;
+}
+
+// One resize goes few versions, so a trail that is too long has slots that may be split: if none was, another
+// client was in the way.
+Task<Attempt> Changer::Shorten(const Access& at, Look& look) {
+  const bool split = co_await SplitTrails(at, look);
+  if (!split) co_return AwaitsWriter();
+  co_return Attempt::kRetry;
 }
 
 // The table grows, or says that it cannot.

@@ -50,6 +50,7 @@ class Changer {
   Task<Done> AwaitWriter(const Access& at, const Look& look, const Entries& entries);
   // Splits the slots of the key. False: nothing has changed.
   Task<bool> SplitTrails(const Access& at, Look& look);
+  Task<Attempt> Shorten(const Access& at, Look& look);
   Task<Done> Draft(ChangeContext& context, const Decision& decision, Word replaced);
   Task<Done> DraftTombstone(ChangeContext& context, Word replaced);
   Result<Attempt> HasNoPlace(ChangeContext& context);

@@ -42,7 +42,7 @@ Result<Item> DecodeItem(std::span<const std::byte> bytes) {
   if (*size != bytes.size())
     return Error(ErrorCode::kCorrupt, "an item is not as long as its word says; run farside fsck");
   const std::span<const std::byte> block = bytes.subspan(sizeof(ItemHeader));
-  const Result<pool::BlockView> view = pool::DecodeBlock(block);
+  const Result<pool::BlockView> view = pool::DecodeBlock(block, sizeof(ItemHeader));
   if (!view.ok()) return view.error();
   ItemHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);

@@ -22,7 +22,7 @@ bool Sweeper::IsDue(Partition& part) {
   Partition::Sweep& sweep = part.sweep();
   sweep.owed += slots_per_insert_;
   if (sweep.owed < SlotsTogether(part.shape())) return false;
-  sweep.owed = 0;
+  sweep.owed %= SlotsTogether(part.shape());
   return true;
 }
 

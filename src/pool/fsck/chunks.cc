@@ -303,7 +303,7 @@ Task<Done> NodeCheck::CheckBlocks() {
       ++report_.counts.blocks_read;
       const Mark* block = blocks_[first + i];
       const uint64_t prefix = std::min<uint64_t>(block->prefix, bytes[i].size());
-      const Result<BlockView> view = DecodeBlock(std::span(bytes[i]).subspan(prefix));
+      const Result<BlockView> view = DecodeBlock(std::span(bytes[i]).subspan(prefix), prefix);
       if (view.ok()) continue;
       Damage(block->at,
              fmt::format("{} has a damaged block at {:#x}: {}", reached_.TableOf(*block), block->at.offset,

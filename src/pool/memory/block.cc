@@ -59,15 +59,16 @@ Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line) {
   return BlockBytes(header.key_bytes, header.value_bytes);
 }
 
-Result<BlockView> DecodeBlock(std::span<const std::byte> bytes) {
+Result<BlockView> DecodeBlock(std::span<const std::byte> bytes, uint64_t prefix) {
   const Result<uint64_t> size = BlockBytesFromHeader(bytes);
   if (!size.ok()) return size.error();
   BlockHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   const uint64_t used = sizeof(header) + uint64_t{header.key_bytes} + header.value_bytes;
-  if (used > bytes.size()) {
+  const uint64_t whole = RoundUp(prefix + used, kLine) - prefix;
+  if (whole > bytes.size()) {
     return Error(ErrorCode::kCorrupt,
-                 fmt::format("a block of {} bytes was cut off at {}", used, bytes.size()));
+                 fmt::format("a block of {} bytes was cut off at {}", whole, bytes.size()));
   }
   const std::span<const std::byte> payload =
       bytes.subspan(sizeof(header), uint64_t{header.key_bytes} + header.value_bytes);

@@ -49,7 +49,7 @@ struct BlockView {
 Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line);
 
 // What the bytes say, if they are a whole and undamaged block. They come from far memory: anything is
-// possible.
-Result<BlockView> DecodeBlock(std::span<const std::byte> bytes);
+// possible. `prefix`: bytes in front of the block in its first line.
+Result<BlockView> DecodeBlock(std::span<const std::byte> bytes, uint64_t prefix = 0);
 
 }  // namespace farside::pool
