@@ -9,8 +9,8 @@
 // A small table that many clients fill at once goes several versions by one resize.
 //
 // INVARIANT growth/1: the state becomes steady(v + 1) only when every operation in flight knows that it was
-// announced. Every sync reads the root's line (pool/4), so a grace period says so. What clients that know of
-// an announcement do otherwise than the others is the engine's.
+// announced. Every sync reads the root's line (pool/4), so a grace period says so. The engine
+// decides what a client does differently once it knows of an announcement.
 #pragma once
 
 #include <algorithm>

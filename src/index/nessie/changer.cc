@@ -184,7 +184,7 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
   co_return attempt;
 }
 
-// The copy that is left in the slot is cleared by the very CAS that makes the entry pending there.
+// The source that is left in the slot is cleared by the very CAS that makes the entry pending there.
 Task<Attempt> Changer::InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision,
                                         const Room& room) {
   Trail& trail = look.of(room.candidate);

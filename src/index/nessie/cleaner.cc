@@ -1,7 +1,5 @@
 #include "index/nessie/cleaner.h"
 
-#include <span>
-
 #include "fabric/op.h"
 #include "index/nessie/mutants.h"
 
@@ -65,7 +63,7 @@ Task<Swapped> Cleaner::RemoveClaim(Access at, uint64_t slot, Word claim) {
   co_return swapped;
 }
 
-Task<Swapped> Cleaner::ClearCopy(Access at, uint64_t slot, Word live, uint64_t bytes) {
+Task<Swapped> Cleaner::ClearSource(Access at, uint64_t slot, Word live, uint64_t bytes) {
   const Word empty = NewToken(at.part, Kind::kEmpty);
   const Swapped swapped = co_await Swap(at, slot, live, empty);
   if (swapped.done) Retire(at, live, bytes);

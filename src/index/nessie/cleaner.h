@@ -1,5 +1,5 @@
 // What a client does to words that other clients have written: it takes back what dead writers left, removes
-// claims, clears copies and unmarks slots.
+// claims, clears sources and unmarks slots.
 //
 //   nessie/10  The client whose CAS unlinks an item retires it, and no other client.
 #pragma once
@@ -40,8 +40,8 @@ class Cleaner {
   Task<Swapped> RollBack(Access at, uint64_t slot, Word pending, const Item& item);
   // A claim, of a live client or a dead one: its migration fails.
   Task<Swapped> RemoveClaim(Access at, uint64_t slot, Word claim);
-  // A live word whose key stands elsewhere too.
-  Task<Swapped> ClearCopy(Access at, uint64_t slot, Word live, uint64_t bytes);
+  // A live word whose item was copied to another slot.
+  Task<Swapped> ClearSource(Access at, uint64_t slot, Word live, uint64_t bytes);
   // The split of the slot fails.
   Task<Swapped> Unmark(Access at, uint64_t slot, Word splitting);
 

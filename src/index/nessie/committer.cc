@@ -1,7 +1,5 @@
 #include "index/nessie/committer.h"
 
-#include <algorithm>
-#include <cassert>
 #include <span>
 
 #include "index/kit/retry_policy.h"
@@ -21,8 +19,6 @@ namespace {
 constexpr int kMostWaits = 24;
 // Words of a trail that a trip looks at behind a pending entry. Longer trails are shortened first.
 constexpr size_t kMostSteps = kMostTrailOfChange;
-
-std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
 
 // No verb of this client has any effect any more.
 bool IsCutOff(const Error& error) {
@@ -147,7 +143,7 @@ Task<Committer::Verdict> Committer::DecideByLive(const Access& at, const OwnEntr
   const bool other_is_copy = item.moves > own.moves;
   if (other_is_copy) co_return Verdict::kMoved;
   Trail::Step& step = trail.step(trail.effective());
-  const Swapped cleared = co_await cleaner_.ClearCopy(at, step.slot, step.word, item.bytes);
+  const Swapped cleared = co_await cleaner_.ClearSource(at, step.slot, step.word, item.bytes);
   step.word = cleared.now;
   // A client may have marked a child of the slot when the source still stood there: look again, behind the
   // CAS (nessie/8).

@@ -10,16 +10,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "base/clock.h"
 #include "farside/task.h"
 #include "index/kit/context.h"
 #include "index/nessie/cleaner.h"
 #include "index/nessie/context.h"
-#include "index/nessie/find_key.h"
 #include "index/nessie/layout.h"
 #include "index/nessie/trail.h"
+#include "pool/client.h"
 
 namespace farside::index::nessie {
 

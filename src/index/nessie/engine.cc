@@ -12,7 +12,7 @@ std::vector<OptionMap> NessieEngine::stress_options() const {
       {{"slots", "4"}, {"max_load", "1"}, {"burst", "0"}},
       // The same in a table that grows all the time, and is not swept.
       {{"slots", "4"}, {"max_load", "0.2"}, {"burst", "0"}, {"sweep", "0"}},
-      // Growth by single migrations, and slots that are swept together.
+      // Growth because chains end after one migration, and slots that are swept together.
       {{"slots", "8"}, {"max_load", "0.3"}, {"burst", "0"}, {"chain", "1"}, {"sweep", "8"}},
       // Several versions at once.
       {{"slots", "8"}, {"max_load", "0.1"}, {"burst", "2"}, {"sweep", "1"}},

@@ -12,7 +12,7 @@ namespace farside::index::nessie {
 Error BrokenTrail(const Partition& part, uint64_t slot);
 // A slot has a word that no client writes.
 Error BrokenWord(const Partition& part, uint64_t slot);
-// Another client's change of the key is under way.
+// Another client's change of a slot that this one needs is under way.
 Error AwaitsWriter();
 // A search met too many changes.
 Error Unsettled();

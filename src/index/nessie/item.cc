@@ -1,6 +1,5 @@
 #include "index/nessie/item.h"
 
-#include <array>
 #include <cassert>
 #include <cstring>
 

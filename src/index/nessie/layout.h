@@ -73,7 +73,7 @@ class Word {
     return Word(Count::Set(0, count & Count::kMax) | OwnerBits::Set(0, owner.bits()) |
                 KindBits::Set(0, static_cast<uint64_t>(kind)));
   }
-  // Of a table that was just made. No client's token has no owner.
+  // The empty word of a new table. Its owner is 0, which no client has.
   static constexpr Word FirstEmpty() { return Token(Kind::kEmpty, pool::Owner(), 0); }
 
   constexpr uint64_t word() const { return word_; }
@@ -127,7 +127,7 @@ inline constexpr uint64_t kLogEntries = 256;
 // Room for tombstones when the pool has none (spare_lines.h).
 inline constexpr size_t kSpareLines = 16;
 
-// What every client knows of a table on a node, and what it keeps beside that.
+// The root: the kit's part, which every client reads, and nessie's own behind it.
 struct TableRoot {
   Root growing;
   uint64_t moves;  // FAA only: numbers that were given to moves of keys to lower slots, also to failed ones

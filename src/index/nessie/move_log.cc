@@ -1,7 +1,7 @@
 #include "index/nessie/move_log.h"
 
-#include <algorithm>
 #include <span>
+#include <utility>
 
 #include "index/nessie/mutants.h"
 

@@ -11,12 +11,6 @@ using fabric::Cas;
 using fabric::Order;
 using fabric::Read;
 
-namespace {
-
-std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
-
-}  // namespace
-
 Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, Word expected,
                        uint64_t expected_bytes, bool& cleared) {
   cleared = false;
@@ -38,7 +32,7 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   }
   cleared = true;
   if (expected.is(Kind::kLive)) cleaner_.Retire(at, expected, expected_bytes);
-  if (Mutant(kSourceClearedFirst)) co_await cleaner_.ClearCopy(at, source.slot, source.word, item.bytes);
+  if (Mutant(kSourceClearedFirst)) co_await cleaner_.ClearSource(at, source.slot, source.word, item.bytes);
   // INVARIANT nessie/1.
   const bool undisturbed = co_await IsUndisturbed(at, look, from, source.word);
   if (!undisturbed && !Mutant(kSourceNotReadAgain)) {

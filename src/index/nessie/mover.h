@@ -29,7 +29,7 @@ class Mover {
   // Copies the item in the effective slot of candidate `from` to the other one, where `expected` stands: an
   // empty word, or a live one whose item was copied elsewhere, which is cleared on the way. The source stays,
   // for the caller to clear. False: another client was in the way; nothing is left but, of a move to a lower
-  // slot, a number that has no entry in the move log. `cleared`: whether `expected` is gone.
+  // slot, an entry without a key in the move log. `cleared`: whether `expected` is gone.
   Task<bool> Copy(Access at, Look& look, Candidate from, const Item& item, Word expected,
                   uint64_t expected_bytes, bool& cleared);
 

@@ -39,7 +39,7 @@ class Partition final : public GrowingPartition {
   // INVARIANT nessie/9: only slots of a version that every operation in flight knows of are put to use.
   bool MaySplit(uint64_t slot) const { return slot < shape_.slots(directory().version); }
 
-  // Whether most keys that operations look for have an unsplit slot, as it is for a while after growth.
+  // Whether a third or more of the last operations met an unsplit slot, as it is for a while after growth.
   bool ExpectsUnsplit() const { return unsplit_.Expects(); }
   void NoteUnsplit(bool unsplit) { unsplit_.Note(unsplit); }
 

@@ -103,7 +103,7 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
   const Trail& other = hop.look.of(Other(hop.candidate));
   if (own.effective() < *step) {
     // The key stands in a child of the slot: what is here was left behind by its split.
-    co_await cleaner_.ClearCopy(at, hop.slot, hop.word, hop.item.bytes);
+    co_await cleaner_.ClearSource(at, hop.slot, hop.word, hop.item.bytes);
     co_return Step::kLookAgain;
   }
   if (own.effective_step().word != hop.word) co_return Step::kLookAgain;
@@ -165,7 +165,7 @@ Task<bool> RoomMaker::Clear(const Access& at, Way& way) {
     // What was copied already need not stand twice.
     if (!is_last && !cleared) {
       const Hop& behind = *way.hops[i + 1];
-      co_await cleaner_.ClearCopy(at, behind.slot, behind.word, behind.item.bytes);
+      co_await cleaner_.ClearSource(at, behind.slot, behind.word, behind.item.bytes);
     }
     co_return false;
   }

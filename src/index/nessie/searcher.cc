@@ -1,7 +1,5 @@
 #include "index/nessie/searcher.h"
 
-#include <span>
-
 #include "index/nessie/errors.h"
 #include "index/nessie/find_key.h"
 #include "index/nessie/mutants.h"

@@ -7,8 +7,9 @@
 //
 // A search never waits. With all other clients stopped, and both homes of the key in use, it ends after three
 // trips: look, items, and the item before a pending one or a second look. (Four, if a tombstone without a key
-// turns out to be that of another key with the same hash.) A home that is unsplit costs each look one more
-// trip, unless it was expected; an item of more than 960 bytes costs one more where it is read.
+// turns out to be that of another key with the same hash.) A home that is unsplit costs the
+// first look one more trip, unless it was expected; an item of more than 960 bytes costs one more where it is
+// read.
 #pragma once
 
 #include "farside/task.h"

@@ -5,9 +5,9 @@
 //   free -> owned by a client -> free
 //
 // The client that owns a line writes a tombstone to it. When the tombstone is unlinked, the client keeps the
-// line until a grace period has passed, since readers may still hold its address, and gives it back when it
-// next comes along. From a client that is gone, another one takes the line over: first it takes back the
-// entry that may still name the line, and then waits for a grace period itself.
+// line until a grace period has passed, since readers may still hold its address, and gives it back with its
+// next change on that node. From a client that is gone, another one takes the line over: first it takes back
+// the entry that may still name the line, and then waits for a grace period itself.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,9 @@
 #include "index/nessie/splitter.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <span>
 #include <utility>
 
 #include "index/nessie/errors.h"
@@ -20,8 +22,6 @@ namespace {
 // Of the other slot of a key that moves, where several slots are split together: so many looks fit into a
 // trip. A longer trail has to wait for a split of its own.
 constexpr size_t kMostStepsTogether = 4;
-
-std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
 
 template <class Children>
 bool AnyGoesOn(const Children& children) {
@@ -274,7 +274,7 @@ Task<Done> Splitter::ResolveCopies(Access at, const Look& look, uint32_t moves_o
     co_await ReadItem(at.op, at.node(), read);
     bytes = read.buffer.bytes().size();
   }
-  co_await cleaner_.ClearCopy(at, step.slot, step.word, bytes);
+  co_await cleaner_.ClearSource(at, step.slot, step.word, bytes);
   co_return Done{};
 }
 

@@ -15,11 +15,9 @@
 // second copy in the parent that is cleared by the next client which wants that slot.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "farside/task.h"
@@ -43,7 +41,8 @@ class Splitter {
   // left in the parent is cleared too; otherwise the caller does that.
   Task<bool> Split(Access at, uint64_t slot, bool clears = true) { return SplitRange(at, slot, 1, clears); }
   // Some slots that stand side by side in one segment, with parents that stand side by side too, by the same
-  // trips: four, and one more if something moved. True: all of them are in use.
+  // trips: four, and one more if something moved; with eight slots two more, since more than 16 verbs are
+  // answered. True: all of them are in use.
   Task<bool> SplitRange(Access at, uint64_t first, size_t count, bool clears = true);
 
   // Two items of one key in both of its slots, of a migration that did not end: clears the source. The look

@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kMostByATrip = 8;  // of each trail
 constexpr size_t kMostAgainByATrip = fabric::kMaxVerbsPerTrip / kCandidates;
 
-std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
-
 }  // namespace
 
 void BeginLook(const Partition& part, const KeyHash& hash, Look& look) {

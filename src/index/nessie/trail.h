@@ -19,6 +19,9 @@
 
 namespace farside::index::nessie {
 
+// To READ a word into.
+inline std::span<std::byte> BytesOf(Word& word) { return std::as_writable_bytes(std::span(&word, 1)); }
+
 class Trail {
  public:
   struct Step {
@@ -62,7 +65,8 @@ class Trail {
     return std::nullopt;
   }
 
-  // Whether all slots say the same. Unsplit and splitting are the same for a reader.
+  // Whether both have the same effective slot, with the same word. Unsplit and splitting are the same for a
+  // reader.
   friend bool SameWords(const Trail& a, const Trail& b) {
     const size_t at = a.effective();
     return at == b.effective() && at < a.read() && at < b.read() && a.steps_[at].word == b.steps_[at].word;

@@ -1,6 +1,7 @@
 #include "index/nessie/walker.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <span>
 #include <string>

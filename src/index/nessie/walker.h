@@ -1,7 +1,6 @@
 // Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -5,7 +5,6 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "index/nessie/errors.h"
 #include "index/nessie/walker.h"
 
 namespace farside::index::nessie {
