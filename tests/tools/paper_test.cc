@@ -218,8 +218,8 @@ TEST(PaperTimeline, GrowthIsMarkedWhereItHappened) {
 }
 
 TEST(PaperTrips, ThePhasesAreTheSumsOfTheirOperations) {
-  // Given a plan with an observer, and with puts. When trips are measured. Expect each operation of each phase
-  // once, with what it has counted alone: they add up to the figures of the phase.
+  // Given a plan with an observer, and with puts. When trips are measured. Expect each operation of each
+  // phase once, with what it has counted alone: they add up to the figures of the phase.
   constexpr uint64_t kRecords = 400;
   std::map<std::string, fabric::OpTally, std::less<>> sums;
   TripsPlan plan{.engine = "sephash", .records = kRecords, .puts = true};

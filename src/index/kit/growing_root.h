@@ -13,8 +13,8 @@
 
 namespace farside::index {
 
-// A root of version 1, with its first segment. The segment stays the caller's to free if it fails. `bytes`: of
-// the root with what the engine keeps behind it, which begins as zeros.
+// A root of version 1, with its first segment. The segment stays the caller's to free if it fails. `bytes`:
+// of the root with what the engine keeps behind it, which begins as zeros.
 Task<fabric::FarAddr> MakeGrowingRoot(fabric::Op& op, pool::Allocator& allocator, fabric::FarAddr segment,
                                       uint64_t bytes = sizeof(Root));
 

@@ -90,8 +90,8 @@ Task<Done> ChangeSome(Member& member) {
   co_return Done{};
 }
 
-// A client dies at the nth verb of some changes, and another one joins and walks. False: there is no such verb.
-// It is alone meanwhile: no other client holds up what it waits for.
+// A client dies at the nth verb of some changes, and another one joins and walks. False: there is no such
+// verb. It is alone meanwhile: no other client holds up what it waits for.
 bool WalkAfterDeathAt(uint64_t nth, FaultKind kind, const EngineUnderTest& engine) {
   index::TableWorld world;
   Member first(world, engine);

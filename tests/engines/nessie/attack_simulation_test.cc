@@ -89,8 +89,8 @@ std::string KeyAt(const Shape& shape, uint64_t primary, uint64_t secondary, int 
   }
 }
 
-// A client makes room for a key by moving another one, and dies when that one stands twice. The second copy is
-// room for the next client: it must not be taken for a circle.
+// A client makes room for a key by moving another one, and dies when that one stands twice. The second copy
+// is room for the next client: it must not be taken for a circle.
 TEST(NessieAttack, CopyThatADeadClientLeftIsRoom) {
   const Shape shape{.initial_bits = 4};
   const OptionMap options{{"slots", "16"}, {"grow", "no"}};

@@ -1,4 +1,5 @@
-// The nessie table under clients that die at exact places: in the middle of changes, migrations, splits and growth.
+// The nessie table under clients that die at exact places: in the middle of changes, migrations, splits and
+// growth.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,16 +21,17 @@ INSTANTIATE_TEST_SUITE_P(More, NessieCrash,
                          NameOfStory);
 
 TEST_P(NessieCrash, ClientDiesAtEveryVerb_OthersFinishAndNothingIsLost) {
-  // Given a client in the middle of a change, a migration, a split, a sweep or growth, and others that know the
-  // table or come later. When it dies, at every verb and in every way. Expect that the others change and read
-  // every key, that the history can be explained, and that nothing is leaked when the dead one is adopted.
+  // Given a client in the middle of a change, a migration, a split, a sweep or growth, and others that know
+  // the table or come later. When it dies, at every verb and in every way. Expect that the others change and
+  // read every key, that the history can be explained, and that nothing is leaked when the dead one is
+  // adopted.
   EXPECT_EQ(DiesInTheMiddle(GetParam()), "");
 }
 
 TEST(NessieCrashes, EveryVerbOfEveryShortScript_SurvivorsGoOn) {
-  // Given scripts of two or three clients, and tables that pass through everything. When each of their verbs in
-  // turn is the place of each kind of fault. Expect every history to be linearizable, and every table to be whole
-  // at the end.
+  // Given scripts of two or three clients, and tables that pass through everything. When each of their verbs
+  // in turn is the place of each kind of fault. Expect every history to be linearizable, and every table to
+  // be whole at the end.
   std::vector<std::shared_ptr<Engine>> engines;
   std::vector<Engine*> subjects;
   for (const OptionMap& options : (*MakeNessieEngine({}))->stress_options()) {

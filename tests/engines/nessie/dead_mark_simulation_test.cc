@@ -67,10 +67,11 @@ class GrownTable {
   TableMember member_;
 };
 
-// Failed when a client that moved a key gave up at a mark on the key's trails, also if a dead client had left it.
+// Failed when a client that moved a key gave up at a mark on the key's trails, also if a dead client had left
+// it.
 TEST(NessieDeadMark, ClientDiesWithAMark_InsertsThatNeedTheSlotsGoOn) {
-  // Given a client that died with a mark on a slot. When another one inserts keys. Expect that all of them find
-  // a place.
+  // Given a client that died with a mark on a slot. When another one inserts keys. Expect that all of them
+  // find a place.
   int marks = 0;
   for (int seed = 0; seed < 60; ++seed) {
     for (uint64_t nth = 4; nth < 24; ++nth) {

@@ -41,7 +41,8 @@ TEST_F(ExhaustiveNessie, TwoInsertAKeyAndAThirdReads_OneSucceeds) {
 }
 
 TEST_F(ExhaustiveNessie, TwoPutAKeyWhoseSlotComesFree_TheOneInTheSecondarySlotGivesWay) {
-  // Given a key whose primary slot is taken. When that is emptied, and two clients put the key. Expect the same.
+  // Given a key whose primary slot is taken. When that is emptied, and two clients put the key. Expect the
+  // same.
   TwoPutAKeyWhereASlotComesFree(explored_);
   ExpectNothing(explored_, 2);
 }
@@ -60,9 +61,10 @@ INSTANTIATE_TEST_SUITE_P(All, ExhaustiveNessieMigration,
                                                           Beside::kPutAndDelete)));
 
 TEST_P(ExhaustiveNessieMigration, KeyIsMovedWhileItIsChangedAndRead_NothingIsLost) {
-  // Given a key in one of its slots. When a put of another key that has to move it may die or lose a completion,
-  // and beside it the key is put or deleted, and read; or nothing dies, and it is put and deleted. Expect that
-  // nothing is wrong in any interleaving, and that a successor finds both keys and changes them.
+  // Given a key in one of its slots. When a put of another key that has to move it may die or lose a
+  // completion, and beside it the key is put or deleted, and read; or nothing dies, and it is put and
+  // deleted. Expect that nothing is wrong in any interleaving, and that a successor finds both keys and
+  // changes them.
   const auto [direction, beside] = GetParam();
   Explored explored;
   explored.scenario.freedoms.ordered_reads = false;
@@ -80,22 +82,22 @@ TEST_F(ExhaustiveNessie, KeyGoesToItsOtherSlotAndComesBack_AReaderFindsIt) {
 }
 
 TEST_F(ExhaustiveNessie, KeyIsMadeAnewInItsOtherSlot_AnUpdateDoesNotTakeItForACopy) {
-  // Given a key that was moved once. When one client updates it, and another deletes it and inserts it into its
-  // other slot. Expect that nothing is wrong.
+  // Given a key that was moved once. When one client updates it, and another deletes it and inserts it into
+  // its other slot. Expect that nothing is wrong.
   KeyIsMadeAnewInItsOtherSlot(explored_);
   ExpectNothing(explored_, 2);
 }
 
 TEST_F(ExhaustiveNessie, MigratorLeavesAClaimOrTwoCopies_TwoChangeTheKey) {
-  // Given what a migrator leaves that may die at every verb. When one client updates the key and another deletes
-  // it. Expect that nothing is wrong.
+  // Given what a migrator leaves that may die at every verb. When one client updates the key and another
+  // deletes it. Expect that nothing is wrong.
   TwoMeetWhatAMigratorLeft(explored_);
   ExpectNothing(explored_, 2);
 }
 
 TEST_F(ExhaustiveNessie, WriterLeavesAPendingEntryOverAValue_ASuccessorTakesItBack) {
-  // Given a put that may die at every verb. When another client puts the key, and a third reads it twice. Expect
-  // that nothing is wrong.
+  // Given a put that may die at every verb. When another client puts the key, and a third reads it twice.
+  // Expect that nothing is wrong.
   SuccessorMeetsAPendingEntry(explored_, /*fresh=*/false);
   ExpectNothing(explored_, 2);
 }
@@ -118,8 +120,8 @@ INSTANTIATE_TEST_SUITE_P(All, ExhaustiveNessieSplit,
 
 TEST_P(ExhaustiveNessieSplit, SlotIsSplitBesideAClientThatKnowsOnlyTheAnnouncement_NothingIsLost) {
   // Given a table that has just grown, and a client that knows only that this was announced. When one client
-  // splits a slot and puts a key there, and the other changes or reads a key that moves; of which one may die.
-  // Expect that nothing is wrong in any interleaving, and that a successor finds both keys.
+  // splits a slot and puts a key there, and the other changes or reads a key that moves; of which one may
+  // die. Expect that nothing is wrong in any interleaving, and that a successor finds both keys.
   Explored explored(OptionMap{{"grow", "yes"}});
   explored.scenario.freedoms.ordered_reads = false;
   SplitMeets(explored, GetParam());

@@ -58,12 +58,13 @@ enum class Direction { kToPrimary, kToSecondary };
 void MigrationMeets(Explored& explored, Direction direction, Beside beside);
 // The same client moves the key to its primary slot and back, beside a reader.
 void KeyGoesAndComesBack(Explored& explored);
-// A key that was moved once. One client updates it; another one deletes it, takes its slot, and inserts it again:
-// into the other one.
+// A key that was moved once. One client updates it; another one deletes it, takes its slot, and inserts it
+// again: into the other one.
 void KeyIsMadeAnewInItsOtherSlot(Explored& explored);
 // A migrator may die: it leaves a claim, or two copies. Then two change the key at the same time.
 void TwoMeetWhatAMigratorLeft(Explored& explored);
-// A writer may die: it leaves a pending entry, over a value or over none. Then another meets it, and a reader.
+// A writer may die: it leaves a pending entry, over a value or over none. Then another meets it, and a
+// reader.
 void SuccessorMeetsAPendingEntry(Explored& explored, bool fresh);
 // The same beside the key in its other slot.
 void SuccessorMeetsAFreshEntryBesideTheKey(Explored& explored);
@@ -73,8 +74,8 @@ void SuccessorMeetsAFreshEntryBesideTheKey(Explored& explored);
 enum class Moving { kPut, kInsert, kDelete, kReader };
 void SplitMeets(Explored& explored, Moving moving);
 
-// What an exploration has found; nothing if nothing is wrong. A client that waits for a writer that never goes
-// on, because the fabric never gets round to it, waits for ever: such paths are cut.
+// What an exploration has found; nothing if nothing is wrong. A client that waits for a writer that never
+// goes on, because the fabric never gets round to it, waits for ever: such paths are cut.
 std::string ProblemOf(const check::Exploration& found, const check::Scenario& scenario);
 inline std::string ProblemOf(const check::Scenario& scenario) {
   return ProblemOf(check::Explore(scenario), scenario);

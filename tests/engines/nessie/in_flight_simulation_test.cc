@@ -31,8 +31,8 @@ TEST(NessieInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
 }
 
 TEST(NessieInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
-  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the second,
-  // which carries all others. The value of the last is there.
+  // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the
+  // second, which carries all others. The value of the last is there.
   World world;
   Member member(world, {});
   member.Now(member.Put("other", "so that the table is known"));

@@ -1,5 +1,5 @@
-// Races of the nessie table that chance does not bring about: clients that stop at every step, and what others
-// may expect then.
+// Races of the nessie table that chance does not bring about: clients that stop at every step, and what
+// others may expect then.
 #include "tests/engines/nessie/scenarios.h"
 
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@ INSTANTIATE_TEST_SUITE_P(Migrations, NessieScene, testing::ValuesIn(MigrationSce
 INSTANTIATE_TEST_SUITE_P(Growth, NessieScene, testing::ValuesIn(GrowthScenes()), NameOfScene);
 
 TEST_P(NessieScene, OneClientStopsAtEveryStep_TheOthersGoOn) {
-  // Given a table in a certain state, and a few clients that change and read it. When each of them in turn stops
-  // at every step, and the others go on. Expect that the history can be explained, and that the table and every
-  // byte are in order.
+  // Given a table in a certain state, and a few clients that change and read it. When each of them in turn
+  // stops at every step, and the others go on. Expect that the history can be explained, and that the table
+  // and every byte are in order.
   EXPECT_EQ(GetParam().OneStops(), "");
 }
 
@@ -64,8 +64,8 @@ TEST_P(NessieStops, AllOthersStopAtEveryVerb_ReadsNeverWait) {
 }
 
 TEST_P(NessieStops, AllOthersStopAtEveryVerb_WritesWaitOnlyForAPendingEntry) {
-  // Given the same. When another client puts, deletes and inserts each of the keys. Expect that it ends at once,
-  // unless one of the key's own slots has a pending entry.
+  // Given the same. When another client puts, deletes and inserts each of the keys. Expect that it ends at
+  // once, unless one of the key's own slots has a pending entry.
   Writes writes;
   EXPECT_EQ(WritesWhileStopped(GetParam().story, writes), "");
   EXPECT_GT(writes.went_on, 0u);
@@ -75,8 +75,8 @@ TEST_P(NessieStops, AllOthersStopAtEveryVerb_WritesWaitOnlyForAPendingEntry) {
 }
 
 TEST(NessieScenarios, WriterOfTheSameKeyHasStopped_AWriterWaits) {
-  // Given a client that stops in the middle of an update. When another client changes the same key. Expect that it
-  // waits at some of the verbs, so that the test above shows something.
+  // Given a client that stops in the middle of an update. When another client changes the same key. Expect
+  // that it waits at some of the verbs, so that the test above shows something.
   Writes writes;
   EXPECT_EQ(WritesWhileStopped(UpdateInUnsplitSlot(), writes), "");
   EXPECT_GT(writes.waited_at_own_slot, 2u);
@@ -85,14 +85,14 @@ TEST(NessieScenarios, WriterOfTheSameKeyHasStopped_AWriterWaits) {
 // ---- others
 
 TEST(NessieScenarios, CursorHasReadTheLowerSlots_AKeyThatMovesBehindItIsReturned) {
-  // Given a cursor that has read the lower slots of a table. When a key moves from a slot that it has not read to
-  // one that it has. Expect that the cursor returns the key.
+  // Given a cursor that has read the lower slots of a table. When a key moves from a slot that it has not
+  // read to one that it has. Expect that the cursor returns the key.
   EXPECT_EQ(CursorMeetsAMigration(), "");
 }
 
 TEST(NessieScenarios, KeysComeAndGo_EveryByteIsAccountedFor) {
-  // Given two clients that move a key to and fro, and update it. When memory is used again, and one of them dies.
-  // Expect that every byte is free or reachable in the end.
+  // Given two clients that move a key to and fro, and update it. When memory is used again, and one of them
+  // dies. Expect that every byte is free or reachable in the end.
   EXPECT_EQ(MemoryComesBack(), "");
 }
 

@@ -1,5 +1,5 @@
-// What a few clients do at the same time in a table that was brought into a certain state, and the ways to play
-// it: by chance, and with clients that stop at every step. A play returns what went wrong, or nothing.
+// What a few clients do at the same time in a table that was brought into a certain state, and the ways to
+// play it: by chance, and with clients that stop at every step. A play returns what went wrong, or nothing.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -30,8 +30,8 @@ inline std::string NameOfStory(const testing::TestParamInfo<Story>& story) {
 }
 // Of a put, an update, a delete, a chain of migrations, a split, a sweep, and growth.
 std::vector<Story> Stories();
-// The dearest for readers: an update and an insert where the slots of the key are unsplit, and an update of an item
-// whose size does not fit into its word.
+// The dearest for readers: an update and an insert where the slots of the key are unsplit, and an update of
+// an item whose size does not fit into its word.
 Story UpdateInUnsplitSlot();
 Story InsertIntoUnsplitSlot();
 Story UpdateOfLargeItem();

@@ -1,6 +1,6 @@
-// Clients that have one nessie table open in a simulated pool, moved by hand: which of them knows of which growth,
-// stops where, and dies where. The slots as they stand in memory, keys for scenarios, and histories of what
-// clients did.
+// Clients that have one nessie table open in a simulated pool, moved by hand: which of them knows of which
+// growth, stops where, and dies where. The slots as they stand in memory, keys for scenarios, and histories
+// of what clients did.
 #pragma once
 
 #include <cstdint>
@@ -145,13 +145,13 @@ class Play {
   // Whether the slot has an item of the key, of this kind.
   bool Has(uint64_t slot, Kind kind, const std::string& key) const;
   uint64_t EffectiveSlotOf(const KeyHash& hash, Candidate candidate) const;
-  // Whether one of the slots in which the key may stand has a pending entry, of whatever key; or one on the way
-  // from there to an empty slot.
+  // Whether one of the slots in which the key may stand has a pending entry, of whatever key; or one on the
+  // way from there to an empty slot.
   bool HasPending(const std::string& key, bool on_the_way) const;
 
-  // If no client has died, no slot has anything unfinished. Every key is read by every client; then all leave but a new one, which looks whether the history can be
-  // explained, the cursor has every key once, and the table and every byte are in order. What went wrong, or
-  // nothing.
+  // If no client has died, no slot has anything unfinished. Every key is read by every client; then all leave
+  // but a new one, which looks whether the history can be explained, the cursor has every key once, and the
+  // table and every byte are in order. What went wrong, or nothing.
   std::string End();
 
   World world;
