@@ -9,19 +9,25 @@
 # without .cc files becomes a header-only target, so an empty folder is no error.
 
 # Flags of every target we compile. They are ours alone: nothing here reaches a user of the library.
-# PRECOMPILED names the precompiled header of the target (see precompiled.cmake).
+# PRECOMPILED names the precompiled header of the target (see precompiled.cmake). GUARDED: it reads bytes of
+# strangers (see hardening.cmake).
 function(farside_defaults target)
-  cmake_parse_arguments(arg "" "PRECOMPILED" "" ${ARGN})
-  if(NOT arg_PRECOMPILED)
+  cmake_parse_arguments(arg "GUARDED" "PRECOMPILED" "" ${ARGN})
+  set(guarded "")
+  if(arg_GUARDED)
+    set(guarded GUARDED)
+    set(arg_PRECOMPILED farside_guarded_precompiled)
+  elseif(NOT arg_PRECOMPILED)
     set(arg_PRECOMPILED farside_precompiled)
   endif()
-  farside_flags(${target})
+  farside_flags(${target} ${guarded})
   target_precompile_headers(${target} REUSE_FROM ${arg_PRECOMPILED})
   # fmt is in the precompiled header, so its macros have to be the same everywhere.
   target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 endfunction()
 
 function(farside_flags target)
+  cmake_parse_arguments(arg "GUARDED" "" "" ${ARGN})
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
@@ -32,11 +38,18 @@ function(farside_flags target)
   if(FARSIDE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FARSIDE_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${FARSIDE_SANITIZE})
+  elseif(FARSIDE_HARDEN)
+    farside_harden(${target})
+    if(arg_GUARDED)
+      farside_guard(${target})
+    endif()
   endif()
 endfunction()
 
 # Test code is checked and optimized less than the code that it tests, so that it compiles faster.
 function(farside_test_flags target)
+  # _FORTIFY_SOURCE asks for every answer of write.
+  target_compile_options(${target} PRIVATE -Wno-unused-result)
   if(FARSIDE_SANITIZE)
     # g++ 12 sees uninitialized members in <regex> where the sanitizers have put their checks.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -fno-sanitize=null,alignment,vptr)
@@ -58,13 +71,13 @@ function(farside_glob out recurse)
 endfunction()
 
 # farside_layer(NAME n FOLDER folder... [RECURSE] [SOURCES files...] [DEPS layers...] [LIBS libraries...]
-#               [DEFINITIONS d...] [INSTALL])
+#               [DEFINITIONS d...] [GUARDED] [INSTALL])
 #
 # Makes the target farside_<n> (alias farside::<n>). SOURCES are files outside of its folders. DEPS are other
 # layers by their short names and are passed on to users of the layer; LIBS are third-party libraries used
-# inside the .cc files only. INSTALL makes it part of the installed library.
+# inside the .cc files only. GUARDED as for farside_defaults. INSTALL makes it part of the installed library.
 function(farside_layer)
-  cmake_parse_arguments(arg "RECURSE;INSTALL" "NAME" "FOLDER;SOURCES;DEPS;LIBS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;GUARDED;INSTALL" "NAME" "FOLDER;SOURCES;DEPS;LIBS;DEFINITIONS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_FOLDER)
     message(FATAL_ERROR "farside_layer: NAME and FOLDER are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -75,7 +88,11 @@ function(farside_layer)
 
   if(sources)
     add_library(${target} STATIC ${sources})
-    farside_defaults(${target})
+    if(arg_GUARDED)
+      farside_defaults(${target} GUARDED)
+    else()
+      farside_defaults(${target})
+    endif()
     set(scope PUBLIC)
     target_link_libraries(${target} PUBLIC ${arg_DEPS} PRIVATE ${arg_LIBS})
   else()

@@ -111,6 +111,7 @@ Json ToObject(const ClientStatus& client) {
           {"state", Name(client.word.state())},
           {"generation", client.word.generation()},
           {"fabric_client", Number(client.word.fabric_client())},
+          {"offline", client.pulse.epoch == pool::kOfflineEpoch},
           {"epoch", client.pulse.epoch},
           {"settled", client.pulse.settled},
           {"heartbeat", client.pulse.heartbeat},

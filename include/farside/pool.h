@@ -7,6 +7,10 @@
 // A Pool and a Table are handles: cheap to copy, and safe to use from any thread. The pool stays open as long
 // as any handle or session of it exists. docs/api.md goes through four small programs, which are in the
 // folder examples/.
+//
+// A child of fork inherits no pool. Every call on a handle of its parent is kInvalidArgument there, and
+// destructors do nothing; the child may open a pool itself. Calls on a pool that was moved from are
+// kInvalidArgument, too.
 #pragma once
 
 #include <chrono>
@@ -77,8 +81,9 @@ class Pool {
   // Opens the table, or makes it if there is none. kAlreadyExists if there is one, `options` name an engine
   // or options, and the table was made with others.
   Result<Table> OpenOrCreateTable(std::string_view name, const TableOptions& options = {});
-  // Frees all memory of the table. When the call returns, every session of the pool knows that the table is
-  // gone: operations through old handles end with kNotFound, even if a new table of the same name exists.
+  // Frees all memory of the table. When the call returns, the memory can be used again, and every session of
+  // the pool knows that the table is gone, or learns it before its next operation: operations through old
+  // handles end with kNotFound, even if a new table of the same name exists.
   Status DropTable(std::string_view name);
   // All tables of the pool, sorted by name.
   Result<std::vector<TableInfo>> ListTables();

@@ -17,6 +17,8 @@
 //
 // A session is used by one thread at a time; hand it to another thread only between two calls. Have one for
 // each thread. Sessions are cheap, but each one takes a client slot of the pool (PoolOptions::client_slots).
+//
+// On a session or a table that was moved from, and in a child of fork, every call is kInvalidArgument.
 #pragma once
 
 #include <cstddef>
@@ -93,9 +95,9 @@ class AsyncSession {
 
  private:
   friend class Session;
-  explicit AsyncSession(store::SessionState& state) : state_(&state) {}
+  explicit AsyncSession(store::SessionState* state) : state_(state) {}
 
-  store::SessionState* state_;
+  store::SessionState* state_;  // null: of a session that was moved from
 };
 
 class Session {
@@ -228,7 +230,10 @@ class Session {
   Status RunAll(std::span<Task<T>> tasks) {
     Running running(*this, tasks.size());
     if (!running.status().ok()) return running.status();
-    if (!RunTasks(tasks, [&running] { return running.Poll(); })) return Stuck();
+    for (const Task<T>& task : tasks) {
+      if (!task.valid()) return MovedFromTask();
+    }
+    if (!RunTasks(tasks, [&running] { return running.Poll(); })) return running.Stuck();
     return OkStatus();
   }
 
@@ -248,14 +253,17 @@ class Session {
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
     const Status& status() const { return status_; }
-    // Makes progress. False: nothing is in flight, so the tasks would wait forever.
+    // Makes progress. False: the tasks would wait forever, and Stuck says why.
     bool Poll();
+    Error Stuck() const;
 
    private:
     store::SessionState* state_;
     Status status_;
   };
-  static Error Stuck();
+  static Error MovedFromTask();
+  // Leaves the pool, but not in a child of fork.
+  void End() noexcept;
 
   std::shared_ptr<store::PoolState> pool_;  // outlives the state
   std::unique_ptr<store::SessionState> state_;

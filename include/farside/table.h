@@ -17,6 +17,7 @@ struct TableState;
 
 class Table {
  public:
+  // Of a table that was moved from: empty, and not ordered.
   const std::string& name() const;
   const std::string& engine() const;
   // Whether the table keeps its keys in order, so that Session::Scan works.
@@ -25,6 +26,7 @@ class Table {
   // Used by the library itself.
   explicit Table(std::shared_ptr<const store::TableState> state) : state_(std::move(state)) {}
   const store::TableState& state() const { return *state_; }
+  bool has_state() const { return state_ != nullptr; }  // false: it was moved from
 
  private:
   std::shared_ptr<const store::TableState> state_;

@@ -163,6 +163,9 @@ class [[nodiscard]] Task {
   // co_await task.Outcome(): the Result, whatever it is.
   auto Outcome() noexcept { return Awaiter<false>(handle_); }
 
+  // False: it was moved from, and nothing else may be called.
+  bool valid() const { return handle_ != nullptr; }
+
   // For executors. Runs until the first suspension; done() says whether the task has ended.
   void Start() { handle_.resume(); }
   bool done() const { return handle_.promise().failed() || handle_.done(); }

@@ -66,6 +66,14 @@ std::string UtcText(std::chrono::system_clock::time_point time) {
                      of_day.subseconds().count());
 }
 
+std::string HeadOfLine(LogLevel level, const LogClock& clock) {
+  std::string head;
+  if (clock != nullptr) head = UtcText(clock()) + " ";
+  head += Name(level);
+  head += ": ";
+  return head;
+}
+
 Logger::Logger(LogLevel least, LogSink sink, LogClock clock)
     : least_(least), clock_(std::move(clock)), sink_(std::move(sink)) {
   assert(sink_ != nullptr);
@@ -77,10 +85,7 @@ void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args arg
   fmt::memory_buffer message;
   fmt::vformat_to(std::back_inserter(message), format, args);
 
-  std::string line;
-  if (clock_ != nullptr) line = UtcText(clock_()) + " ";
-  line += Name(level);
-  line += ": ";
+  std::string line = HeadOfLine(level, clock_);
   AppendMessage(line, {message.data(), message.size()});
   line += '\n';
 

@@ -40,8 +40,11 @@ using LogClock = std::function<std::chrono::system_clock::time_point()>;
 // "2026-03-01T12:00:00.345Z": ISO 8601, in UTC, with milliseconds.
 std::string UtcText(std::chrono::system_clock::time_point time);
 
-// The default sink: one write(2) per line. The lines of several processes do not mix, since a line is no
-// longer than what a pipe takes in one piece.
+// "2026-03-01T12:00:00.345Z warn: ": what stands before a message; without the time if there is no clock.
+std::string HeadOfLine(LogLevel level, const LogClock& clock);
+
+// The default sink: one write(2) per line, which waits for the reader (base/dropping_sink.h does not). The
+// lines of several processes do not mix, since a line is no longer than what a pipe takes in one piece.
 void WriteToStderr(std::string_view line);
 
 class Logger {

@@ -18,8 +18,11 @@ namespace {
 
 // Sweeps repeat a run for every verb of it, so their scripts are short: two clients that meet on a key or
 // two, and now and then a third.
-WorkloadShape SweepShape(uint64_t seed) {
-  return {.clients = seed % 4 == 0 ? 3 : 2, .operations = 2, .keys = seed % 3 == 0 ? 2 : 1};
+WorkloadShape SweepShape(uint64_t seed, bool evacuates) {
+  return {.clients = seed % 4 == 0 ? 3 : 2,
+          .operations = 2,
+          .keys = seed % 3 == 0 ? 2 : 1,
+          .evacuates = evacuates};
 }
 
 bool ParseNumber(std::string_view text, uint64_t& number) {
@@ -74,7 +77,8 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   sim.digest = options.digest;
   sim.fault = run.fault;
   sim.chaos = Chaos::ForSeed(run.seed, run.faults);
-  const WorkloadShape shape = run.fault.has_value() ? SweepShape(run.seed) : options.shape;
+  const WorkloadShape shape =
+      run.fault.has_value() ? SweepShape(run.seed, options.shape.evacuates) : options.shape;
   index::Engine& engine = subjects.For(run.seed);
   const WorkloadFor table{.scans = engine.traits().ordered, .fixed_size = engine.traits().fixed_size};
   return Run(engine, MakeWorkload(run.seed, shape, table), std::move(sim));

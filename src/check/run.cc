@@ -9,10 +9,12 @@
 
 #include "check/perform.h"
 #include "fabric/op.h"
+#include "index/evacuation.h"
 #include "pool/client.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/describe.h"
 #include "pool/region/superblock.h"
+#include "pool/scoped_flag.h"
 #include "store/registration.h"
 
 namespace farside::check {
@@ -108,15 +110,17 @@ enum class Role : uint8_t {
 };
 
 // A participant: it connects, joins the pool, opens the table (or makes it, if it is the first), does its
-// part and leaves. When its client is broken, it connects anew and goes on.
+// part and leaves. Now and then it is idle, and goes offline. When its client is broken, it connects anew and
+// goes on.
 class Actor {
  public:
-  Actor(int number, Role role, Script script, bool drops, int lanes)
+  Actor(int number, Role role, Script script, const Workload& workload)
       : number_(number),
         role_(role),
         script_(std::move(script)),
-        lanes_(lanes),
-        drops_at_(drops ? script_.size() / 2 : kNever) {}
+        lanes_(workload.lanes),
+        evacuates_(workload.evacuates),
+        drops_at_(workload.drops_a_table ? script_.size() / 2 : kNever) {}
 
   bool running() const { return client_ != nullptr; }
 
@@ -152,6 +156,8 @@ class Actor {
 
  private:
   static constexpr size_t kNever = ~size_t{0};
+  static constexpr size_t kOperationsUntilIdle = 3;
+  static constexpr size_t kOperationsPerEvacuation = 2;
   static constexpr Nanos kLookAtLanes = std::chrono::microseconds(1);
 
   Task<Done> Live(Stage& stage) {
@@ -167,6 +173,7 @@ class Actor {
           co_await session_->tables().CreateOrOpen(op, kTable, std::string(stage.engine.name()), {}));
       stage.roots = table_->info.roots;
       co_await RunScript(stage, op);
+      co_await session_->pool().ComeOnline(op);
     }
     if (role_ == Role::kAuditor) co_await Audit(stage, op);
     pool::Reached reached;
@@ -199,11 +206,59 @@ class Actor {
     while (next_ < script_.size()) {
       const size_t mine = next_++;
       if (mine == drops_at_) co_await MakeAndDropTable(stage, op);
-      co_await session_->tables().Validate(op, *table_);
+      if (evacuates_ && mine % kOperationsPerEvacuation == 1) co_await Evacuate(op);
+      co_await Prepare(op, *table_);
       co_await Perform(stage, script_[mine]);
       if (pool.MaintenanceDue()) co_await pool.Maintain(op);
+      if (++performed_ % kOperationsUntilIdle == 0) co_await Idle(op);
     }
     op.End(OpKind::kMaintenance, fabric::OpOutcome::kDone);
+    co_return Done{};
+  }
+
+  // Before an operation: the client is online, and the table is still there.
+  Task<Done> Prepare(Op& op, index::OpenTable& table) {
+    const pool::PoolClient::UnpinnedWait stays_online(session_->pool());
+    co_await session_->pool().ComeOnline(op);
+    co_await session_->tables().Validate(op, table);
+    co_return Done{};
+  }
+
+  // Goes offline, if no operation of another lane is in flight, for as long as some operations take.
+  Task<Done> Idle(Op& op) {
+    pool::PoolClient& pool = session_->pool();
+    const bool offline = co_await pool.GoOffline(op);
+    if (!offline) co_return Done{};
+    co_await op.Pause(Nanos(1000 << (performed_ % 6)));
+    if (performed_ % 2 == 0) co_await pool.KeepUp(op);
+    co_return Done{};
+  }
+
+  // Moves the records in all chunks of this client to other blocks, as in a pool that is full (evac/1). The
+  // pool is not: so the copies stand in chunks that are claimed for them. Not part of the history: no
+  // operation may notice.
+  Task<Done> Evacuate(Op& op) {
+    if (evacuating_) co_return Done{};  // evac/4
+    const pool::ScopedFlag busy(evacuating_);
+    pool::PoolClient& pool = session_->pool();
+    const pool::PoolClient::UnpinnedWait stays_online(pool);
+    co_await pool.ComeOnline(op);
+    index::Evacuation evacuation(pool, session_->tables(), {&*table_}, [] {});
+    for (size_t i = 0; i < pool.nodes(); ++i) {
+      const auto node = static_cast<fabric::NodeId>(i);
+      pool::Allocator& allocator = pool.allocator(node);
+      const pool::EvacuationLimits limits{.any_room = true};
+      const std::vector<pool::Allocator::Victim> victims = co_await allocator.BeginEvacuation(op, limits);
+      evacuation.Add(node, victims);
+      const pool::PoolClient::Pin pin = pool.Begin();
+      for (const pool::Allocator::Victim& victim : victims) {
+        const fabric::FarAddr room =
+            co_await allocator.Allocate(op, victim.block_bytes, pool::BlockUse::kRecords);
+        allocator.FreeUnpublished(room, victim.block_bytes);
+      }
+    }
+    co_await evacuation.Move(op);
+    co_await evacuation.Unlink(op);
     co_return Done{};
   }
 
@@ -269,7 +324,7 @@ class Actor {
 
   Task<Done> PutInPassing(Op& op, index::OpenTable& table, std::string_view key, std::string_view value) {
     while (true) {
-      co_await session_->tables().Validate(op, table);
+      co_await Prepare(op, table);
       const uint64_t catalogs = session_->pool().known_catalog_changes();
       const Result<index::PutOutcome> put = co_await table.index->Put(op, key, value).Outcome();
       if (put.ok()) co_return Done{};
@@ -320,8 +375,11 @@ class Actor {
   const Role role_;
   const Script script_;
   const int lanes_;  // operations in flight
+  const bool evacuates_;
+  bool evacuating_ = false;
   size_t drops_at_;
   size_t next_ = 0;
+  size_t performed_ = 0;
   std::unique_ptr<Client> client_;
   std::unique_ptr<store::Registration> session_;
   std::optional<index::OpenTable> table_;
@@ -353,7 +411,7 @@ void Drive(Stage& stage, std::vector<Actor>& actors) {
 
 void DriveOne(Stage& stage, int number, Role role, Script script) {
   std::vector<Actor> actors;
-  actors.emplace_back(number, role, std::move(script), false, 1);
+  actors.emplace_back(number, role, std::move(script), Workload());
   Drive(stage, actors);
 }
 
@@ -394,14 +452,14 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   if (trace != nullptr) {
     trace->set_describe([&stage](fabric::FarAddr at) {
       std::string known = stage.engine.Describe(at, stage.roots);
-      return known.empty() ? pool::Describe(at, stage.geometries[fabric::Index(at.node)]) : known;
+      const pool::Geometry* const geometry = fabric::ForNode(stage.geometries, at.node);
+      return known.empty() && geometry != nullptr ? pool::Describe(at, *geometry) : known;
     });
   }
 
   std::vector<Actor> actors;
   for (const Script& script : workload.scripts) {
-    actors.emplace_back(static_cast<int>(actors.size()), Role::kWorker, script, workload.drops_a_table,
-                        workload.lanes);
+    actors.emplace_back(static_cast<int>(actors.size()), Role::kWorker, script, workload);
   }
   Drive(stage, actors);
   report.script_verbs = world.verbs_posted();

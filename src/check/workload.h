@@ -35,6 +35,7 @@ struct Workload {
   std::vector<std::string> keys;  // all keys that occur
   int nodes = 1;                  // of the pool
   int lanes = 1;                  // operations that a client has in flight
+  bool evacuates = false;         // each client also evacuates what it has, again and again
   bool drops_a_table =
       false;  // each client also makes a second table in the middle of its script, and drops it
 };
@@ -43,6 +44,7 @@ struct WorkloadShape {
   int clients = 4;
   int operations = 8;  // per client
   int keys = 3;
+  bool evacuates = false;  // always, not by chance
 };
 
 // What the table takes, beside the shape that was asked for.

@@ -12,6 +12,12 @@ Error NotOrdered() {
 
 Task<Done> Index::SearchTogether(fabric::Op& /*op*/, std::span<Search> /*searches*/) { co_return Done{}; }
 
+Task<bool> Index::Touch(fabric::Op& /*op*/, fabric::FarAddr /*block*/, std::span<const std::byte> /*bytes*/) {
+  co_return false;
+}
+
+Task<bool> Index::UnlinkTouched(fabric::Op& /*op*/) { co_return false; }
+
 Task<bool> Index::Scan(fabric::Op& /*op*/, const KeyRange& /*range*/, size_t /*limit*/,
                        std::vector<Record>& /*page*/) {
   co_return NotOrdered();

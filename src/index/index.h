@@ -26,6 +26,7 @@ class Op;
 }  // namespace farside::fabric
 
 namespace farside::pool {
+class Membership;
 class PoolClient;
 class Reach;
 }  // namespace farside::pool
@@ -105,9 +106,24 @@ class Index {
   // An operation on the key comes soon: the index may prefetch memory of this client that the operation
   // needs.
   virtual void Anticipate(std::string_view /*key*/) {}
+  // The catalog of its home was seen to have the table when so many changes of it were known. Told when the
+  // table is opened and whenever it is validated, by the client that has it open (off/3).
+  virtual void ConfirmTable(const pool::Membership& /*home*/, uint64_t /*catalog_changes*/) {}
   // How often the table has begun or ended a resize, as far as this client knows without a trip: odd while
   // one is under way. For display; nothing depends on it.
   virtual uint64_t growth() const { return 0; }
+
+  // ---- moving records (evacuator.h)
+
+  // Moves the record that stands in this block to another block that is free at hand: an update to the same
+  // value, which takes effect only if the table still names this block (evac/1). `bytes` is what was read of
+  // the block a while ago, and says which key to look for. False: the table does not name the block, or no
+  // longer, or cannot move it. kOutOfMemory: no block is free at hand.
+  virtual Task<bool> Touch(fabric::Op& op, fabric::FarAddr block, std::span<const std::byte> bytes);
+  // After touches: unlinks those of the blocks that the table still names although no record stands in them.
+  // An engine that unlinks a block when its record moves has nothing to do. True: there is more to do, as
+  // soon as there is memory for it. To be awaited like an operation: the table was validated just now.
+  virtual Task<bool> UnlinkTouched(fabric::Op& op);
 
   // Marks every block that the table owns, its roots included, as pool/memory/reach.h promises, while other
   // clients may change the table. The caller holds a pin.

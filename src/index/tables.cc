@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "pool/beats.h"
 
 namespace farside::index {
 
@@ -18,6 +19,7 @@ using pool::TableInfo;
 namespace {
 
 constexpr int kMostGraceRounds = 10'000;
+constexpr Nanos kFirstPause = std::chrono::microseconds(100);
 // No catalog changes this often.
 constexpr uint64_t kNeverValidated = ~uint64_t{0};
 
@@ -35,7 +37,7 @@ Status CheckVersion(const TableInfo& info, const Engine& engine) {
       fmt::format(
           "table '{}' has layout version {} of engine {}; this build has {}: export it with the version "
           "that made it, and import it",
-          info.name, info.engine_layout_version, info.engine, engine.layout_version()));
+          Escape(info.name), info.engine_layout_version, Escape(info.engine), engine.layout_version()));
 }
 
 }  // namespace
@@ -78,12 +80,17 @@ Result<std::shared_ptr<Engine>> Tables::EngineOf(const TableInfo& info) const {
   return engine;
 }
 
+void Tables::Confirm(OpenTable& table, uint64_t catalog_changes) {
+  table.validated_at = catalog_changes;
+  table.index->ConfirmTable(HomeOf(table.info.name), catalog_changes);
+}
+
 OpenTable Tables::OpenWith(std::shared_ptr<Engine> engine, TableInfo info, uint64_t validated_at) {
   OpenTable table;
   table.engine = std::move(engine);
   table.index = table.engine->Open(pool_, info.roots);
   table.info = std::move(info);
-  table.validated_at = validated_at;
+  Confirm(table, validated_at);
   return table;
 }
 
@@ -98,6 +105,8 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
   for (size_t node = 0; node < pool_.nodes(); ++node) spec.nodes.push_back(static_cast<NodeId>(node));
   const std::string wanted = spec.options;
 
+  co_await pool_.ComeOnline(op);
+  const pool::PoolClient::UnpinnedWait stays_online(pool_);
   pool::Membership& home = HomeOf(name);
   const uint64_t validated_at = home.control().catalog_changes;
   pool::Catalog catalog(home);
@@ -112,7 +121,7 @@ Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engin
     co_return Error(
         ErrorCode::kAlreadyExists,
         fmt::format("table '{}' exists with engine {} and options '{}'; drop it first, or open it as it is",
-                    Escape(name), outcome.table.engine, outcome.table.options));
+                    Escape(name), Escape(outcome.table.engine), Escape(outcome.table.options)));
   }
   if (Status same = CheckVersion(outcome.table, **made); !same.ok()) co_return same.error();
   OpenTable table = OpenWith(*made, outcome.table, validated_at);
@@ -146,7 +155,7 @@ Task<Done> Tables::Validate(Op& op, OpenTable& table) {
   if (!there) {
     co_return Error(ErrorCode::kNotFound, fmt::format("table '{}' was dropped", Escape(table.info.name)));
   }
-  table.validated_at = changes;
+  Confirm(table, changes);
   co_return Done{};
 }
 
@@ -162,6 +171,7 @@ Task<std::vector<TableInfo>> Tables::List(Op& op) {
 }
 
 Task<Done> Tables::Walk(Op& op, pool::Reach& reach) {
+  pool::Beats beats(pool_);
   for (size_t node = 0; node < pool_.nodes(); ++node) {
     pool::Catalog catalog(pool_.member(static_cast<NodeId>(node)));
     const std::vector<TableInfo> tables = co_await catalog.TablesToWalk(op);
@@ -170,6 +180,7 @@ Task<Done> Tables::Walk(Op& op, pool::Reach& reach) {
       if (!engine.ok()) co_return engine.error();
       const std::unique_ptr<Index> index = (*engine)->Open(pool_, info.roots);
       co_await index->Walk(op, reach);
+      if (beats.Due()) co_await beats.Beat(op);
     }
   }
   co_return Done{};
@@ -182,17 +193,24 @@ Task<Done> Tables::WaitForGrace(Op& op, size_t nodes) {
   for (size_t node = 0; node < nodes; ++node) {
     pool_.AfterGrace(static_cast<NodeId>(node), [waiting] { --*waiting; });
   }
-  const Nanos pause = std::max(pool_.member(NodeId{0}).options().lease / 64, Nanos(1));
+  const Nanos longest = std::max(pool_.member(NodeId{0}).options().lease / 64, Nanos(1));
+  Nanos pause = std::min(kFirstPause, longest);
   for (int round = 0; *waiting > 0; ++round) {
     if (round == kMostGraceRounds)
       co_return Error(ErrorCode::kContended, "other clients did not move on; try again later");
+    co_await pool_.GoOffline(op);  // if it can: then it does not wait for itself
     co_await pool_.Maintain(op);
     if (*waiting > 0) co_await op.Pause(pause);
+    pause = std::min(2 * pause, longest);
   }
+  co_await pool_.ComeOnline(op);
   co_return Done{};
 }
 
+// INVARIANT off/3, catalog/5: grace is over, so no client uses the table, and none adds to its counters. What
+// it occupies is given back at once.
 Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
+  co_await pool_.ComeOnline(op);
   const Result<std::shared_ptr<Engine>> engine = EngineOf(info);
   if (!engine.ok()) co_return engine.error();
   const std::unique_ptr<Index> index = (*engine)->Open(pool_, info.roots);
@@ -205,8 +223,9 @@ Task<Done> Tables::FreeTable(Op& op, TableInfo info) {
   collected.blocks.erase(std::unique(collected.blocks.begin(), collected.blocks.end(), same),
                          collected.blocks.end());
   for (const auto& [block, bytes] : collected.blocks) {
-    pool_.allocator(block.node).Retire(block, bytes, pin.epoch(block.node));
+    pool_.allocator(block.node).FreeUnused(block, bytes, pin.epoch(block.node));
   }
+  co_await pool_.GiveBackUnused(op);
   co_return Done{};
 }
 

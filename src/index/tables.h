@@ -53,7 +53,7 @@ class Tables {
   Task<Done> Validate(fabric::Op& op, OpenTable& table);
   // All tables, of all nodes, sorted by name.
   Task<std::vector<pool::TableInfo>> List(fabric::Op& op);
-  // Frees every byte of the table, after a grace period.
+  // Frees every byte of the table, after a grace period. When it has ended, the memory can be used again.
   Task<Done> Drop(fabric::Op& op, std::string name);
 
   // The engine that a table was made with. kInvalidArgument if this build has no engine of that name,
@@ -64,6 +64,8 @@ class Tables {
 
  private:
   pool::Membership& HomeOf(std::string_view name);
+  // The table existed when so many changes of the catalog of its home were known.
+  void Confirm(OpenTable& table, uint64_t catalog_changes);
   OpenTable OpenWith(std::shared_ptr<Engine> engine, pool::TableInfo info, uint64_t validated_at);
   Task<Done> WaitForGrace(fabric::Op& op, size_t nodes);
   Task<Done> FreeTable(fabric::Op& op, pool::TableInfo info);

@@ -28,7 +28,9 @@ constexpr int kMostDrainPauses = 64;
 }  // namespace
 
 PoolClient::PoolClient(fabric::Client& client, const std::vector<Geometry>& geometries, ClientOptions options)
-    : client_(client), options_(options) {
+    : client_(client),
+      options_(options),
+      nowhere_(std::make_unique<Node>(client, fabric::kNowhere, geometries.front(), options.lease)) {
   for (size_t i = 0; i < geometries.size(); ++i) {
     nodes_.push_back(std::make_unique<Node>(client, static_cast<NodeId>(i), geometries[i], options.lease));
   }
@@ -54,6 +56,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
     }
     node.joined = true;
     node.published = node.membership.known_epoch();
+    node.room_answered = node.membership.control().room_wanted;
     node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->KeepUp(asking); });
   }
   const auto is_member = [](const auto& node) { return node->joined; };
@@ -76,9 +79,11 @@ Task<Done> PoolClient::Beat(Op& op, size_t nodes) {
 }
 
 PoolClient::Pin PoolClient::Begin(uint64_t operations) {
+  assert(online_ && "a client comes online before it begins an operation");
   Generation& current = generations_.back();
   ++current.in_flight;
   ++in_flight_;
+  ++begun_;
   since_round_ += operations;
   return Pin(*this, current);
 }
@@ -99,28 +104,45 @@ void PoolClient::NewGeneration() {
   }
   for (const auto& node : nodes_) generation.epochs.push_back(node->membership.known_epoch());
   generations_.push_back(std::move(generation));
-  while (generations_.size() > 1 && generations_.front().in_flight == 0) DropOldestGeneration();
+  DropPassedGenerations();
 }
 
-void PoolClient::DropOldestGeneration() {
-  spare_.push_back(std::move(generations_.front().epochs));
-  generations_.pop_front();
+// INVARIANT pool/1: verbs without a waiter belong to operations that have ended; they must have landed before
+// the epoch of their generation is given up. Those that were posted later belong to later generations: a
+// client with many operations in flight would never publish if it waited for all of them.
+bool PoolClient::OldestHasPassed() {
+  Generation& oldest = generations_.front();
+  if (oldest.in_flight > 0) return false;
+  if (Mutant(kForgetDetached)) return true;
+  if (Mutant(kAwaitAllDetached)) return !client_.HasUnawaited();
+  if (!oldest.trips_posted.has_value()) oldest.trips_posted = client_.trips_posted();
+  return !client_.HasUnawaitedOfFirst(*oldest.trips_posted);
 }
 
-// INVARIANT pool/1: detached verbs belong to operations that have ended; they must have landed before their
-// epoch is given up.
-Task<Done> PoolClient::DrainDetached(Op& op) {
-  for (int pause = 0; client_.HasUnawaited() && pause < kMostDrainPauses; ++pause) {
+void PoolClient::DropPassedGenerations() {
+  while (generations_.size() > 1 && OldestHasPassed()) {
+    spare_.push_back(std::move(generations_.front().epochs));
+    generations_.pop_front();
+  }
+}
+
+Task<Done> PoolClient::AwaitDetached(Op& op) {
+  for (int pause = 0; pause < kMostDrainPauses; ++pause) {
+    DropPassedGenerations();
+    if (generations_.size() == 1 || generations_.front().in_flight > 0) break;
     co_await op.Pause(Nanos(1000));
   }
   co_return Done{};
 }
 
 Task<Done> PoolClient::Sync(Op& op, bool raise) {
-  co_await DrainDetached(op);
-  while (generations_.size() > 1 && generations_.front().in_flight == 0 && !client_.HasUnawaited()) {
-    DropOldestGeneration();
+  if (switching_) co_await AwaitSwitch(op);
+  if (!online_) {
+    co_await SyncOffline(op, raise);
+    co_return Done{};
   }
+  const ScopedCount syncing(syncing_);
+  co_await AwaitDetached(op);
   // A copy: another sync of this client may drop the generation while this one waits.
   std::vector<uint64_t> oldest;
   if (!spare_.empty()) {
@@ -145,9 +167,12 @@ Task<Done> PoolClient::SyncNode(Op& op, Node& node, uint64_t epoch, bool raise) 
   // Only what was unlinked before the trip is posted was unlinked before the epoch is read.
   const uint64_t retired_before = node.allocator.retired_so_far();
   const uint64_t waiting_before = node.called + node.waiting.size();
-  node.published = std::max(node.published, epoch);
+  // INVARIANT off/6, off/3: a client that is offline has published no larger epoch, and adds nothing.
+  const bool offline = epoch == kOfflineEpoch;
+  if (!offline) node.published = std::max(node.published, epoch);
   const uint64_t listeners_added = node.listeners_added;
-  co_await node.membership.Sync(op, epoch, settled, raise, node.listeners);
+  const std::span listeners = offline ? std::span<const std::shared_ptr<SyncListener>>() : node.listeners;
+  co_await node.membership.Sync(op, epoch, settled, raise, listeners);
   if (node.listeners_added != listeners_added) {
     for (const auto& listener : node.listeners) listener->MissedSync();
   }
@@ -185,21 +210,25 @@ bool PoolClient::NeedsGrace() const {
   });
 }
 
-Task<Done> PoolClient::MoveOn(Op& op) {
+Task<Done> PoolClient::MoveOn(Op& op, Look look) {
   since_round_ = 0;
   last_round_ = client_.Now();
   sync_requested_ = false;
-  co_await Sync(op, /*raise=*/NeedsGrace());
+  co_await Sync(op, /*raise=*/false);
+  const bool looks = look != Look::kIfNeeded || online_ || NeedsGrace();
   for (auto& node : nodes_) {
-    if (!TakesPart(*node)) continue;
-    const Result<Done> moved = co_await MoveOnAt(op, *node).Outcome();
+    if (!looks || !TakesPart(*node)) continue;
+    const bool raise = look == Look::kAndRaise || NeedsGrace();
+    const Result<Done> moved = co_await MoveOnAt(op, *node, raise).Outcome();
     if (!moved.ok() && TakesPart(*node)) co_return moved.error();
   }
+  co_await AnswerRoomWanted(op);
   co_return Done{};
 }
 
-Task<Done> PoolClient::MoveOnAt(Op& op, Node& node) {
-  RegistryView view = co_await node.membership.LookAround(op);
+Task<Done> PoolClient::MoveOnAt(Op& op, Node& node, bool raise) {
+  RegistryView view = co_await node.membership.LookAround(op, raise);
+  node.safe_epoch = view.safe_epoch;
   node.live = view.others - static_cast<uint32_t>(view.fenced.size()) + 1;
   node.fenced = std::move(view.fenced);
   co_await node.allocator.Reclaim(op, view.safe_epoch);
@@ -219,9 +248,10 @@ Task<Done> PoolClient::Maintain(Op& op) {
   sync_requested_ = false;
   if (only_sync) {
     co_await Sync(op, /*raise=*/false);
+    co_await AnswerRoomWanted(op);
     co_return Done{};
   }
-  co_await MoveOn(op);
+  co_await MoveOn(op, Look::kAlways);
   co_await RepairAfterDeaths(op);
   co_return Done{};
 }
@@ -229,18 +259,62 @@ Task<Done> PoolClient::Maintain(Op& op) {
 Task<Done> PoolClient::KeepUp(Op& op) {
   if (maintaining_) co_return Done{};
   const ScopedFlag busy(maintaining_);
-  co_await MoveOn(op);
+  co_await MoveOn(op, Look::kIfNeeded);
+  co_return Done{};
+}
+
+// ---- room ----------------------------------------------------------------------------------------------
+
+Task<Done> PoolClient::WantRoom(Op& op) {
+  if (read_only()) co_return Done{};
+  for (const auto& node : nodes_) {
+    if (!TakesPart(*node)) continue;
+    const fabric::FarAddr wanted = node->membership.At(kRoomWantedOffset);
+    auto raised = co_await op.InOrder(fabric::ForMaintenance(fabric::Faa(wanted, 1))).Outcome();
+    if (!raised.ok() && TakesPart(*node)) co_return raised.error();
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::AnswerRoomWanted(Op& op) {
+  for (const auto& node : nodes_) {
+    const uint64_t wanted = node->membership.control().room_wanted;
+    if (wanted == node->room_answered || !TakesPart(*node) || read_only()) continue;
+    node->room_answered = wanted;
+    const Result<Done> gave_up = co_await node->allocator.GiveUpSpares(op).Outcome();
+    if (!gave_up.ok() && TakesPart(*node)) co_return gave_up.error();
+  }
+  co_return Done{};
+}
+
+Task<Done> PoolClient::LookForRoom(Op& op) {
+  if (maintaining_) co_return Done{};
+  const ScopedFlag busy(maintaining_);
+  co_await MoveOn(op, Look::kAndRaise);
+  co_return Done{};
+}
+
+Task<Done> PoolClient::GiveBackUnused(Op& op) {
+  for (const auto& node : nodes_) {
+    if (!TakesPart(*node)) continue;
+    // Nothing that waits for grace was stamped with less.
+    const Result<Done> given_back = co_await node->allocator.Reclaim(op, /*safe_epoch=*/0).Outcome();
+    if (!given_back.ok() && TakesPart(*node)) co_return given_back.error();
+  }
   co_return Done{};
 }
 
 void PoolClient::AfterGrace(NodeId node, std::function<void()> callback) {
-  nodes_[Index(node)]->waiting.push_back({.stamp = kUnstamped, .callback = std::move(callback)});
+  NodeOf(node).waiting.push_back({.stamp = kUnstamped, .callback = std::move(callback)});
 }
 
 // A sweep must know what this client has handed out and published, so it begins only between operations.
 // Until such a moment comes, the dead wait; others may be faster.
 Task<Done> PoolClient::RepairAfterDeaths(Op& op) {
   if (!walk_ || in_flight_ > 0 || !TakesPartEverywhere()) co_return Done{};
+  const auto has_dead = [](const auto& node) { return !node->fenced.empty() || node->allocator.SweepDue(); };
+  if (std::none_of(nodes_.begin(), nodes_.end(), has_dead)) co_return Done{};
+  co_await ComeOnline(op);  // INVARIANT off/5
   bool sweep = false;
   for (auto& node : nodes_) {
     for (const Owner dead : node->fenced) co_await node->allocator.Adopt(op, dead);
@@ -267,6 +341,9 @@ std::vector<uint64_t> PoolClient::CatalogChanges() const {
 }
 
 Task<Done> PoolClient::SweepAll(Op& op) {
+  // For the newest counts of deaths: a death that this client learns of after the walk asks for another one.
+  co_await Sync(op, /*raise=*/false);
+  if (in_flight_ > 0) co_return Done{};  // it is still due
   // One sweep per node, and all of them look at every block that the walk marks.
   struct All final : Reach {
     void Mark(fabric::FarAddr block, uint64_t bytes) override {
@@ -319,6 +396,7 @@ Task<Done> PoolClient::GiveUpMemory(Op& op) {
 
 Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
+  co_await ComeOnline(op);  // INVARIANT off/5
   for (int round = 0; round < kMostGraceRounds; ++round) {
     co_await Maintain(op);
     const bool sweep_due = RepairDue();

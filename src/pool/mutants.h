@@ -22,9 +22,49 @@ inline constexpr MutantName kCatalogWithoutLock{"pool/catalog-race"};
 
 // ---- steps of a sync
 
+// The epoch of an operation that has ended is given up while a verb of it, which no coroutine awaits, is on
+// its way (pool/1).
+inline constexpr MutantName kForgetDetached{"pool/detached-verb-outlives-its-epoch"};
+// An epoch waits for verbs of later operations, too: a client that always has some never publishes.
+inline constexpr MutantName kAwaitAllDetached{"pool/epoch-waits-for-all-detached-verbs"};
+
 // What tables want to learn is READ before the epoch: an operation may know the epoch and not what came
 // before it (pool/4).
 inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"};
+
+// A walk gives no signs of life, so that a client that sweeps large tables is taken for dead over it.
+inline constexpr MutantName kWalkSilently{"pool/walk-without-signs-of-life"};
+
+// ---- steps of clients that go offline and come back (presence.cc)
+
+// The pulse that says offline is not awaited: it may overtake the one that ends that (off/1).
+inline constexpr MutantName kOfflineNotAwaited{"pool/offline-not-awaited"};
+// A client goes offline over a verb that no coroutine awaits (off/1).
+inline constexpr MutantName kOfflineOverDetached{"pool/offline-over-detached-verb"};
+// A client goes offline with an operation in flight (off/1).
+inline constexpr MutantName kOfflineInOperation{"pool/offline-in-operation"};
+// The trip that goes offline adds for a listener (off/3).
+inline constexpr MutantName kOfflineAdds{"pool/offline-adds"};
+// Operations begin when one node has answered (off/2).
+inline constexpr MutantName kOnlineBeginsEarly{"pool/online-begins-early"};
+// A client that comes back READs first and publishes then (off/2).
+inline constexpr MutantName kOnlineReadsFirst{"pool/online-reads-first"};
+// A client that comes back does not READ the lines of listeners (off/2).
+inline constexpr MutantName kOnlineNoRider{"pool/online-without-listeners"};
+// A client comes back on one node, and stays offline on the others (off/2).
+inline constexpr MutantName kOnlineOneNode{"pool/online-on-one-node"};
+// The trip that comes back adds for a listener (off/3).
+inline constexpr MutantName kOnlineAdds{"pool/online-adds"};
+// A sync adds for a table although the catalog has changed since it was last seen there (off/3).
+inline constexpr MutantName kAddUnvalidated{"pool/listener-adds-unvalidated"};
+// A look takes a slot that is offline for one that has published everything (off/4).
+inline constexpr MutantName kLookUncapped{"pool/look-uncapped"};
+// A look counts a slot that is offline as the epoch that is known when the answer comes (off/4).
+inline constexpr MutantName kCapWhenAnswered{"pool/look-capped-when-answered"};
+// Going offline counts as having published everything, for the birth of what is retired later (off/6).
+inline constexpr MutantName kOfflineBirth{"pool/offline-birth"};
+// Chunks lose their owner while it is offline (off/5).
+inline constexpr MutantName kDisownOffline{"pool/disowned-offline"};
 
 // ---- steps of the allocator
 
@@ -47,6 +87,15 @@ inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 inline constexpr MutantName kTakeBlindly{"pool/ownerless-chunk-taken-blindly"};
 // The slot of a dead client is released after one look for its chunks: a chunk that it got later is lost.
 inline constexpr MutantName kReleaseSlotTooEarly{"pool/slot-released-without-a-second-look"};
+
+// ---- steps of an evacuation
+
+// A chunk that is evacuated goes on handing out blocks (evac/2), and what an evacuation read of a block is
+// what it copies, however old that is (evac/1). Either alone does no harm: a block that is not handed out
+// again keeps its bytes, and a copy that is made of what the entry names is right.
+inline constexpr MutantName kHandsOutAndCopiesEarly{"pool/evacuates-hands-out-and-copies-early"};
+// A chunk that was evacuated is released while blocks of it still wait for grace (evac/3).
+inline constexpr MutantName kReleaseInGrace{"pool/evacuates-releases-in-grace"};
 
 // ---- steps of a newcomer that makes room for itself (join.cc)
 

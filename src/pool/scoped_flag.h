@@ -1,5 +1,8 @@
-// A flag that is true until the end of the scope, also if an error ends the coroutine or it is destroyed.
+// A flag that is true, and a counter that is larger by one, until the end of the scope, also if an error ends
+// the coroutine or it is destroyed.
 #pragma once
+
+#include <cstddef>
 
 namespace farside::pool {
 
@@ -12,6 +15,17 @@ class ScopedFlag {
 
  private:
   bool& flag_;
+};
+
+class ScopedCount {
+ public:
+  explicit ScopedCount(size_t& count) : count_(count) { ++count_; }
+  ScopedCount(const ScopedCount&) = delete;
+  ScopedCount& operator=(const ScopedCount&) = delete;
+  ~ScopedCount() { --count_; }
+
+ private:
+  size_t& count_;
 };
 
 }  // namespace farside::pool

@@ -16,10 +16,18 @@ Task<Done> Tick(fabric::Op& op) {
 
 }  // namespace
 
-BackgroundSync::BackgroundSync(Registration& registration)
+// A client that is offline settles what it has retired, and answers clients that want room, by a sync.
+Task<Done> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand) {
+  if (errand == Errand::kDisown) co_await pool.Disown(op);
+  if (errand != Errand::kSync) co_await pool.GoOffline(op);  // if it can
+  co_await pool.KeepUp(op);
+  co_return Done{};
+}
+
+BackgroundSync::BackgroundSync(Registration& registration, Errand errand)
     : registration_(registration),
       op_(registration.client(), fabric::OpKind::kMaintenance),
-      sync_(registration.pool().KeepUp(op_)) {
+      sync_(Run(op_, registration.pool(), errand)) {
   sync_.Start();
 }
 

@@ -1,5 +1,5 @@
-// A sync that a session makes although none of its operations asks for it: beside the tasks of its owner, or
-// by the keeper while the owner does not use the session.
+// What a session does although none of its operations asks for it: beside the tasks of its owner, or by the
+// keeper while the owner does not use the session.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,17 @@
 
 namespace farside::store {
 
+enum class Errand : uint8_t {
+  kSync,    // a sync, and what is due after it
+  kRest,    // goes offline; other clients do not wait for the session any more
+  kDisown,  // gives up its chunks, and goes offline
+};
+Task<Done> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand);
+
 class BackgroundSync {
  public:
   // Starts it. Poll the registration's client until done().
-  explicit BackgroundSync(Registration& registration);
+  explicit BackgroundSync(Registration& registration, Errand errand = Errand::kSync);
   BackgroundSync(const BackgroundSync&) = delete;
   BackgroundSync& operator=(const BackgroundSync&) = delete;
 

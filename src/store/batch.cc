@@ -12,6 +12,7 @@
 
 #include "farside/session.h"
 #include "index/index.h"
+#include "store/handles.h"
 #include "store/requests.h"
 #include "store/session_state.h"
 
@@ -127,6 +128,7 @@ Task<Done> SearchSome(Batch<GetItem>& batch, std::vector<size_t>& open) {
 }  // namespace
 
 Status Session::MultiGet(const Table& table, std::span<GetItem> items) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good;
   Batch<GetItem> batch{.session = *state_, .table = table.state(), .items = items};
   if (items.size() < 2 || !state_->SearchesTogether(table.state())) return Perform(*this, *state_, batch);
   std::vector<size_t>& open = state_->open_items();
@@ -141,9 +143,11 @@ Status Session::MultiGet(const Table& table, std::span<GetItem> items) {
                  Batch<GetItem>{.session = *state_, .table = table.state(), .items = items, .some = open});
 }
 Status Session::MultiPut(const Table& table, std::span<PutItem> items) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good;
   return Perform(*this, *state_, Batch<PutItem>{.session = *state_, .table = table.state(), .items = items});
 }
 Status Session::MultiDelete(const Table& table, std::span<DeleteItem> items) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good;
   return Perform(*this, *state_,
                  Batch<DeleteItem>{.session = *state_, .table = table.state(), .items = items});
 }

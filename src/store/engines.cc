@@ -12,7 +12,7 @@
 namespace farside::store {
 namespace {
 
-bool KeepsRecords(const EngineEntry& entry) {
+bool EntryKeepsRecords(const EngineEntry& entry) {
   const Result<std::shared_ptr<index::Engine>> engine = entry.make({});
   return engine.ok() && (*engine)->traits().keeps_records;
 }
@@ -24,7 +24,7 @@ struct SortedEngines {
 
   SortedEngines() {
     std::ranges::sort(all, {}, [](const EngineEntry& entry) { return std::tuple(entry.rank, entry.name); });
-    const auto others = std::ranges::stable_partition(all, KeepsRecords);
+    const auto others = std::ranges::stable_partition(all, EntryKeepsRecords);
     keep_records = all.size() - others.size();
   }
 };
@@ -48,6 +48,11 @@ std::string NamesOf(const Entries& entries) {
 std::span<const EngineEntry> AllEngines() { return Sorted().all; }
 
 std::span<const EngineEntry> Engines() { return AllEngines().first(Sorted().keep_records); }
+
+bool KeepsRecords(std::string_view name) {
+  const std::span<const EngineEntry> others = AllEngines().subspan(Engines().size());
+  return std::ranges::find(others, name, &EngineEntry::name) == others.end();
+}
 
 std::string_view DefaultEngine() { return Engines().front().name; }
 

@@ -19,6 +19,9 @@ std::span<const EngineEntry> AllEngines();
 // The engines that users make tables with, by rank: all that keep records.
 std::span<const EngineEntry> Engines();
 
+// False: the engine of this name only measures the fabric. True if there is no such engine.
+bool KeepsRecords(std::string_view name);
+
 // The engine of tables that are made without naming one.
 std::string_view DefaultEngine();
 

@@ -9,9 +9,32 @@
 #include "farside/table.h"
 #include "index/tables.h"
 #include "store/engines.h"
+#include "store/handles.h"
 #include "store/pool_state.h"
 
 namespace farside {
+namespace {
+
+Result<store::PoolState::MadeTable> CreateOrOpen(store::PoolState& pool, std::string_view name,
+                                                 const TableOptions& options) {
+  const std::string_view engine = options.engine.empty() ? store::DefaultEngine() : options.engine;
+  // An engine that does not exist is refused by the pool.
+  if (!store::KeepsRecords(engine)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the engine '{}' only measures the fabric and keeps no records; tables have one "
+                             "of: {}",
+                             engine, store::EngineNames()));
+  }
+  return pool.CreateOrOpen(name, engine, options.options);
+}
+
+// Of tables that were moved from. Never destroyed: a reference to it may be used as long as the program runs.
+const std::string& NoName() {
+  static const auto* const none = new std::string();
+  return *none;
+}
+
+}  // namespace
 
 Result<Pool> Pool::Open(std::string_view url, const PoolOptions& options) {
   if (options.lease < std::chrono::milliseconds(1))
@@ -26,8 +49,8 @@ Result<Pool> Pool::Open(std::string_view url, const PoolOptions& options) {
 }
 
 Result<Table> Pool::CreateTable(std::string_view name, const TableOptions& options) {
-  const std::string_view engine = options.engine.empty() ? store::DefaultEngine() : options.engine;
-  Result<store::PoolState::MadeTable> made = state_->CreateOrOpen(name, engine, options.options);
+  if (state_ == nullptr) return store::MovedFrom("pool");
+  Result<store::PoolState::MadeTable> made = CreateOrOpen(*state_, name, options);
   if (!made.ok()) return made.error();
   if (!made->created)
     return Error(ErrorCode::kAlreadyExists, fmt::format("table '{}' exists already", Escape(name)));
@@ -35,25 +58,30 @@ Result<Table> Pool::CreateTable(std::string_view name, const TableOptions& optio
 }
 
 Result<Table> Pool::OpenTable(std::string_view name) {
+  if (state_ == nullptr) return store::MovedFrom("pool");
   Result<std::shared_ptr<const store::TableState>> table = state_->OpenTable(name);
   if (!table.ok()) return table.error();
   return Table(std::move(*table));
 }
 
 Result<Table> Pool::OpenOrCreateTable(std::string_view name, const TableOptions& options) {
+  if (state_ == nullptr) return store::MovedFrom("pool");
   if (options.engine.empty() && options.options.empty()) {
     Result<Table> table = OpenTable(name);
     if (table.ok() || table.error().code() != ErrorCode::kNotFound) return table;
   }
-  const std::string_view engine = options.engine.empty() ? store::DefaultEngine() : options.engine;
-  Result<store::PoolState::MadeTable> made = state_->CreateOrOpen(name, engine, options.options);
+  Result<store::PoolState::MadeTable> made = CreateOrOpen(*state_, name, options);
   if (!made.ok()) return made.error();
   return Table(std::move(made->table));
 }
 
-Status Pool::DropTable(std::string_view name) { return state_->DropTable(name); }
+Status Pool::DropTable(std::string_view name) {
+  if (state_ == nullptr) return store::MovedFrom("pool");
+  return state_->DropTable(name);
+}
 
 Result<std::vector<TableInfo>> Pool::ListTables() {
+  if (state_ == nullptr) return store::MovedFrom("pool");
   Result<std::vector<pool::TableInfo>> found = state_->ListTables();
   if (!found.ok()) return found.error();
   std::vector<TableInfo> tables;
@@ -67,15 +95,19 @@ Result<std::vector<TableInfo>> Pool::ListTables() {
 }
 
 Result<Session> Pool::NewSession() {
+  if (state_ == nullptr) return store::MovedFrom("pool");
   Result<std::unique_ptr<store::SessionState>> session = state_->NewSession();
   if (!session.ok()) return session.error();
   return Session(state_, std::move(*session));
 }
 
-Status Pool::Close() { return state_->Close(); }
+Status Pool::Close() {
+  if (state_ == nullptr) return store::MovedFrom("pool");
+  return state_->Close();
+}
 
-const std::string& Table::name() const { return state_->info.name; }
-const std::string& Table::engine() const { return state_->info.engine; }
-bool Table::ordered() const { return state_->ordered; }
+const std::string& Table::name() const { return state_ != nullptr ? state_->info.name : NoName(); }
+const std::string& Table::engine() const { return state_ != nullptr ? state_->info.engine : NoName(); }
+bool Table::ordered() const { return state_ != nullptr && state_->ordered; }
 
 }  // namespace farside

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "store/engines.h"
+#include "store/handles.h"
 
 namespace farside::store {
 
@@ -19,6 +20,8 @@ namespace {
 // then some client, perhaps of another process, waits for the idle sessions of this one.
 constexpr int kRoundsPerLease = 8;
 constexpr int kRoundsWhileMoving = 32;
+// How soon a session that is not used any more goes offline.
+constexpr Nanos kLookInterval = std::chrono::milliseconds(20);
 constexpr auto kMoment = std::chrono::microseconds(200);
 // A nudge takes a trip for each session. Sessions that wait for its effect, which may be many, rest for so
 // many times as long as it took.
@@ -56,6 +59,8 @@ TableState::TableState(std::shared_ptr<PoolState> of, uint64_t number, uint32_t 
 
 TableState::~TableState() { pool->ReturnSlot(slot); }
 
+bool TableState::forked() const { return pool->forked(); }
+
 PoolState::PoolState(std::unique_ptr<pool::OpenedPool> opened, const pool::ClientOptions& client_options)
     : client_options_(client_options), opened_(std::move(opened)) {}
 
@@ -69,7 +74,7 @@ Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const P
 
 Result<std::shared_ptr<PoolState>> PoolState::Serve(std::unique_ptr<pool::OpenedPool> opened,
                                                     const PoolStateOptions& options) {
-  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options.client));
+  std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options.client), EndUnlessForked());
   if (Status started = state->Start(options.keeper); !started.ok()) return started.error();
   return state;
 }
@@ -86,6 +91,7 @@ Status PoolState::Start(bool keeper) {
 PoolState::~PoolState() { StopKeeper(); }
 
 Status PoolState::Close() {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours;
   {
     const std::scoped_lock lock(sessions_mutex_);
     const size_t open = sessions_.size() - (own_is_open_ ? 1 : 0);
@@ -111,9 +117,15 @@ void PoolState::Abandon() {
 
 Error PoolState::Closed() { return Error(ErrorCode::kInvalidArgument, "the pool is closed"); }
 
+Status PoolState::CheckProcess() const {
+  if (forked()) return ForkGuard::Refusal();
+  return OkStatus();
+}
+
 // ---- sessions ----------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<SessionState>> PoolState::NewSession() {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours.error();
   if (closing()) return Closed();
   return SessionState::Join(*this);
 }
@@ -128,7 +140,7 @@ void PoolState::Remove(SessionState& session) {
   std::erase(sessions_, &session);
 }
 
-void PoolState::Nudge(const SessionState* self, InUse in_use, Busy busy) {
+void PoolState::Nudge(const SessionState* self, InUse in_use, Busy busy, SessionState::Visit visit) {
   std::unique_lock lock(sessions_mutex_, std::defer_lock);
   if (busy == Busy::kWait) {
     lock.lock();
@@ -138,22 +150,43 @@ void PoolState::Nudge(const SessionState* self, InUse in_use, Busy busy) {
   // All at once: to wait for one after the other at a node that hangs would take longer than a lease.
   for (SessionState* session : sessions_) {
     if (session == self) continue;
-    if (session->BeginBackgroundSync()) {
+    if (session->BeginBackgroundSync(visit)) {
       syncing_.push_back(session);
     } else if (in_use == InUse::kRequest) {
       session->RequestSync();
     }
   }
+  ContinueSyncs();
+}
+
+void PoolState::ContinueSyncs() {
   while (!syncing_.empty()) {
     std::erase_if(syncing_, [](SessionState* session) { return session->ContinueBackgroundSync(); });
   }
+}
+
+bool PoolState::RestIdleSessions() {
+  bool online = false;
+  const std::scoped_lock lock(sessions_mutex_);
+  for (SessionState* session : sessions_) {
+    if (session->BeginRest(online)) syncing_.push_back(session);
+  }
+  ContinueSyncs();
+  return online;
+}
+
+// Rarely: when a session is used again after it was idle.
+void PoolState::NoteOnline() {
+  if (online_.exchange(true, std::memory_order_relaxed)) return;
+  { const std::scoped_lock lock(keeper_mutex_); }  // the keeper has looked at online_, or is asleep
+  keeper_wakes_.notify_all();
 }
 
 void PoolState::NudgeAndRest(const SessionState* self, InUse in_use) {
   using Time = std::chrono::steady_clock;
   const Time::time_point begin = Time::now();
   if (begin.time_since_epoch() < rest_until_.load(std::memory_order_relaxed)) return;
-  Nudge(self, in_use, Busy::kReturn);
+  Nudge(self, in_use, Busy::kReturn, SessionState::Visit::kNudge);
   const Time::time_point end = Time::now();
   // Not for longer than the keeper rests: the waiting session may depend on it.
   const Nanos most = client_options_.lease.lease / kRoundsPerLease;
@@ -197,7 +230,7 @@ void PoolState::ProbeLostNodes() {
 bool PoolState::Keep() {
   StartRequestedProbe();
   // Only here are sessions in use sure to be asked for a sync, so it waits for other threads that nudge.
-  Nudge(nullptr, InUse::kRequest, Busy::kWait);
+  Nudge(nullptr, InUse::kRequest, Busy::kWait, SessionState::Visit::kBeat);
   const std::unique_lock lock(own_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || own_ == nullptr) return false;
   uint64_t epochs = epochs_;
@@ -212,15 +245,29 @@ bool PoolState::Keep() {
 }
 
 void PoolState::RunKeeper() {
-  bool moving = false;
-  std::unique_lock lock(keeper_mutex_);
-  const auto pause = [&] {
+  using Time = std::chrono::steady_clock;
+  const auto interval = [this](bool moving) {
     const int rounds = moving ? kRoundsWhileMoving : kRoundsPerLease;
     return std::max<Nanos>(client_options_.lease.lease / rounds, std::chrono::milliseconds(1));
   };
-  while (!keeper_wakes_.wait_for(lock, pause(), [this] { return closing(); })) {
+  const Nanos look = std::min(kLookInterval, interval(/*moving=*/false));
+  Time::time_point next_round = Time::now() + interval(/*moving=*/false);
+  std::unique_lock lock(keeper_mutex_);
+  while (!closing()) {
+    const bool looks = online_.load(std::memory_order_relaxed);
+    const Time::time_point next_look = Time::now() + look;
+    // One that sleeps until the next round is woken when a session comes online.
+    keeper_wakes_.wait_until(lock, looks ? std::min(next_look, next_round) : next_round, [this, looks] {
+      return closing() || (!looks && online_.load(std::memory_order_relaxed));
+    });
+    if (closing()) return;
     lock.unlock();
-    moving = Keep();
+    if (Time::now() >= next_round) next_round = Time::now() + interval(Keep());
+    if (looks) {
+      // A session that comes online from here on says so.
+      online_.store(false, std::memory_order_relaxed);
+      if (RestIdleSessions()) online_.store(true, std::memory_order_relaxed);
+    }
     lock.lock();
   }
 }
@@ -246,8 +293,9 @@ std::shared_ptr<const TableState> PoolState::NewTable(pool::TableInfo info, inde
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  return std::make_shared<const TableState>(shared_from_this(), ++last_id_, slot, std::move(info),
-                                            std::move(options));
+  return std::shared_ptr<const TableState>(
+      new TableState(shared_from_this(), ++last_id_, slot, std::move(info), std::move(options)),
+      EndUnlessForked());
 }
 
 void PoolState::ReturnSlot(uint32_t slot) {
@@ -262,17 +310,33 @@ Result<T> PoolState::Administer(MakeTask make_task) {
   return own_->Administer<T>(make_task, [] { return false; });
 }
 
+template <class Create>
+auto PoolState::WithRoom(Create create) -> decltype(create()) {
+  SessionState::RoomEffort effort;
+  while (true) {
+    auto created = create();
+    const bool no_room = !created.ok() && created.error().code() == ErrorCode::kOutOfMemory;
+    if (!no_room || own_ == nullptr || effort.exhausted()) return created;
+    if (Status searched = own_->SearchForRoom(effort); !searched.ok()) return created;
+  }
+}
+
 Result<PoolState::MadeTable> PoolState::CreateOrOpen(std::string_view name, std::string_view engine,
                                                      const index::OptionMap& options) {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours.error();
   const std::scoped_lock lock(own_mutex_);
-  Result<Known> known = Administer<Known>([&](Op& op, Registration& self) {
-    return CreateOrLookUp(op, self, std::string(name), std::string(engine), options);
+  // Without the lock of the catalog and without a pin it makes room, and tries again.
+  Result<Known> known = WithRoom([&] {
+    return Administer<Known>([&](Op& op, Registration& self) {
+      return CreateOrLookUp(op, self, std::string(name), std::string(engine), options);
+    });
   });
   if (!known.ok()) return known.error();
   return MadeTable{.table = NewTable(std::move(known->info), options), .created = known->created};
 }
 
 Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view name) {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours.error();
   const std::scoped_lock lock(own_mutex_);
   Result<Known> known =
       Administer<Known>([&](Op& op, Registration& self) { return LookUp(op, self, std::string(name)); });
@@ -283,12 +347,14 @@ Result<std::shared_ptr<const TableState>> PoolState::OpenTable(std::string_view 
 }
 
 Status PoolState::DropTable(std::string_view name) {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours;
   const std::scoped_lock lock(own_mutex_);
   return Administer<Done>(
       [&](Op& op, Registration& self) { return self.tables().Drop(op, std::string(name)); });
 }
 
 Result<std::vector<pool::TableInfo>> PoolState::ListTables() {
+  if (Status ours = CheckProcess(); !ours.ok()) return ours.error();
   const std::scoped_lock lock(own_mutex_);
   return Administer<std::vector<pool::TableInfo>>(
       [](Op& op, Registration& self) { return self.tables().List(op); });

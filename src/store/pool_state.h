@@ -1,10 +1,10 @@
 // What is behind a farside::Pool: the fabric, a session of the pool's own for work on its tables, and the
 // keeper.
 //
-// The keeper is a thread that syncs for idle sessions. Without it, other clients would fence an idle session
-// after a lease, and memory that any client has freed could not be used again until then (docs/leases.md). It
-// also repairs what dead clients have left, with the pool's own session, so that no operation of a user has
-// to.
+// The keeper is a thread that looks after idle sessions. It takes them offline, so that no client waits for
+// them, and beats for them; without that, other clients would fence an idle session after a lease
+// (docs/leases.md). It also repairs what dead clients have left, with the pool's own session, so that no
+// operation of a user has to.
 //
 // A session that waits for all others to sync (because it leaves, drops a table, or found the pool full) does
 // not wait for the keeper's next round: it nudges the sessions of this process itself (NudgeSessions).
@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fork_guard.h"
 #include "fabric/fabric.h"
 #include "farside/pool.h"
 #include "farside/result.h"
@@ -66,6 +67,10 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   // For a pool whose memory is not used again: its sessions end without leaving it. No call may be under way.
   void Abandon();
 
+  // Whether this process is a child of the one that opened the pool. Then all calls above are refused, before
+  // they take a lock, which a thread of the parent may have had.
+  bool forked() const { return guard_.forked(); }
+
   // ---- for sessions; for any thread
   fabric::Fabric& fabric() { return *opened_->fabric; }
   const pool::ClientOptions& client_options() const { return client_options_; }
@@ -74,9 +79,13 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void Remove(SessionState& session);
   // Makes all sessions sync but `self`: idle ones at once, those in use with their next operation. Does
   // nothing while another thread is at it.
-  void NudgeSessions(const SessionState* self) { Nudge(self, InUse::kRequest, Busy::kReturn); }
+  void NudgeSessions(const SessionState* self) {
+    Nudge(self, InUse::kRequest, Busy::kReturn, SessionState::Visit::kNudge);
+  }
   // The same for idle sessions only; those in use sync by themselves.
-  void NudgeIdleSessions(const SessionState* self) { Nudge(self, InUse::kSkip, Busy::kReturn); }
+  void NudgeIdleSessions(const SessionState* self) {
+    Nudge(self, InUse::kSkip, Busy::kReturn, SessionState::Visit::kNudge);
+  }
   // The same, but not all the time: for a session that has nudged in vain.
   void NudgeIdleSessionsRarely(const SessionState* self) { NudgeAndRest(self, InUse::kSkip); }
   // For a session that waits until all others have synced: lets a moment pass, and nudges, but not all the
@@ -90,14 +99,20 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   // A session misses a node: the keeper probes whether it is back.
   void RequestProbe() { probe_requested_.store(true, std::memory_order_relaxed); }
 
-  // One round of the keeper: nudges all sessions, and repairs what dead clients have left. True: epochs have
-  // moved since the last round.
+  // A session has come online, so the keeper looks at it now and then.
+  void NoteOnline();
+  // A look of the keeper: sessions without an operation since the last look go offline. True: some session is
+  // online.
+  bool RestIdleSessions();
+  // One round of the keeper: beats for all idle sessions, and repairs what dead clients have left. True:
+  // epochs have moved since the last round.
   bool Keep();
 
  private:
   enum class InUse : uint8_t { kRequest, kSkip };  // what to do with sessions in use
   enum class Busy : uint8_t { kReturn, kWait };    // what to do while another thread nudges
-  void Nudge(const SessionState* self, InUse in_use, Busy busy);
+  void Nudge(const SessionState* self, InUse in_use, Busy busy, SessionState::Visit visit);
+  void ContinueSyncs();
   void NudgeAndRest(const SessionState* self, InUse in_use);
 
   PoolState(std::unique_ptr<pool::OpenedPool> opened, const pool::ClientOptions& client_options);
@@ -108,11 +123,16 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void ProbeLostNodes();
   void StopKeeper();
   static Error Closed();
+  Status CheckProcess() const;
   // Work with the pool's own session.
   template <class T, class MakeTask>
   Result<T> Administer(MakeTask make_task);
+  // Creates the table; if there is no room, until that is certain.
+  template <class Create>
+  auto WithRoom(Create create) -> decltype(create());
   std::shared_ptr<const TableState> NewTable(pool::TableInfo info, index::OptionMap options);
 
+  const ForkGuard guard_;
   const pool::ClientOptions client_options_;
   const std::unique_ptr<pool::OpenedPool> opened_;
 
@@ -134,7 +154,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::atomic<bool> probe_requested_{false};
   std::atomic<uint64_t> recoveries_{0};
   std::atomic<bool> closing_{false};
-  std::mutex keeper_mutex_;  // of closing_, for the keeper's sleep
+  std::atomic<bool> online_{true};  // some session is, as far as the keeper knows
+  std::mutex keeper_mutex_;         // of closing_ and online_, for the keeper's sleep
   std::condition_variable keeper_wakes_;
   std::thread keeper_;
   std::atomic<bool> probing_{false};

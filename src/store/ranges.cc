@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "farside/session.h"
 #include "store/engines.h"
+#include "store/handles.h"
 #include "store/requests.h"
 #include "store/session_state.h"
 
@@ -71,6 +72,7 @@ Task<bool> LastTask(store::SessionState& state, const Table& table, const KeyRan
 
 Result<bool> Session::Scan(const Table& table, const KeyRange& range, size_t limit,
                            std::vector<Record>& page) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good.error();
   if (limit > kMostAtOnce) return state_->RunLong(ScanTask(*state_, table, range, limit, page));
   if (Status good = CheckScan(table, limit); !good.ok()) return good.error();
   return state_->Perform(table.state(), ScanRequest{.range = &range, .limit = limit, .page = &page});
@@ -84,6 +86,7 @@ Result<std::vector<Record>> Session::Scan(const Table& table, const KeyRange& ra
 }
 
 Result<bool> Session::Next(const Table& table, RangeCursor& cursor, std::vector<Record>& page) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good.error();
   page.clear();
   if (cursor.at_end) return false;
   const Result<bool> more = Scan(table, cursor.rest, cursor.page_records, page);
@@ -102,6 +105,7 @@ Result<std::optional<Record>> Session::First(const Table& table, const KeyRange&
 }
 
 Result<std::optional<Record>> Session::Last(const Table& table, const KeyRange& range) {
+  if (Status good = store::CheckHandles(state_.get(), table); !good.ok()) return good.error();
   if (Status good = CheckOrdered(table); !good.ok()) return good.error();
   Record record;
   const Result<bool> found = state_->Perform(table.state(), LastRequest{.range = &range, .record = &record});
@@ -115,14 +119,17 @@ Result<std::optional<Record>> Session::Last(const Table& table, const KeyRange& 
 
 Task<bool> AsyncSession::Scan(const Table& table, const KeyRange& range, size_t limit,
                               std::vector<Record>& page) const {
+  if (!store::HaveStates(state_, table)) return store::Refuse<bool>(store::WithoutState(state_));
   return ScanTask(*state_, table, range, limit, page);
 }
 
 Task<bool> AsyncSession::Next(const Table& table, RangeCursor& cursor, std::vector<Record>& page) const {
+  if (!store::HaveStates(state_, table)) return store::Refuse<bool>(store::WithoutState(state_));
   return NextTask(*state_, table, cursor, page);
 }
 
 Task<bool> AsyncSession::Last(const Table& table, const KeyRange& range, Record& record) const {
+  if (!store::HaveStates(state_, table)) return store::Refuse<bool>(store::WithoutState(state_));
   return LastTask(*state_, table, range, record);
 }
 

@@ -36,6 +36,19 @@ bool Registration::degraded() const {
   return reached > 0 && reached < nodes;
 }
 
+std::unique_ptr<index::Evacuation> Registration::NewEvacuation() {
+  if (evacuating_) return nullptr;
+  std::vector<index::OpenTable*> open;
+  for (const auto& opened : opened_) {
+    if (opened != nullptr) open.push_back(&opened->table);
+  }
+  evacuating_ = true;
+  return std::make_unique<index::Evacuation>(*pool_, tables_, std::move(open), [this] {
+    evacuating_ = false;
+    closed_.clear();
+  });
+}
+
 Result<OpenedTable*> Registration::Open(const TableState& table) {
   Result<index::OpenTable> open = tables_.OpenKnown(table.info, table.options);
   if (!open.ok()) return open.error();
@@ -44,6 +57,7 @@ Result<OpenedTable*> Registration::Open(const TableState& table) {
   opened->table = std::move(*open);
   opened->home = &pool_->member(table.info.entry.node);
   if (table.slot >= opened_.size()) opened_.resize(table.slot + 1);
+  if (evacuating_) closed_.push_back(std::move(opened_[table.slot]));
   opened_[table.slot] = std::move(opened);
   return opened_[table.slot].get();
 }

@@ -17,6 +17,7 @@
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
+#include "index/evacuation.h"
 #include "index/tables.h"
 #include "pool/client.h"
 #include "store/table_state.h"
@@ -61,6 +62,11 @@ class Registration {
   }
   Result<OpenedTable*> Open(const TableState& table);
 
+  // Prepares an evacuation of sparse chunks; the records of all open tables can be moved. Null: another one
+  // is under way (evac/4).
+  std::unique_ptr<index::Evacuation> NewEvacuation();
+  bool evacuating() const { return evacuating_; }
+
   // ---- its health
   // Fenced, or a completion was lost: every later trip fails.
   bool broken() const { return broken_; }
@@ -79,6 +85,8 @@ class Registration {
   const std::unique_ptr<pool::PoolClient> pool_;
   index::Tables tables_;
   std::vector<std::unique_ptr<OpenedTable>> opened_;  // by TableState::slot
+  std::vector<std::unique_ptr<OpenedTable>> closed_;  // while an evacuation may use them
+  bool evacuating_ = false;
   bool broken_ = false;
   uint64_t joined_at_ = 0;
 };

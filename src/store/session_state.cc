@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <chrono>
 #include <thread>
 
+#include "base/bytes.h"
 #include "store/engines.h"
 #include "store/pool_state.h"
 
@@ -16,10 +18,22 @@ using fabric::OpOutcome;
 
 namespace {
 
-// What was unlinked can be used again when every client has synced twice, and this session has looked.
-constexpr int kRoundsToMakeRoom = 6;
+// How often a session that leaves nudges the others before it only waits for them.
+constexpr int kRoundsToNudge = 6;
+// A session that was idle for this part of a lease gives up its chunks.
+constexpr int kDisownsPerLease = 8;
+// What an evacuation has unlinked can be used again when every client has synced twice, and this session has
+// looked; later if other clients are slow, or if tables cannot unlink all of it at once.
+constexpr int kFewestRoundsAfterEvacuation = 6;
+constexpr int kMostRoundsAfterEvacuation = 256;
+// An operation waits for the evacuation of another one.
+constexpr int kMostPausesForEvacuation = 10'000;
+constexpr Nanos kPauseForEvacuation = std::chrono::microseconds(100);
 // While a task of the session waits, other sessions are nudged whenever it was polled this often.
 constexpr int kPollsPerNudge = 256;
+// How often a call looks whether the keeper is done with the session before it sleeps between two looks.
+constexpr int kLooksAtKeeper = 256;
+constexpr auto kPauseForKeeper = std::chrono::microseconds(100);
 // An epoch is learned by one sync and published by the next, and the stamp of a wait is known only after one
 // more.
 constexpr int kMostIdleNudges = 4;
@@ -61,18 +75,24 @@ SessionState::~SessionState() {
 // ---- the holder ------------------------------------------------------------------------------------------
 
 bool SessionState::TakeSlowly() {
-  while (true) {
+  for (int looks = 0;; ++looks) {
     Holder found = Holder::kFree;
     if (holder_.compare_exchange_weak(found, Holder::kOwner, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
       return true;
     }
     if (found == Holder::kOwner || found == Holder::kClosed) return false;
-    std::this_thread::yield();  // the keeper needs a few trips
+    // The keeper needs a few trips; at a node that hangs, a part of a lease.
+    if (looks < kLooksAtKeeper) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPauseForKeeper);
+    }
   }
 }
 
 Error SessionState::NotNow() const {
+  if (forked()) return ForkGuard::Refusal();
   if (holder_.load(std::memory_order_relaxed) == Holder::kClosed)
     return Error(ErrorCode::kInvalidArgument, "the session is closed");
   return Error(
@@ -85,7 +105,8 @@ Error SessionState::NotRunning() {
                "a task of a session runs in Session::Run or Session::RunAll, and nowhere else");
 }
 
-Error SessionState::Stuck() {
+Error SessionState::Stuck() const {
+  if (forked()) return ForkGuard::Refusal();
   return Error(ErrorCode::kInvalidArgument,
                "a task waits for something that is not an operation of this session");
 }
@@ -114,16 +135,52 @@ void SessionState::RenewIfRecovered() {
   }
 }
 
-bool SessionState::BeginBackgroundSync() {
+bool SessionState::TakeForKeeper() {
   Holder found = Holder::kFree;
-  if (!holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
-    return false;
-  }
+  return holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+}
+
+bool SessionState::NoteUse() {
+  const uint64_t begun = current_->pool().operations_begun();
+  if (begun == operations_seen_) return false;
+  operations_seen_ = begun;
+  used_at_ = current_->client().Now();
+  disowned_ = false;
+  return true;
+}
+
+bool SessionState::BeginBackgroundSync(Visit visit) {
+  if (!TakeForKeeper()) return false;
   RenewIfRecovered();
   // A look at the connection: an idle session would not notice for long that the node is gone.
   if (current_->pool().operations_in_flight() == 0) static_cast<void>(current_->client().Poll());
-  if (!current_->broken()) background_sync_.emplace(*current_);
+  const bool used = NoteUse();
+  const Nanos idle = current_->client().Now() - used_at_;
+  const bool long_idle = !used && idle >= pool_.client_options().lease.lease / kDisownsPerLease;
+  Errand errand = visit == Visit::kNudge ? Errand::kRest : Errand::kSync;
+  if (long_idle && !disowned_ && visit == Visit::kBeat) {
+    errand = Errand::kDisown;
+    disowned_ = true;
+  }
+  if (!current_->broken()) background_sync_.emplace(*current_, errand);
+  return true;
+}
+
+bool SessionState::BeginRest(bool& online) {
+  if (!TakeForKeeper()) {
+    online = true;
+    return false;
+  }
+  pool::PoolClient& pool = current_->pool();
+  const bool used = NoteUse();
+  const bool rests = !current_->broken() && !used && pool.idle() && (pool.online() || pool.NeedsGrace());
+  online |= pool.online() || pool.NeedsGrace();
+  if (!rests) {
+    holder_.store(Holder::kFree, std::memory_order_release);
+    return false;
+  }
+  background_sync_.emplace(*current_, Errand::kRest);
   return true;
 }
 
@@ -151,8 +208,9 @@ void SessionState::FinishBackgroundSync() {
 
 Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
   if (table.pool.get() != &pool_) {
-    co_return Error(ErrorCode::kInvalidArgument,
-                    fmt::format("table '{}' belongs to another pool than this session", table.info.name));
+    co_return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("table '{}' belongs to another pool than this session", Escape(table.info.name)));
   }
   for (int attempt = 0;; ++attempt) {
     if (current_->broken()) {
@@ -175,6 +233,14 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
 }
 
 Task<OpenedTable*> SessionState::PrepareOn(Registration& registration, const TableState& table) {
+  // From here to the operation: another task of the session must not go offline.
+  const pool::PoolClient::UnpinnedWait stays_online(registration.pool());
+  if (!registration.pool().online()) {
+    Op op(registration.client(), OpKind::kMaintenance);
+    co_await registration.pool().ComeOnline(op);
+    op.End(OpKind::kMaintenance, OpOutcome::kDone);
+    pool_.NoteOnline();
+  }
   if (sync_requested_.load(std::memory_order_relaxed) || registration.pool().MaintenanceDueByCount()) {
     co_await Sync(registration);
     RenewIfRecovered();
@@ -218,30 +284,85 @@ Task<Done> SessionState::Sync(Registration& registration) {
   co_return Done{};
 }
 
-Task<bool> SessionState::Recover(Registration& registration, Error error, int failures) {
+Task<bool> SessionState::Recover(Registration& registration, Error error, int failures, RoomEffort& effort) {
   const ErrorCode code = error.code();
   if (Breaks(registration, error)) registration.Break();
+  if (code == ErrorCode::kOutOfMemory) {
+    if (effort.exhausted()) co_return false;
+    co_await MakeRoom(registration, effort);
+    co_return true;
+  }
   if (failures > 1) co_return false;
   if (code == ErrorCode::kFenced) co_return true;     // Prepare registers anew
   if (code == ErrorCode::kContended) co_return true;  // Prepare checks that the table still exists
-  if (code != ErrorCode::kOutOfMemory) co_return false;
-  co_await MakeRoom(registration);
-  co_return true;
+  co_return false;
 }
 
-// Deleted memory comes back when every client has synced, and idle ones have no reason of their own to do so.
-Task<Done> SessionState::MakeRoom(Registration& registration) {
-  for (int round = 0; round < kRoundsToMakeRoom; ++round) {
-    pool_.NudgeSessions(this);
-    co_await Sync(registration);
-  }
+// Deleted memory comes back when every client has moved on, and idle ones of this process have no reason of
+// their own to do so at once. Only when none of it waits for them any more are sparse chunks evacuated.
+Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort) {
+  using Patience = pool::RoomSearch::Patience;
+  std::optional<pool::RoomSearch>& search = effort.search;
   pool::PoolClient& pool = registration.pool();
-  for (size_t node = 0; node < pool.nodes(); ++node)
-    pool.allocator(static_cast<fabric::NodeId>(node)).ExpectRoom();
+  const Nanos lease = pool_.client_options().lease.lease;
+  const Nanos now = registration.client().Now();
+  const bool known_full = full_at_.has_value() && now - *full_at_ < lease / kDisownsPerLease;
+  // The session may have registered anew since the search began.
+  if (!search.has_value() || &search->pool() != &pool)
+    search.emplace(pool, known_full ? Patience::kBrief : Patience::kPatient);
+  Op op(registration.client(), OpKind::kMaintenance);
+  pool_.NudgeSessions(this);
+  co_await search->Round(op);
+  if (pool.RepairDue()) co_await Sync(registration);
+  if (!effort.evacuated && (search->concluded() || !pool.NeedsGrace()))
+    effort.evacuated = co_await Evacuate(registration);
+  if (search->concluded()) {
+    full_at_ = now;
+  } else {
+    pool_.NudgeSessions(this);
+    co_await op.Pause(search->PauseBetweenRounds());
+  }
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
 }
 
+Status SessionState::SearchForRoom(RoomEffort& effort) {
+  return Administer<Done>(
+      [&](Op& /*op*/, Registration& registration) { return MakeRoom(registration, effort); },
+      [] { return false; });
+}
+
+// INVARIANT evac/4: the operation that has failed holds neither a pin nor a place in the queue of its key.
+Task<bool> SessionState::Evacuate(Registration& registration) {
+  pool::PoolClient& pool = registration.pool();
+  const pool::PoolClient::UnpinnedWait stays_online(pool);
+  Op op(registration.client(), OpKind::kMaintenance);
+  co_await pool.ComeOnline(op);
+  for (int pause = 0; registration.evacuating() && pause < kMostPausesForEvacuation; ++pause)
+    co_await op.Pause(kPauseForEvacuation);
+  const std::unique_ptr<index::Evacuation> evacuation = registration.NewEvacuation();
+  if (evacuation == nullptr) co_return false;
+  co_await evacuation->Choose(op);
+  if (!evacuation->has_victims()) co_return false;
+  co_await evacuation->Move(op);
+  bool more = true;
+  for (int round = 0; round < kMostRoundsAfterEvacuation; ++round) {
+    if (round >= kFewestRoundsAfterEvacuation) {
+      if (!more && !pool.NeedsGrace()) break;
+      // Another thread may have a session that is waited for: the keeper, or one that nudges.
+      co_await op.Pause(kPauseForEvacuation);
+    }
+    if (more) more = co_await evacuation->Unlink(op);
+    pool_.NudgeSessions(this);
+    co_await Sync(registration);
+  }
+  pool.ExpectRoom();
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return true;
+}
+
 Status SessionState::Reconnect() {
+  if (forked()) return ForkGuard::Refusal();
   const uint64_t recoveries = pool_.recoveries();
   Result<std::unique_ptr<fabric::Client>> client = pool_.fabric().Connect();
   if (!client.ok()) return client.error();
@@ -252,6 +373,8 @@ Status SessionState::Reconnect() {
   // It is not dropped here: a task that its client's Poll has resumed may be the caller.
   if (current_ != nullptr) retired_.push_back(std::move(current_));
   current_ = std::move(*joined);
+  operations_seen_ = 0;
+  pool_.NoteOnline();
   current_->client().set_concurrency(concurrency_);
   return OkStatus();
 }
@@ -276,6 +399,7 @@ void SessionState::DropRetired() {
 void SessionState::WaitForOthers() { pool_.WaitForOthers(this); }
 
 Task<Done> SessionState::SearchTogether(const TableState& table, std::span<index::Search> searches) {
+  if (forked()) co_return ForkGuard::Refusal();
   if (!running_) co_return NotRunning();
   OpenedTable* opened = Ready(table);
   if (opened == nullptr) opened = co_await Prepare(table);
@@ -295,6 +419,7 @@ Status SessionState::BeginRunning(size_t tasks) {
 }
 
 void SessionState::EndRunning() {
+  if (forked()) return;
   while (background_sync_.has_value() && !background_sync_->done() && Poll()) continue;
   if (background_sync_.has_value()) FinishBackgroundSync();
   concurrency_ = 1;
@@ -305,6 +430,7 @@ void SessionState::EndRunning() {
 }
 
 bool SessionState::Poll() {
+  if (forked()) return false;
   if (!running_ && !retired_.empty()) DropRetired();
   // Operations that take long must not keep the session from syncing.
   if (running_ && !background_sync_.has_value() && !current_->broken() &&
@@ -345,9 +471,8 @@ Status SessionState::Leave() {
   const Nanos deadline = client.Now() + lease + lease / 4;
   AwaitGrace(deadline);
   Op op(client, OpKind::kMaintenance);
-  Status left = fabric::Run(client, current_->Leave(op), [&] {
-    return WaitForOthersUnless([&] { return client.Now() >= deadline; });
-  });
+  Status left = fabric::Run(client, current_->Leave(op),
+                            [&] { return WaitForOthersUnless([&] { return client.Now() >= deadline; }); });
   if (left.ok()) op.End(OpKind::kMaintenance, OpOutcome::kDone);
   return left;
 }
@@ -355,13 +480,13 @@ Status SessionState::Leave() {
 void SessionState::AwaitGrace(Nanos deadline) {
   pool::PoolClient& pool = current_->pool();
   for (int round = 0; pool.NeedsGrace() && current_->client().Now() < deadline; ++round) {
-    if (round < kRoundsToMakeRoom) {
+    if (round < kRoundsToNudge) {
       pool_.NudgeSessions(this);
     } else {
       WaitForOthers();
     }
     Op op(current_->client(), OpKind::kMaintenance);
-    const Status kept = fabric::Run(current_->client(), pool.KeepUp(op));
+    const Status kept = fabric::Run(current_->client(), Run(op, pool, Errand::kRest));
     if (!kept.ok()) return;  // Leave reports it
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }
@@ -370,6 +495,7 @@ void SessionState::AwaitGrace(Nanos deadline) {
 // ---- what it cost ----------------------------------------------------------------------------------------
 
 Traffic SessionState::traffic() {
+  if (forked()) return {};
   const Turn turn(*this);
   fabric::Counters sum = before_;
   if (!turn.taken()) return TrafficOf(sum);

@@ -10,7 +10,10 @@
 //   owner --- Close --------------> closed
 //
 // A keeper that finds the session in use requests a sync (`sync_requested_`), and the owner's next operation
-// makes it.
+// makes it. A session that is not used goes offline (pool/presence.cc), and its next operation comes online
+// first.
+//
+// In a child of fork the session cannot be taken, whatever `holder_` is.
 //
 // If the client was fenced, an operation that changed nothing ends with kFenced. The session then registers
 // anew, and the operation is tried once more. The old registration stays until no task is in the middle of an
@@ -27,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork_guard.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
 #include "farside/result.h"
@@ -35,6 +39,7 @@
 #include "farside/task.h"
 #include "index/index.h"
 #include "pool/memory/block.h"
+#include "pool/room.h"
 #include "store/background_sync.h"
 #include "store/registration.h"
 #include "store/requests.h"
@@ -85,8 +90,9 @@ class SessionState {
   // Runs a task that may take longer than a lease; the session syncs beside it.
   template <class T>
   Result<T> RunLong(Task<T> task);
-  // A task waits for something that is not an operation of this session.
-  static Error Stuck();
+  // Why Poll returned false: a task waits for something that is not an operation of this session, or has
+  // forked.
+  Error Stuck() const;
 
   // Work on the pool rather than on a table: runs `make_task(op, registration)`, which may have to wait for
   // other clients, until `give_up()` returns true.
@@ -102,13 +108,30 @@ class SessionState {
 
   // ---- calls of any thread
 
+  // Whether this process is a child of the one that made the session. Then nothing of it may be used, and its
+  // holder is whichever thread of the parent had it.
+  bool forked() const { return guard_.forked(); }
   // Syncs on behalf of the owner, unless the session is in use. True: call ContinueBackgroundSync, by the
   // same thread, until it returns true. False: the session is in use; RequestSync makes its owner sync.
-  bool BeginBackgroundSync();
+  // kNudge: another session waits for this one, which goes offline.
+  enum class Visit : uint8_t { kBeat, kNudge };
+  bool BeginBackgroundSync(Visit visit);
   bool ContinueBackgroundSync();
+  // A look by the keeper: a session without an operation since the last look goes offline. True: call
+  // ContinueBackgroundSync. `online` becomes true if the session is worth another look soon.
+  bool BeginRest(bool& online);
   void RequestSync() { sync_requested_.store(true, std::memory_order_relaxed); }
   // How many tasks at once an operation on many keys should have.
   size_t most_workers() const { return most_workers_; }
+
+  // What was done for an operation that found no room.
+  struct RoomEffort {
+    std::optional<pool::RoomSearch> search;
+    bool evacuated = false;
+    bool exhausted() const { return search.has_value() && search->concluded(); }
+  };
+  // Work on the pool: one round of the search for room, after something found none.
+  Status SearchForRoom(RoomEffort& effort);
 
   // ---- for tests and tools, between calls
   Registration& registration() { return *current_; }
@@ -144,12 +167,17 @@ class SessionState {
   explicit SessionState(PoolState& pool) : pool_(pool) {}
 
   bool Take() {
+    if (forked()) [[unlikely]]
+      return false;
     Holder found = Holder::kFree;
     return holder_.compare_exchange_strong(found, Holder::kOwner, std::memory_order_acquire,
                                            std::memory_order_relaxed) ||
            TakeSlowly();
   }
   bool TakeSlowly();
+  bool TakeForKeeper();
+  // Whether an operation has begun since the last call.
+  bool NoteUse();
   void GiveBack() { holder_.store(Holder::kFree, std::memory_order_release); }
   // Why the owner cannot have the session.
   Error NotNow() const;
@@ -164,7 +192,7 @@ class SessionState {
 
   // The table, if an operation on it can begin at once; nearly always.
   OpenedTable* Ready(const TableState& table) {
-    if (sync_requested_.load(std::memory_order_relaxed) || current_->broken() ||
+    if (sync_requested_.load(std::memory_order_relaxed) || current_->broken() || !current_->pool().online() ||
         current_->pool().MaintenanceDueByCount() || table.pool.get() != &pool_) {
       return nullptr;
     }
@@ -181,8 +209,11 @@ class SessionState {
                                           std::optional<Failure> failed);
   // After an attempt that failed: whether the operation should be tried again. `failures` counts this one
   // too.
-  Task<bool> Recover(Registration& registration, Error error, int failures);
-  Task<Done> MakeRoom(Registration& registration);
+  Task<bool> Recover(Registration& registration, Error error, int failures, RoomEffort& effort);
+  // One round of the search, which begins with the first; an evacuation, if nothing else makes room.
+  Task<Done> MakeRoom(Registration& registration, RoomEffort& effort);
+  // Empties sparse chunks (index/evacuation.h). False: there are none that would help.
+  Task<bool> Evacuate(Registration& registration);
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration, which DropRetired ends.
   Status Reconnect();
@@ -205,6 +236,7 @@ class SessionState {
   void DropRetired();
 
   PoolState& pool_;
+  const ForkGuard guard_;
   std::atomic<Holder> holder_{Holder::kFree};
   std::atomic<bool> sync_requested_{false};
 
@@ -214,6 +246,10 @@ class SessionState {
   bool running_ = false;                                // between BeginRunning and EndRunning
   size_t concurrency_ = 1;
   std::optional<BackgroundSync> background_sync_;
+  uint64_t operations_seen_ = 0;  // pins of the current registration, as of the keeper's last look
+  Nanos used_at_{0};              // when the keeper last saw that there were more
+  bool disowned_ = false;         // since then
+  std::optional<Nanos> full_at_;  // when the pool was last found to be full
   std::vector<Task<Done>> workers_;
   std::vector<size_t> open_items_;
   fabric::Counters before_;  // of registrations that are gone
@@ -275,11 +311,14 @@ Result<typename Request::Answer> SessionState::Perform(const TableState& table, 
 template <class Request>
 Task<typename Request::Answer> SessionState::Attempts(const TableState& table, Request request, Caller caller,
                                                       std::optional<Failure> failed) {
-  if (caller == Caller::kTask && !running_) co_return NotRunning();
+  if (caller == Caller::kTask && !running_) co_return forked() ? ForkGuard::Refusal() : NotRunning();
   if (!Fits(request)) co_return TooLarge(request.key.size(), request.value_bytes());
+  RoomEffort effort;
   for (int failures = failed.has_value() ? 1 : 0;; ++failures) {
+    if (forked()) co_return ForkGuard::Refusal();  // a task of the session has forked
     if (failed.has_value()) {
-      const Result<bool> again = co_await Recover(*failed->registration, failed->error, failures).Outcome();
+      const Result<bool> again =
+          co_await Recover(*failed->registration, failed->error, failures, effort).Outcome();
       if (!again.ok() || !*again) co_return failed->error;
     }
     OpenedTable* opened = Ready(table);

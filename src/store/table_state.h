@@ -18,6 +18,9 @@ struct TableState {
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 
+  // As that of the pool.
+  bool forked() const;
+
   const std::shared_ptr<PoolState> pool;
   const uint64_t id;    // of this handle; never given again by its pool
   const uint32_t slot;  // where sessions keep their view of it; given again when the handle is gone

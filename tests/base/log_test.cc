@@ -1,5 +1,10 @@
 #include "base/log.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -9,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
+#include "base/dropping_sink.h"
+#include "base/limited_log.h"
 
 namespace farside {
 namespace {
@@ -126,6 +133,108 @@ TEST(Logger, ThreadsDoNotMixTheirLines) {
     ++count.at(thread);
   }
   EXPECT_EQ(count, std::vector<size_t>(kThreads, kLines));
+}
+
+// ---- a sink that drops
+
+// The two ends of a pipe, of which the reader does not wait.
+struct Pipe {
+  Pipe() {
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  std::string ReadAll() const {
+    std::string text;
+    std::array<char, 4096> part;
+    for (ssize_t got = 0; (got = ::read(ends[0], part.data(), part.size())) > 0;)
+      text.append(part.data(), static_cast<size_t>(got));
+    return text;
+  }
+  int ends[2] = {-1, -1};
+};
+
+// Given a pipe that is not read. When more is logged than it holds. Expect that nothing waits, that all lines
+// that were taken are whole, and that a line says how many were dropped when the pipe was read.
+TEST(DroppingSink, DropsWhatIsNotReadAndSaysHowMuch) {
+  const Pipe pipe;
+  DroppingSink sink(pipe.ends[1]);
+  Logger log(LogLevel::kInfo, [&](std::string_view line) { sink.Write(line); });
+  const std::string text(1000, 'x');
+  uint64_t written = 0;
+  for (; sink.dropped() < 10; ++written) log.Info("{}", text);
+  const uint64_t taken = written - 10;
+  ASSERT_GT(taken, 10u);
+  std::string expected;
+  for (uint64_t i = 0; i < taken; ++i) expected += "info: " + text + "\n";
+  EXPECT_EQ(pipe.ReadAll(), expected);
+  log.Info("again");
+  log.Info("and again");
+  EXPECT_EQ(pipe.ReadAll(),
+            "warn: 10 lines of this log were dropped, as it was not read fast enough\n"
+            "info: again\ninfo: and again\n");
+  EXPECT_EQ(sink.dropped(), 10u);
+}
+
+// Given a socket, as a service manager gives to a daemon, that takes a part of a line. When it is read again.
+// Expect that the line is ended before another begins.
+TEST(DroppingSink, LinesStayWholeInASocket) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  DroppingSink sink(ends[1]);
+  Logger log(LogLevel::kInfo, [&](std::string_view line) { sink.Write(line); });
+  while (sink.dropped() < 3) log.Info("{}", std::string(3000, 'x'));
+  std::string text;
+  std::array<char, 4096> part;
+  const auto read_all = [&] {
+    for (ssize_t got = 0; (got = ::read(ends[0], part.data(), part.size())) > 0;)
+      text.append(part.data(), static_cast<size_t>(got));
+  };
+  read_all();
+  log.Info("again");
+  read_all();
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    const std::string_view line = std::string_view(text).substr(at, text.find('\n', at) - at);
+    EXPECT_TRUE(line == "info: again" || line == "info: " + std::string(3000, 'x') ||
+                line.starts_with("warn: 3 lines"))
+        << line;
+  }
+  EXPECT_TRUE(text.ends_with("info: again\n"));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+// ---- lines that others cause
+
+// Given a log with a limit. When far more lines are caused at once. Expect kBurst of them, then one in each
+// kInterval, and a count of the rest after kReportEvery and at the end.
+TEST(LimitedLog, LeavesOutAndCounts) {
+  std::vector<std::string> lines;
+  Logger log(LogLevel::kInfo, [&](std::string_view line) { lines.emplace_back(line); });
+  LimitedLog limited(log, "strangers");
+  const auto many = [&](Nanos now) {
+    lines.clear();
+    for (int i = 0; i < 1000; ++i) limited.Warn(now, "{}", i);
+    return lines.size();
+  };
+  EXPECT_EQ(many(1000s), size_t{LimitedLog::kBurst});
+  EXPECT_TRUE(limited.HasLeftOut());
+  EXPECT_EQ(many(1000s + LimitedLog::kInterval), 1u);
+  lines.clear();
+  limited.ReportLeftOut(1000s + LimitedLog::kReportEvery - 1ms);
+  EXPECT_TRUE(lines.empty());
+  limited.ReportLeftOut(1000s + LimitedLog::kReportEvery);
+  EXPECT_EQ(lines, std::vector<std::string>{"warn: strangers: 1899 lines like these were left out\n"});
+  EXPECT_FALSE(limited.HasLeftOut());
+  // When it was quiet for long. Expect as many as at first.
+  EXPECT_EQ(many(2000s), size_t{LimitedLog::kBurst});
+  lines.clear();
+  limited.ReportTheRest(2000s);
+  limited.ReportTheRest(2000s);
+  EXPECT_EQ(lines, std::vector<std::string>{"warn: strangers: 900 lines like these were left out\n"});
 }
 
 // Given a logger with its default sink. Expect the line on standard error.

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/cli_common.sh"
 cd "$scratch" || exit 1
 
-"$FARSIDE" table create 'file:good.pool?size=1MiB' users --engine reference --option buckets=64 >/dev/null
+"$FARSIDE" table create 'file:good.pool?size=4MiB' users --engine reference --option buckets=64 >/dev/null
 "$FARSIDE" table create file:good.pool orders --engine reference >/dev/null
 remember good.pool
 
@@ -12,15 +12,15 @@ remember good.pool
 run fsck file:good.pool
 expect_status 0
 expect_no_err
-expect_out "pool          good.pool, 1MiB"
+expect_out "pool          good.pool, 4MiB"
 expect_out "users (reference), 0 keys, 40,960 bytes"
-expect_out "all                  1,048,576  100.0 %"
+expect_out "all                  4,194,304  100.0 %"
 expect_out "clean: every byte is accounted for"
 run fsck --json file:good.pool
 expect_status 0
 expect_json 'o["ok"] and o["complete"] and o["findings"] == []' \
   '(o["damages"], o["leaks"], o["notes"]) == (0, 0, 0)' \
-  'sum(v for k, v in o["bytes"].items() if k != "all") == o["bytes"]["all"] == 1 << 20' \
+  'sum(v for k, v in o["bytes"].items() if k != "all") == o["bytes"]["all"] == 4 << 20' \
   'sum(t["bytes"] for t in o["tables"]) == o["bytes"]["reachable"]' \
   '[n["bytes"] for n in o["nodes"]] == [o["bytes"]]'
 metadata=$(json_field 'o["bytes"]["metadata"]')
@@ -28,6 +28,16 @@ run table show --json file:good.pool orders
 root=$(json_field 'o["roots"][0]["offset"]')
 bucket=$(((root + 511) / 512 * 512))
 chunk=$((metadata + (root - metadata) / 8192 * 8192))
+
+# Records of every engine, as each stores them.
+for engine in shard chime sephash nessie reference; do
+  "$FARSIDE" table create "file:records.pool?size=16MiB" "$engine" --engine "$engine" >/dev/null
+  for i in 1 2 3 4 5; do "$FARSIDE" put file:records.pool "$engine" "key $i" "value $i" >/dev/null; done
+done
+run fsck file:records.pool
+expect_status 0
+expect_out "nessie (nessie), 5 keys"
+expect_out "clean: every byte is accounted for"
 
 run fsck embedded:
 expect_status 0
@@ -44,7 +54,7 @@ unsound() { # NAME: leaves the report in $out
   expect_unchanged
   run fsck --json "file:$1.pool"
   expect_status 1
-  expect_json 'not o["ok"]' 'sum(v for k, v in o["bytes"].items() if k != "all") == o["bytes"]["all"] == 1 << 20' \
+  expect_json 'not o["ok"]' 'sum(v for k, v in o["bytes"].items() if k != "all") == o["bytes"]["all"] == 4 << 20' \
     'all(f["what"] and f["advice"] for f in o["findings"])'
   expect_unchanged
 }
@@ -105,7 +115,7 @@ run fsck file:empty.pool
 expect_refusal "is an empty file"
 run fsck file:nosuch.pool
 expect_refusal "nosuch.pool does not exist"
-run fsck 'file:nosuch.pool?size=1MiB'
+run fsck 'file:nosuch.pool?size=4MiB'
 expect_refusal "nosuch.pool does not exist"
 run fsck file:.
 expect_refusal "Is a directory"

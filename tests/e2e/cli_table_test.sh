@@ -8,13 +8,13 @@ reference=(--engine reference)
 create() { run table create "$@" "${reference[@]}"; }
 
 # ---- a life of a table
-create 'file:a.pool?size=1MiB' users --option buckets=64
+create 'file:a.pool?size=4MiB' users --option buckets=64
 expect_status 0
 expect_no_err
 expect_out "made the pool"
 expect_out "created table users: engine reference, options buckets=64"
 run fsck --json file:a.pool
-expect_json 'o["ok"]' 'o["bytes"]["all"] == 1 << 20'
+expect_json 'o["ok"]' 'o["bytes"]["all"] == 4 << 20'
 free=$(json_field 'o["bytes"]["free_chunks"] + o["bytes"]["free_blocks"]')
 
 create file:a.pool orders --json
@@ -40,7 +40,7 @@ expect_out "table users is there already, just like this"
 create file:a.pool users --option buckets=65
 expect_refusal "table 'users' exists with engine reference and options 'buckets=64'"
 create 'file:a.pool?size=2MiB' more
-expect_refusal "a.pool has 1MiB, but size=2MiB is asked for"
+expect_refusal "a.pool has 4MiB, but size=2MiB is asked for"
 expect_unchanged
 
 run table drop --json file:a.pool orders
@@ -73,9 +73,9 @@ remember a.pool
 
 create file:a.pool big --option buckets=100000
 expect_refusal "can never fit"
-create file:a.pool big --option buckets=1940
+create file:a.pool big --option buckets=8090
 expect_refusal "node 0"
-create 'file:new.pool?size=1MiB' big --option buckets=100000
+create 'file:new.pool?size=4MiB' big --option buckets=100000
 expect_refusal "can never fit"
 [[ ! -e new.pool ]] || fail "a pool was made for nothing"
 
@@ -160,7 +160,7 @@ spoil a.pool
 remember ./*.pool
 refused version.pool "has layout version 99, this build reads version"
 refused super.pool "superblock is damaged: its checksum is wrong"
-refused short.pool "truncated: the superblock says 1048576 bytes, but there are 500000"
+refused short.pool "truncated: the superblock says 4194304 bytes, but there are 500000"
 refused noise.pool "not a Farside pool"
 refused empty.pool "is an empty file"
 exec 9<a.pool
@@ -219,7 +219,7 @@ expect_json 'o["tables"] == []' '"lives only" in o["note"]'
 create embedded: t
 expect_status 0
 expect_out "it is gone again"
-create 'embedded:?size=1MiB' big --option buckets=100000
+create 'embedded:?size=4MiB' big --option buckets=100000
 expect_refusal "can never fit"
 for verb in show drop; do
   run table "$verb" embedded: t

@@ -47,12 +47,19 @@ run serve --size 4KiB --shm a
 expect_error "too small"
 run serve --size 64MiB --shm a --hugepages perhaps
 expect_error "neither auto nor on nor off"
+run serve --size 8TiB --shm a --hugepages on
+expect_status 3
+expect_err "are reserved and free"
 run serve --size 64MiB --shm a --fence maybe
 expect_error "neither wait nor kill"
 run serve --size 64MiB --listen tcp://127.0.0.1:0 --tls-cert a.pem
 expect_error "all three"
 run serve --size 64MiB --listen tcp://127.0.0.1:0 --buffers 1MiB
 expect_error "at least 256MiB"
+run serve --size 64MiB --listen tcp://127.0.0.1:0 --stall 0
+expect_error "--stall"
+run serve --size 64MiB --listen tcp://127.0.0.1:0 --per-address 0
+expect_error "--per-address"
 run serve --size 64MiB --shm a --insecure
 expect_error "--listen"
 # Other machines are served with TLS only.
@@ -147,6 +154,48 @@ done
 run get "$tcp" users alan
 expect_out bombe
 
+# ---- a log that is not read holds up nothing
+
+# start_unread ARG...: starts a node whose log is a pipe that is full.
+start_unread() {
+  dd if=/dev/zero of=unread.log bs=4096 count=1000 oflag=nonblock 2>/dev/null # as much as it takes
+  : >unread.out
+  "$FARSIDE" serve --hugepages off --listen tcp://127.0.0.1:0 "$@" >unread.out 2>unread.log </dev/null &
+  node=$!
+  started+=("$node")
+  for ((look = 0; look < 1500; ++look)); do
+    [[ ! -s unread.out ]] || break
+    sleep 0.02 # and look again
+  done
+  read -r ready <unread.out || fail "a node whose log is not read does not start"
+}
+# Waits until the node has ended.
+await_end() {
+  for ((look = 0; look < 1500; ++look)); do
+    kill -0 "$node" 2>/dev/null || return 0
+    sleep 0.02 # and look again
+  done
+}
+mkfifo unread.log
+exec 8<>unread.log
+start_unread --size 64MiB
+run put "$(url_of tcp)" users ada countess --create
+expect_status 0
+kill -TERM "$node"
+await_end
+kill -KILL "$node" 2>/dev/null && fail "a node whose log is not read does not stop"
+wait "$node" || fail "a node whose log is not read ended with $?"
+# Not even its last words, when its file is cut short.
+start_unread --size 64MiB --file cut.pool
+truncate -s 0 cut.pool
+run get "$(url_of tcp)" users ada
+await_end
+kill -KILL "$node" 2>/dev/null && fail "a node whose file was cut short waits for the reader of its log"
+wait "$node"
+ended=$?
+[[ $ended == 3 ]] || fail "a node whose file was cut short, and whose log is not read, ended with $ended"
+exec 8>&-
+
 # ---- a node that stops, and one that is killed
 
 stop_node "$both"
@@ -174,6 +223,55 @@ expect_out hopper
 stop_node "$node"
 run fsck file:kept.pool
 expect_status 0
+
+# ---- a file that another process cuts short: the node says so, and does not vanish
+
+start_node cut --file kept.pool --listen tcp://127.0.0.1:0
+tcp=$(url_of tcp)
+truncate -s 0 kept.pool
+run get "$tcp" users grace
+expect_status 3
+ran="the node whose file was cut short"
+wait "$node"
+ended=$?
+[[ $ended == 3 ]] || fail "it ended with $ended: $(cat cut.log)"
+grep -qF "kept.pool was cut short by another process" cut.log || fail "it does not say why: $(cat cut.log)"
+
+# ---- a process that writes nonsense to the memory that clients share (docs/layouts/shm.md)
+
+# hold_lines SOCKET HOLDER: makes all lines held by this number.
+hold_lines() {
+  python3 - "$@" <<'END'
+import mmap, socket, struct, sys
+path, holder = sys.argv[1], int(sys.argv[2])
+node = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+node.connect(path)
+node.send(struct.pack("<8sII", b"far-shm1", 2, 0))
+_, (control, _), _, _ = socket.recv_fds(node, 4096, 2)
+memory = mmap.mmap(control, 4096 + 4096 * 8)
+memory[4096:] = struct.pack("<Q", holder) * 4096
+END
+}
+start_node odd --size 64MiB --shm "$scratch/odd.sock" --listen tcp://127.0.0.1:0
+tcp=$(url_of tcp)
+run table create "$tcp" users --engine shard
+run put "$tcp" users grace hopper
+# Of a slot without a client: the node frees them.
+hold_lines "$scratch/odd.sock" 3001
+run get "$tcp" users grace
+expect_status 0
+expect_out hopper
+for ((look = 0; look < 1500; ++look)); do # the node says it after it has freed them
+  ! grep -q "were held by no client" odd.log || break
+  sleep 0.02 # and look again
+done
+((look < 1500)) || fail "the log does not say that lines were freed: $(cat odd.log)"
+# In the node's own name, which nothing frees: clients are told, and the node stops all the same.
+hold_lines "$scratch/odd.sock" 65535
+run get "$tcp" users grace
+expect_status 3
+stop_node "$node"
+[[ $? == 0 ]] || fail "a node whose lines were held did not stop in good order: $(cat odd.log)"
 
 # ---- several nodes are one pool; one that is down takes only its keys with it
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A memory node with TLS: clients with a certificate may write, readers may read, and no other client gets in.
+# A memory node with TLS: clients with a certificate for it may write, readers may read, and no other client
+# gets in.
 . "$(dirname "$0")/cli_common.sh"
 command -v openssl >/dev/null || exit 77
 cd "$scratch" || exit 1
@@ -10,20 +11,23 @@ end_all() {
 }
 trap end_all EXIT
 
-# certificate NAME SUBJECT AUTHORITY [MORE...]
+# certificate NAME SUBJECT AUTHORITY USAGE [MORE...]
 certificate() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -CA "$3.pem" -CAkey "$3.key" \
-    -subj "$2" -addext "basicConstraints=CA:FALSE" "${@:4}" -keyout "$1.key" -out "$1.pem" 2>openssl.log ||
-    fail "openssl: $(cat openssl.log)"
+    -subj "$2" -addext "basicConstraints=CA:FALSE" -addext "extendedKeyUsage=$4" "${@:5}" \
+    -keyout "$1.key" -out "$1.pem" 2>openssl.log || fail "openssl: $(cat openssl.log)"
 }
 for authority in ca stranger; do
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj "/CN=$authority" \
     -keyout $authority.key -out $authority.pem 2>openssl.log || fail "openssl: $(cat openssl.log)"
 done
-certificate node "/CN=node" ca -addext "subjectAltName=IP:127.0.0.1"
-certificate writer "/CN=writer" ca
-certificate reader "/CN=reader/OU=read-only" ca
-certificate spy "/CN=spy" stranger
+certificate node "/CN=node" ca serverAuth -addext "subjectAltName=IP:127.0.0.1"
+certificate writer "/CN=writer/OU=read-write" ca clientAuth
+certificate reader "/CN=reader/OU=read-only" ca clientAuth
+certificate plain "/CN=plain" ca clientAuth
+certificate typo "/CN=typo/OU=Read-Only " ca clientAuth
+certificate spy "/CN=spy/OU=read-write" stranger clientAuth
+certificate other "/CN=other/OU=read-write" ca serverAuth
 
 "$FARSIDE" serve --size 64MiB --hugepages off --listen tcp://127.0.0.1:0 --tls-cert node.pem --tls-key node.key \
   --tls-ca ca.pem >node.out 2>node.log </dev/null &
@@ -59,10 +63,40 @@ run table drop "$(as reader)" users
 expect_refusal "may only read"
 run get "$(as writer)" users k7
 expect_out v7
+# In tables of every sort.
+for engine in chime sephash nessie; do
+  run table create "$(as writer)" "$engine" --engine "$engine"
+  expect_status 0
+  run import "$(as writer)" "$engine" records.jsonl
+  expect_status 0
+  run get "$(as reader)" "$engine" k7
+  expect_out v7
+  run get "$(as reader)" "$engine" absent
+  expect_status 1
+  run put "$(as reader)" "$engine" k7 changed
+  expect_refusal "may only read"
+  # No reader that has gone is waited for.
+  run table drop "$(as writer)" "$engine"
+  expect_status 0
+done
+# So does a client whose certificate does not say that it may write.
+for client in plain typo; do
+  run get "$(as $client)" users k7
+  expect_out v7
+  run put "$(as $client)" users k7 changed
+  expect_refusal "may only read"
+done
+# Readers leave nothing behind, although some of them were refused on the way.
+run status "$(as writer)"
+expect_status 0
+expect_out "no clients"
 
-# No other client gets in: another authority, no certificate, plain text.
+# No other client gets in: another authority, a certificate for nodes, no certificate, plain text.
 run get "$(as spy)" users k7
 expect_status 3
+run get "$(as other)" users k7
+expect_status 3
+expect_err clientAuth
 run get "$tcp" users k7
 expect_status 3
 run get "$tcp?insecure=yes" users k7

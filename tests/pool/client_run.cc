@@ -57,7 +57,8 @@ Task<Done> FollowPinned(fabric::Op& op, PoolClient& client, PinnedScenario& scen
   co_return Done{};
 }
 
-Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScenario& scenario, bool writes, int& left) {
+Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScenario& scenario, bool writes, Presence presence,
+                      int& left) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   ClientOptions options;
   options.lease.lease = kTestLease;
@@ -71,6 +72,12 @@ Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScenario& scenario, b
       co_await FollowPinned(op, *client, scenario);
     }
     co_await client->Maintain(op);
+    if (presence == Presence::kComesAndGoes && left % 3 == 0) {
+      co_await client->GoOffline(op);
+      if (left % 2 == 0) co_await client->KeepUp(op);
+      co_await op.Pause(Nanos(left * 1000));
+      co_await client->ComeOnline(op);
+    }
   }
   co_await client->Leave(op);
   co_return Done{};
@@ -78,14 +85,14 @@ Task<Done> WorkPinned(fabric::Client& fabric_client, PinnedScenario& scenario, b
 
 }  // namespace
 
-EpochOutcome RunPinned(fabric::sim::SimOptions options) {
+EpochOutcome RunPinned(fabric::sim::SimOptions options, Presence presence) {
   PoolRun run(std::move(options));
   PinnedScenario scenario{run};
   std::list<int> left(4, 12);
   bool writes = true;
   for (int& mine : left) {
-    run.StartClient([&scenario, &mine, writes](fabric::Client& client) {
-      return WorkPinned(client, scenario, writes, mine);
+    run.StartClient([&scenario, &mine, writes, presence](fabric::Client& client) {
+      return WorkPinned(client, scenario, writes, presence, mine);
     });
     writes = !writes;
   }

@@ -11,6 +11,9 @@
 
 namespace farside::pool {
 
-EpochOutcome RunPinned(fabric::sim::SimOptions options);
+// Whether clients go offline between operations, and come back.
+enum class Presence : uint8_t { kStays, kComesAndGoes };
+
+EpochOutcome RunPinned(fabric::sim::SimOptions options, Presence presence = Presence::kStays);
 
 }  // namespace farside::pool

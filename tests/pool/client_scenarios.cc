@@ -95,4 +95,78 @@ std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes() {
   return ChunksInUse(run) == 0 ? "" : "a block is lost";
 }
 
+std::string AWalkTakesLongerThanALease() {
+  PoolRun run(PoolCalm());
+  ManualClient dead(run);
+  ManualClient watcher(run);
+  ManualClient survivor(run);
+  for (ManualClient* client : {&dead, &watcher, &survivor}) {
+    if (!client->Join().ok()) return "a client cannot join";
+  }
+  watcher.pool().set_walk({});
+  survivor.set_walk_steps(24);
+  if (!survivor.Publish(0).ok() || !survivor.Publish(1).ok() || !dead.Unlink(0).ok()) {
+    return "nothing is there";
+  }
+  const uint32_t dead_slot = dead.self().slot();
+  dead.Die();
+  for (int round = 0; round < 32; ++round) {
+    fabric::Op op(survivor.client(), fabric::OpKind::kMaintenance);
+    Task<Done> maintain = survivor.pool().Maintain(op);
+    maintain.Start();
+    while (!maintain.done()) {
+      if (!watcher.Maintain().ok()) return "the watcher cannot sync";
+      watcher.Wait(kTestLease / 16);
+    }
+    if (!maintain.TakeResult().ok()) return "the survivor is fenced";
+    watcher.Wait(kTestLease / 16);
+  }
+  if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead client still has its slot";
+  if (survivor.walks() != 1) return "the survivor sweeps more than once";
+  if (!watcher.Leave().ok() || !survivor.Unlink(1).ok() || !survivor.Leave().ok()) {
+    return "a client cannot leave";
+  }
+  return ChunksInUse(run) == 0 ? "" : "a block is lost";
+}
+
+std::string AVerbWithoutAWaiterOutlivesItsOperation() {
+  PoolRun run(PoolCalm());
+  ManualClient reader(run);
+  ManualClient writer(run);
+  if (!reader.Join().ok() || !writer.Join().ok()) return "a client cannot join";
+  if (!writer.Publish(0).ok() || !reader.DetachCas(0).ok()) return "nothing is there";
+  run.world().Hold(reader.client().id(), ManualClient::kNode, 2 * kTestLease);
+  const uint64_t block = writer.BlockOf(0);
+  if (!writer.Unlink(0).ok()) return "nothing is there";
+  if (!reader.client().HasUnawaited()) return "nothing is on its way";
+  for (size_t root = 1; reader.client().HasUnawaited(); root = 1 + root % 6) {
+    if (!reader.Sync().ok() || !writer.Maintain().ok() || !writer.Publish(root).ok()) {
+      return "a client cannot go on";
+    }
+    if (writer.BlockOf(root) == block && reader.client().HasUnawaited()) {
+      return "memory is used again under a verb that is on its way";
+    }
+    if (!writer.Unlink(root).ok()) return "nothing is there";
+    reader.Wait(kTestLease / 8);
+  }
+  return "";
+}
+
+std::string AVerbWithoutAWaiterIsAlwaysOnItsWay() {
+  PoolRun run(PoolCalm());
+  ManualClient busy(run);
+  ManualClient other(run);
+  if (!busy.Join().ok() || !other.Join().ok()) return "a client cannot join";
+  if (!other.Publish(0).ok()) return "nothing is there";
+  const uint64_t before = busy.pool().published_epoch(ManualClient::kNode);
+  for (int i = 0; i < 20; ++i) {
+    if (!busy.DetachCas(0).ok()) return "a client cannot go on";
+    run.world().Hold(busy.client().id(), ManualClient::kNode, kTestLease / 2);
+    if (!busy.Sync().ok() || !other.Sync(/*raise=*/true).ok()) return "a client cannot sync";
+    busy.Wait(kTestLease / 8);
+    if (!busy.client().HasUnawaited()) return "nothing is on its way";
+  }
+  return busy.pool().published_epoch(ManualClient::kNode) > before ? "" : "the epoch is never published";
+}
+
 }  // namespace farside::pool

@@ -20,4 +20,16 @@ std::string OnlyOneIsDeadAndHasLeftMemory();
 // has released the slot before loses it.
 std::string LeaverHasNotHeardOfTheDeadWhenANewcomerComes();
 
+// A client dies, and a survivor sweeps tables so large that its walk takes three leases, while another client
+// watches. A survivor that gives no signs of life meanwhile is fenced, and its successor has to sweep again.
+std::string AWalkTakesLongerThanALease();
+
+// An operation ends with a CAS that no coroutine awaits, and which is on its way for long. Its client syncs
+// meanwhile, and another client unlinks the block and asks for it again.
+std::string AVerbWithoutAWaiterOutlivesItsOperation();
+
+// Operations follow each other so closely that a verb without a waiter is always on its way. Their client
+// must publish all the same.
+std::string AVerbWithoutAWaiterIsAlwaysOnItsWay();
+
 }  // namespace farside::pool

@@ -45,6 +45,35 @@ TEST(PoolClient, TheWordOfAChunkIsWipedWhileTwoOperationsClaimIt_NoClientCrashes
   EXPECT_GT(met, 0u);
 }
 
+TEST(PoolClient, ABlockOnANodeThatThePoolDoesNotHave_IsTakenBackByNoAllocator) {
+  // Given a client of a pool with one node.
+  // When it is asked about other nodes, as a damaged far pointer makes it do: it retires a block there, asks
+  // for memory, and whether the owner of a lock lives.
+  // Expect that it has nothing there, that trips fail with kCorrupt, and that it can leave afterwards.
+  PoolRun run(PoolChaos(1, /*faults=*/false));
+  ManualClient client(run);
+  ASSERT_TRUE(client.Join().ok());
+  for (const uint16_t number : {1, 2, 4096, 0xffff}) {
+    const fabric::NodeId absent{number};
+    {
+      const PoolClient::Pin pin = client.pool().Begin();
+      Allocator& allocator = client.pool().allocator(absent);
+      allocator.Retire(fabric::FarAddr(absent, run.geometry().first_chunk() + kLine), kLine,
+                       pin.epoch(absent));
+      EXPECT_FALSE(allocator.TryAllocate(kLine).has_value());
+    }
+    const Result<fabric::FarAddr> block =
+        client.Try([&](fabric::Op& op) { return client.pool().allocator(absent).Allocate(op, kLine); });
+    ASSERT_FALSE(block.ok());
+    EXPECT_EQ(block.error().code(), ErrorCode::kCorrupt);
+    const Result<Standing> standing = client.Try(
+        [&](fabric::Op& op) { return client.pool().member(absent).StandingOf(op, client.self()); });
+    ASSERT_FALSE(standing.ok());
+    EXPECT_EQ(standing.error().code(), ErrorCode::kCorrupt);
+  }
+  EXPECT_TRUE(client.Leave().ok());
+}
+
 Task<Done> SyncAgainAndAgain(ManualClient& client, int& running) {
   fabric::Op op(client.client(), fabric::OpKind::kMaintenance);
   for (int i = 0; i < 20; ++i) co_await client.pool().Sync(op, /*raise=*/true);
@@ -96,6 +125,26 @@ TEST(PoolClientCrash, ChunkLosesItsOwnerDuringTheSweep_NothingIsLost) {
   // When that one leaves while a third one sweeps.
   // Expect that the third one looks again before it releases the slot, and finds the block.
   EXPECT_EQ(ChunkLosesItsOwnerDuringTheSweep(), "");
+}
+
+TEST(PoolClientCrash, AWalkTakesLongerThanALease_TheSurvivorSweepsOnceAndIsNotFenced) {
+  // Given a pool whose tables take three leases to walk through, and a client that dies with a leak.
+  // When a survivor sweeps while another client watches.
+  // Expect that the survivor is not taken for dead, and that one sweep is enough.
+  EXPECT_EQ(AWalkTakesLongerThanALease(), "");
+}
+
+TEST(PoolClient, AVerbWithoutAWaiterOutlivesItsOperation_HoldsItsEpoch) {
+  // Given an operation that has ended, with a CAS on its way.
+  // When its client syncs again and again, and another client unlinks the block and wants its memory.
+  // Expect that the memory is not used again before the CAS has landed.
+  EXPECT_EQ(AVerbWithoutAWaiterOutlivesItsOperation(), "");
+}
+
+TEST(PoolClient, AVerbWithoutAWaiterIsAlwaysOnItsWay_EpochsArePublished) {
+  // Given operations that leave verbs behind faster than these land.
+  // Expect that their client publishes newer epochs: it waits for verbs of old operations only.
+  EXPECT_EQ(AVerbWithoutAWaiterIsAlwaysOnItsWay(), "");
 }
 
 TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {

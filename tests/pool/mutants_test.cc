@@ -90,6 +90,22 @@ TEST(PoolMutant, LostAdoption_IsCaught) {
   EXPECT_NE(Search(20, TablesWithFaults), "");
 }
 
+TEST(PoolMutant, WalkWithoutSignsOfLife_IsCaught) {
+  const ScopedMutant mutant(kWalkSilently);
+  EXPECT_EQ(AWalkTakesLongerThanALease(), "the survivor is fenced");
+}
+
+TEST(PoolMutant, DetachedVerbOutlivesItsEpoch_IsCaught) {
+  const ScopedMutant mutant(kForgetDetached);
+  EXPECT_EQ(AVerbWithoutAWaiterOutlivesItsOperation(),
+            "memory is used again under a verb that is on its way");
+}
+
+TEST(PoolMutant, EpochWaitsForAllDetachedVerbs_IsCaught) {
+  const ScopedMutant mutant(kAwaitAllDetached);
+  EXPECT_EQ(AVerbWithoutAWaiterIsAlwaysOnItsWay(), "the epoch is never published");
+}
+
 TEST(PoolMutant, NewcomerReleasesASlotBeforeAllKnow_IsCaught) {
   const ScopedMutant mutant(kReleaseSlotUnannounced);
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
@@ -101,8 +117,10 @@ TEST(PoolMutant, NewcomerReleasesTheLastDeadSlot_IsCaught) {
 }
 
 TEST(PoolMutants, WithoutOneNothingIsCaught) {
+  EXPECT_EQ(AWalkTakesLongerThanALease(), "");
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "");
   EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "");
+  EXPECT_EQ(AVerbWithoutAWaiterOutlivesItsOperation(), "");
   EXPECT_EQ(Search(20, TablesWithFaults), "");
   EXPECT_EQ(Search(20, LocksWithFaults), "");
   EXPECT_EQ(Search(100, CatalogWithoutFaults), "");

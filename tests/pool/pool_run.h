@@ -40,14 +40,17 @@ class PoolRun {
   using Program = std::function<Task<Done>(Membership&)>;
   using ClientProgram = std::function<Task<Done>(fabric::Client&)>;
 
-  explicit PoolRun(fabric::sim::SimOptions options, const Geometry& geometry = SmallGeometry())
+  explicit PoolRun(fabric::sim::SimOptions options, const Geometry& geometry = SmallGeometry(),
+                   size_t nodes = 1)
       : geometry_(geometry),
+        nodes_(nodes),
         by_chance_(options.chaos.has_faults()),
         has_faults_(by_chance_ || options.fault.has_value()),
-        world_(WithRegions(std::move(options), geometry)) {}
+        world_(WithRegions(std::move(options), geometry, nodes)) {}
 
   fabric::sim::SimFabric& world() { return world_; }
   const Geometry& geometry() const { return geometry_; }
+  size_t nodes() const { return nodes_; }
   bool has_faults() const { return has_faults_; }
 
   // The first problem counts.
@@ -97,9 +100,9 @@ class PoolRun {
     return outcome;
   }
 
-  uint64_t Word(uint64_t offset) {
+  uint64_t Word(uint64_t offset, fabric::NodeId node = fabric::NodeId{0}) {
     uint64_t word = 0;
-    std::memcpy(&word, world_.memory(fabric::NodeId{0}).data() + offset, sizeof(word));
+    std::memcpy(&word, world_.memory(node).data() + offset, sizeof(word));
     return word;
   }
   ClientWord SlotWord(uint32_t slot) { return ClientWord(Word(geometry_.client_slot(slot))); }
@@ -115,8 +118,9 @@ class PoolRun {
     std::optional<Task<Done>> task;  // dies before what it uses
   };
 
-  static fabric::sim::SimOptions WithRegions(fabric::sim::SimOptions options, const Geometry& geometry) {
-    options.region_bytes = {geometry.region_bytes};
+  static fabric::sim::SimOptions WithRegions(fabric::sim::SimOptions options, const Geometry& geometry,
+                                             size_t nodes) {
+    options.region_bytes.assign(nodes, geometry.region_bytes);
     return options;
   }
 
@@ -160,6 +164,7 @@ class PoolRun {
   }
 
   const Geometry geometry_;
+  const size_t nodes_;
   const bool by_chance_;
   const bool has_faults_;
   fabric::sim::SimFabric world_;

@@ -2,6 +2,7 @@
 // and the leases at them, must not suffer from it.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <time.h>
 
 #include <chrono>
 #include <map>
@@ -176,6 +177,33 @@ TEST_P(HungNode, DoesNotCostSessionsTheirLeasesAtOthers) {
       }
     }
   }
+}
+
+// Of all threads of this process.
+std::chrono::nanoseconds ProcessorTime() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST_P(HungNode, TakesLittleProcessorTimeOfItsClients) {
+  // Given a pool of two nodes with some sessions. When one of the nodes hangs for some leases, and the
+  // program uses one of its keys after the other, with pauses. Expect that the process waits for most of that
+  // time, and does not look again and again: on a machine that is busy it takes even less.
+  Party party(url_);
+  for (int record = 0; record < kRecords; ++record)
+    ASSERT_TRUE(party.sessions[0].Put(party.table, KeyOf(record), "before").ok());
+  ::kill(daemons_[GetParam()]->pid(), SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds before = ProcessorTime();
+  for (int record = 0; std::chrono::steady_clock::now() < begin + 2 * kLease; ++record) {
+    Session& session = party.sessions[static_cast<size_t>(record) % kSessions];
+    static_cast<void>(session.Put(party.table, KeyOf(record % kRecords), "meanwhile"));
+    std::this_thread::sleep_for(kLook);
+  }
+  const std::chrono::nanoseconds took = ProcessorTime() - before;
+  EXPECT_LT(took, (std::chrono::steady_clock::now() - begin) / 2);
+  ::kill(daemons_[GetParam()]->pid(), SIGCONT);
 }
 
 }  // namespace

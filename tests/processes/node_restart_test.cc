@@ -29,7 +29,7 @@ constexpr int kMostLooks = 20'000;
 
 PoolOptions ShortLease() {
   PoolOptions options;
-  options.lease = std::chrono::milliseconds(kSanitized ? 2000 : 400);
+  options.lease = std::chrono::milliseconds(kSanitized ? 2000 : 1000);
   return options;
 }
 

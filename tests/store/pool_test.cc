@@ -77,6 +77,14 @@ TEST(PoolTest, WrongTables_AreErrorsThatSayWhatThereIs) {
   const Result<Table> engine = pool.CreateTable("t", {.engine = "nonsense"});
   ASSERT_FALSE(engine.ok());
   EXPECT_THAT(engine.error().message(), HasSubstr("reference"));
+  // An engine that keeps no records is for measurements alone; what users can make is named without it.
+  for (const Result<Table>& raw :
+       {pool.CreateTable("t", {.engine = "raw"}), pool.OpenOrCreateTable("t", {.engine = "raw"})}) {
+    ASSERT_FALSE(raw.ok());
+    EXPECT_EQ(raw.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(raw.error().message(), HasSubstr("'raw'"));
+    EXPECT_THAT(raw.error().message(), HasSubstr("reference"));
+  }
   const Result<Table> option = pool.CreateTable("t", {.engine = "reference", .options = {{"nonsense", "1"}}});
   ASSERT_FALSE(option.ok());
   EXPECT_THAT(option.error().message(), HasSubstr("nonsense"));

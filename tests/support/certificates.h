@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "fabric/tcp/tls.h"
 
@@ -18,8 +20,11 @@ namespace farside::fabric {
 // What a certificate is to say.
 struct CertificateWanted {
   std::string name = "a client";
-  std::string unit = {};    // organizational unit
-  std::string hosts = {};   // "IP:127.0.0.1,DNS:localhost"
+  std::vector<std::string> units = {"read-write"};  // organizational units
+  int unit_encoding = MBSTRING_UTF8;                // or a type of ASN.1, with its bytes
+  std::string hosts = {};                           // "IP:127.0.0.1,DNS:localhost"
+  // Extended key usages, "" for none; if nothing is said, what a client or a node has.
+  std::optional<std::string> usage = std::nullopt;
   long valid_from = -3600;  // seconds from now
   long valid_until = 3600;
 };
@@ -49,7 +54,8 @@ class Certificates {
   std::string ca_file() const { return folder_ / "ca.pem"; }
 
   // Signs a new certificate.
-  Files Issue(const CertificateWanted& wanted) {
+  Files Issue(CertificateWanted wanted, const std::string& usual_usage) {
+    if (!wanted.usage.has_value()) wanted.usage = usual_usage;
     const Key key(EVP_EC_gen("P-256"));
     const Certificate certificate = Make(wanted, key.get(), /*is_ca=*/false);
     const std::string base = folder_ / std::to_string(serial_);
@@ -62,11 +68,11 @@ class Certificates {
 
   tcp::ServerTls Server(const CertificateWanted& wanted = {.name = "a node",
                                                            .hosts = "IP:127.0.0.1,DNS:localhost"}) {
-    const Files files = Issue(wanted);
+    const Files files = Issue(wanted, "serverAuth");
     return {.certificate_file = files.certificate, .key_file = files.key, .client_ca_file = ca_file()};
   }
   tcp::ClientTls Client(const CertificateWanted& wanted = {}) {
-    const Files files = Issue(wanted);
+    const Files files = Issue(wanted, "clientAuth");
     return {.certificate_file = files.certificate, .key_file = files.key, .ca_file = ca_file()};
   }
 
@@ -86,10 +92,8 @@ class Certificates {
     std::fclose(file);
   }
 
-  static void Name(X509_NAME* name, const char* field, const std::string& text) {
-    if (text.empty()) return;
-    X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8,
-                               reinterpret_cast<const unsigned char*>(text.data()),
+  static void Name(X509_NAME* name, const char* field, const std::string& text, int encoding) {
+    X509_NAME_add_entry_by_txt(name, field, encoding, reinterpret_cast<const unsigned char*>(text.data()),
                                static_cast<int>(text.size()), -1, 0);
   }
   static void Extend(X509* certificate, X509* issuer, int nid, const char* value) {
@@ -109,12 +113,15 @@ class Certificates {
     X509_gmtime_adj(X509_getm_notBefore(raw), wanted.valid_from);
     X509_gmtime_adj(X509_getm_notAfter(raw), wanted.valid_until);
     X509_set_pubkey(raw, key);
-    Name(X509_get_subject_name(raw), "CN", wanted.name);
-    Name(X509_get_subject_name(raw), "OU", wanted.unit);
+    Name(X509_get_subject_name(raw), "CN", wanted.name, MBSTRING_UTF8);
+    for (const std::string& unit : wanted.units)
+      Name(X509_get_subject_name(raw), "OU", unit, wanted.unit_encoding);
     X509* const issuer = is_ca ? raw : ca_.get();
     X509_set_issuer_name(raw, X509_get_subject_name(issuer));
     Extend(raw, issuer, NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "CA:FALSE");
     if (!wanted.hosts.empty()) Extend(raw, issuer, NID_subject_alt_name, wanted.hosts.c_str());
+    const std::string usage = wanted.usage.value_or("");
+    if (!usage.empty()) Extend(raw, issuer, NID_ext_key_usage, usage.c_str());
     X509_sign(raw, ca_key_.get(), EVP_sha256());
     return certificate;
   }

@@ -21,7 +21,7 @@
 #include "index/index.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
-#include "store/registration.h"
+#include "tests/support/table_tasks.h"
 
 namespace farside::index {
 
@@ -92,28 +92,19 @@ class TableWorld {
 
 using MakeEngine = Result<std::shared_ptr<Engine>> (*)(const OptionMap& options);
 
-class TableMember {
+class TableMember : public TableTasks {
  public:
   TableMember(TableWorld& world, std::string engine, MakeEngine make_engine, OptionMap options)
-      : world_(world), engine_(std::move(engine)), make_engine_(make_engine), options_(std::move(options)) {
-    client_ = std::move(*world_.fabric.Connect());
-    Now(Join());
+      : TableTasks(std::move(*world.fabric.Connect())), world_(world) {
+    const FindEngine find = [make_engine](std::string_view, const OptionMap& wanted) {
+      return make_engine(wanted);
+    };
+    Now(Join(find, std::chrono::milliseconds(10), std::move(engine), std::move(options)));
     world_.members.push_back(this);
   }
-  // Tasks first, then what they used.
-  ~TableMember() {
-    std::erase(world_.members, this);
-    beat_.reset();
-    table_.reset();
-    session_.reset();
-  }
-  TableMember(const TableMember&) = delete;
-  TableMember& operator=(const TableMember&) = delete;
+  ~TableMember() { std::erase(world_.members, this); }
 
-  Index& index() { return *table_->index; }
   const std::vector<fabric::FarAddr>& roots() const { return table_->info.roots; }
-  pool::PoolClient& pool() { return session_->pool(); }
-  fabric::Client& client() { return *client_; }
   bool crashed() const { return static_cast<const fabric::sim::SimClient&>(*client_).crashed(); }
   const fabric::OpTally& tally(fabric::OpKind kind,
                                fabric::OpOutcome outcome = fabric::OpOutcome::kDone) const {
@@ -154,37 +145,11 @@ class TableMember {
     return crashed() || world_.fabric.verbs_posted() > first + nth;  // not every verb can be cut in two
   }
 
-  Task<PutOutcome> Put(std::string key, std::string value) {
-    fabric::Op op(*client_, fabric::OpKind::kInsert);
-    const PutOutcome outcome = co_await index().Put(op, key, value);
-    co_return outcome;
-  }
-  Task<bool> Insert(std::string key, std::string value) {
-    fabric::Op op(*client_, fabric::OpKind::kInsert);
-    const bool inserted = co_await index().Insert(op, key, value);
-    co_return inserted;
-  }
-  Task<bool> Update(std::string key, std::string value) {
-    fabric::Op op(*client_, fabric::OpKind::kUpdate);
-    const bool updated = co_await index().Update(op, key, value);
-    co_return updated;
-  }
-  Task<bool> Delete(std::string key) {
-    fabric::Op op(*client_, fabric::OpKind::kDelete);
-    const bool deleted = co_await index().Delete(op, key);
-    co_return deleted;
-  }
   Task<std::string> Get(std::string key) {
     fabric::Op op(*client_, fabric::OpKind::kSearch);
     std::string value;
     const bool found = co_await index().Get(op, key, value);
     co_return found ? value : std::string("absent");
-  }
-  Task<std::vector<Record>> Scan(KeyRange range, size_t limit) {
-    fabric::Op op(*client_, fabric::OpKind::kScan);
-    std::vector<Record> page;
-    co_await index().Scan(op, range, limit, page);
-    co_return page;
   }
   Task<std::string> Last(KeyRange range) {
     fabric::Op op(*client_, fabric::OpKind::kScan);
@@ -209,21 +174,6 @@ class TableMember {
     }
     co_return all;
   }
-  Task<TableStats> Stats() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    TableStats stats = co_await index().Stats(op);
-    co_return stats;
-  }
-  Task<Done> Verify() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    co_await index().Verify(op);
-    co_return Done{};
-  }
-  Task<Done> Drop() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    co_await session_->tables().Drop(op, "t");
-    co_return Done{};
-  }
 
   // A sign of life that publishes nothing new, and learns nothing.
   void Beat() {
@@ -231,21 +181,9 @@ class TableMember {
     beat_.emplace(SendBeat());
     beat_->Start();
   }
-  Task<Done> Maintain() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    co_await pool().Maintain(op);
-    co_return Done{};
-  }
   Task<Done> Pause(Nanos duration) {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     co_await op.Pause(duration);
-    co_return Done{};
-  }
-  Task<Done> Leave() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    table_.reset();
-    left_ = true;
-    co_await session_->Leave(op);
     co_return Done{};
   }
   // Everything that is reachable; nothing else of the table is used afterwards.
@@ -300,17 +238,6 @@ class TableMember {
   }
 
  private:
-  Task<Done> Join() {
-    fabric::Op op(*client_, fabric::OpKind::kMaintenance);
-    const auto find = [make = make_engine_](std::string_view, const OptionMap& options) {
-      return make(options);
-    };
-    pool::ClientOptions options;
-    options.lease.lease = std::chrono::milliseconds(10);
-    session_ = co_await store::Registration::Join(op, *client_, find, options);
-    table_.emplace(co_await session_->tables().CreateOrOpen(op, "t", engine_, options_));
-    co_return Done{};
-  }
   Task<Done> SendBeat() {
     fabric::Op op(*client_, fabric::OpKind::kMaintenance);
     for (size_t i = 0; i < pool().nodes(); ++i) {
@@ -321,19 +248,21 @@ class TableMember {
   }
 
   TableWorld& world_;
-  const std::string engine_;
-  const MakeEngine make_engine_;
-  const OptionMap options_;
-  std::unique_ptr<fabric::Client> client_;
-  std::unique_ptr<store::Registration> session_;
-  std::optional<OpenTable> table_;
   std::optional<Task<Done>> beat_;
-  bool left_ = false;
   uint64_t reachable_ = 0;
 };
 
 inline void TableWorld::BeatAll() {
   for (TableMember* member : members) member->Beat();
+}
+
+// Every client syncs a few times: what was retired before is free afterwards.
+inline void LetMemoryGo(TableWorld& world) {
+  for (int round = 0; round < 4; ++round) {
+    for (TableMember* member : world.members) {
+      if (!member->crashed()) member->Now(member->Maintain());
+    }
+  }
 }
 
 // Plays a scenario again and again, with a client that dies at its first verb, at its second, ..., in every

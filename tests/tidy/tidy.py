@@ -79,6 +79,15 @@ def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: call Mutant() in .cc files only"
 
 
+def node_findings(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A node number may come from far memory. Below, in the fabrics, it has been checked."""
+    if path.parts[0] not in ("src", "tools") or path.parts[:2] == ("src", "fabric"):
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.search(r"\[(?:fabric::)?Index\(", line.split("//")[0]):
+            yield f"{path}:{number}: a node is no index; ask fabric::ForNode"
+
+
 def mutant_findings(top: Path) -> Iterator[str]:
     """Planted bugs that no test switches on, by their name or through the list of their header."""
     tests = [read(top, path) for path in code_files(top)
@@ -122,6 +131,7 @@ def findings(top: Path) -> Iterator[str]:
         text = read(top, path)
         yield from header_findings(path, text)
         yield from include_findings(top, path, text)
+        yield from node_findings(path, text)
     yield from mutant_findings(top)
     yield from word_findings(top)
 

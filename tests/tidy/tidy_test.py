@@ -133,6 +133,17 @@ class IncludeRules(Tree):
         self.assertEqual(list(findings(self.top)), [])
 
 
+class NodeRules(Tree):
+    def test_nodes_as_indices_are_found(self):
+        self.write("src/index/some/a.cc", "x = nodes[Index(at.node)];\ny = nodes_[fabric::Index(node)];\n")
+        self.assertEqual(len([f for f in findings(self.top) if "a node is no index" in f]), 2)
+
+    def test_nodes_in_text_and_in_the_fabrics_are_fine(self):
+        self.write("src/index/some/a.cc", 'fmt::format("node {}", Index(node));  // not nodes[Index(node)]\n')
+        self.write("src/fabric/some/a.cc", "x = nodes[Index(at.node)];\n")
+        self.assertEqual(list(findings(self.top)), [])
+
+
 class TextRules(Tree):
     def test_a_header_without_pragma_once_is_found(self):
         self.write("src/base/a.h", "#ifndef A\n#define A\n#endif\n// #pragma once\n")

@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "fabric/op.h"
+#include "index/reference/layout.h"
 #include "pool/region/layout.h"
 #include "store/engines.h"
 #include "tools/common/pool_session.h"
@@ -205,6 +206,65 @@ TEST_F(DamagedPool, RandomFlips_CommandsOnRecordsEnd) {
   }
   std::filesystem::remove(exported);
   std::filesystem::remove(exported + ".partial");
+}
+
+// ---- what is said about damage ----------------------------------------------------------------------------
+
+MATCHER_P(IsAbout, text, "") { return arg.what.find(text) != std::string::npos; }
+
+// Flips a bit of the first block whose value is `letters`.
+std::string WithDamagedValue(std::string bytes, const std::string& letters) {
+  const size_t at = bytes.find(letters);
+  EXPECT_NE(at, std::string::npos);
+  bytes[at + letters.size() / 2] ^= 1;
+  return bytes;
+}
+
+// Where the buckets of a table are in the file.
+Task<uint64_t> FirstBucketOf(Op& op, store::Registration& session, std::string name) {
+  const index::OpenTable table = co_await session.tables().Open(op, std::move(name));
+  co_return index::reference::FirstBucket(table.info.roots.front()).offset;
+}
+
+// Given a pool with a table two of whose buckets have changed places, which only Verify finds. When a block
+// of another table is damaged as well. Expect both to be reported.
+TEST_F(DamagedPool, BrokenInvariantAndDamagedBlock_AreBothReported) {
+  std::string bytes = MakePool();
+  Result<PoolSession> session = PoolSession::Open(url_, {.read_only = true}, store::MakeEngine);
+  ASSERT_TRUE(session.ok());
+  const Result<uint64_t> first =
+      session->Run([](Op& op, store::Registration& s) { return FirstBucketOf(op, s, "small"); });
+  ASSERT_TRUE(first.ok());
+  const auto bucket = bytes.begin() + static_cast<ptrdiff_t>(*first);
+  constexpr ptrdiff_t kBucket = sizeof(index::reference::Bucket);
+  std::swap_ranges(bucket, bucket + kBucket, bucket + kBucket);
+  Write(WithDamagedValue(bytes, std::string(1000, 'l')));
+  const Result<PoolReport> report = CheckPool(url_);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->damages(), 2u);
+  EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("in a bucket that is not its own")));
+  EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("table large has a damaged block")));
+}
+
+// Given a record whose block is damaged. When it is looked for, scanned, or overwritten. Expect the command
+// to say that the table is damaged, and what to run.
+TEST_F(DamagedPool, DamagedRecord_CommandsSayThatTheTableIsDamaged) {
+  Write(WithDamagedValue(MakePool(), std::string(300'000, 'l')));
+  const std::string said =
+      "table large is damaged: the checksum of a block does not match its bytes; run: "
+      "farside fsck " +
+      url_;
+  const auto says = [&](const auto& command) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(command(), kCouldNotRun);
+    testing::internal::GetCapturedStdout();
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr(said));
+  };
+  says([&] { return Get({.url = url_, .table = "large", .key = "large"}); });
+  says([&] { return Scan({.url = url_, .table = "large"}); });
+  says([&] { return Export({.url = url_, .table = "large", .file = path_.string() + ".jsonl"}); });
+  std::filesystem::remove(path_.string() + ".jsonl.partial");
 }
 
 // ---- tables that this build does not know -----------------------------------------------------------------

@@ -127,6 +127,25 @@ TEST(TableText, List_ColumnsAreAlignedByCharacters) {
             "no tables: an embedded pool lives only as long as its process\n");
 }
 
+TEST(TableText, NamesThatTerminalsWouldObey_AreEscaped) {
+  // Given a table whose name, engine and options turn the direction of text around, as a hostile client may
+  // have written them. Expect them escaped wherever they are shown.
+  pool::TableInfo info = Users();
+  info.name = "users\xe2\x80\xae";
+  info.engine = "e\xe2\x80\xae";
+  info.options = "o=\xe2\x80\xae";
+  PoolReport report = CleanReport();
+  report.tables.push_back({info.name, info.engine, {}, ""});
+  report.nodes.front().Add(pool::Severity::kNote, {}, "table " + info.name, "none");
+  const std::string all = TableText(TableList{.tables = {info}, .missing = {}}) +
+                          TableText(ShownTable{info, {}, info.name}) +
+                          TableText(MadeTable{.info = info, .created = true}) +
+                          TableText(MadeTable{.info = info}) + TableText(DroppedTable{info.name, {}, ""}) +
+                          TableText(DroppedTable{info.name, TableSize{1, 1}, ""}) + Text(report);
+  EXPECT_THAT(all, Not(HasSubstr("\xe2")));
+  EXPECT_THAT(all, HasSubstr("users\\xe2\\x80\\xae"));
+}
+
 TEST(TableText, Show) {
   EXPECT_EQ(TableText(ShownTable{Users(), TableSize{40'960, 3}, ""}),
             "table         users\n"

@@ -198,7 +198,9 @@ TEST(StatusText, HostileUrls_DoNotReachTheTerminal) {
 TEST(StatusJson, HasWhatTheTextHas) {
   const std::string json = ToJson(StatusCommand{.url = "file:a.pool"}, Example());
   EXPECT_THAT(json, HasSubstr(R"("used":4194304,"free":62914560)"));
-  EXPECT_THAT(json, HasSubstr(R"("slot":3,"state":"live","generation":7,"fabric_client":9,"epoch":1233)"));
+  EXPECT_THAT(
+      json,
+      HasSubstr(R"("slot":3,"state":"live","generation":7,"fabric_client":9,"offline":false,"epoch":1233)"));
   EXPECT_THAT(json, HasSubstr(R"("beats":true,"silent_seconds":0.3)"));
   EXPECT_THAT(json, HasSubstr(R"("records":1000,"slots":2000,"index_bytes":4096,"block_bytes":64000)"));
   EXPECT_THAT(json, HasSubstr(R"("records":null)"));

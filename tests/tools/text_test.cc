@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <string>
 #include <string_view>
@@ -41,6 +42,45 @@ TEST(Readable, TextStays_TheRestIsEscaped) {
   EXPECT_EQ(Readable("\0\x1b[2J\x7f\xff"sv), "\\x00\\x1b[2J\\x7f\\xff");
   EXPECT_EQ(Readable("\xc2\x9b!"), "\\xc2\\x9b!");  // a control character of more than a byte
   EXPECT_EQ(Readable("\xc3"), "\\xc3");
+}
+
+TEST(Readable, CharactersThatAreObeyedOrNotShown_AreEscaped) {
+  // Given one of every sort of character that a terminal obeys or does not show. When it is shown between two
+  // letters. Expect its bytes instead; also in a message, in which newlines and backslashes stay.
+  constexpr std::array kHidden = {
+      "\xc2\x9b",          // U+009B, a control character
+      "\xc2\xad",          // U+00AD soft hyphen
+      "\xd8\x9c",          // U+061C Arabic letter mark
+      "\xe1\xa0\x8e",      // U+180E Mongolian vowel separator
+      "\xe2\x80\x8b",      // U+200B zero width space
+      "\xe2\x80\x8d",      // U+200D zero width joiner
+      "\xe2\x80\x8f",      // U+200F right-to-left mark
+      "\xe2\x80\xa8",      // U+2028 line separator
+      "\xe2\x80\xa9",      // U+2029 paragraph separator
+      "\xe2\x80\xae",      // U+202E right-to-left override
+      "\xe2\x81\xa0",      // U+2060 word joiner
+      "\xe2\x81\xa6",      // U+2066 left-to-right isolate
+      "\xe2\x81\xa9",      // U+2069 pop directional isolate
+      "\xef\xbb\xbf",      // U+FEFF byte order mark
+      "\xef\xbf\xb9",      // U+FFF9 annotation anchor
+      "\xf3\xa0\x81\x81",  // U+E0041 tag
+      "\xed\xa0\x80",      // half of a pair, so no UTF-8
+      "\xc0\x80",          // longer than it need be, so no UTF-8
+      "\xe2\x80",          // cut short
+  };
+  for (const std::string_view hidden : kHidden) {
+    const std::string text = "a" + std::string(hidden) + "b";
+    std::string shown = "a";
+    for (const char byte : hidden) shown += "\\x" + ToHex(std::string_view(&byte, 1));
+    EXPECT_EQ(Readable(text), shown + "b");
+    EXPECT_EQ(Harmless("\\\n" + text), "\\\n" + shown + "b");
+  }
+  // Neighbours that are shown: no-break space, hyphen, per mille sign, a CJK and a musical character.
+  for (const std::string_view seen :
+       {"\xc2\xa0", "\xe2\x80\x90", "\xe2\x80\xb0", "\xe4\xb8\xad", "\xf0\x9d\x84\x9e"}) {
+    EXPECT_EQ(Readable(seen), seen);
+    EXPECT_EQ(Harmless(seen), seen);
+  }
 }
 
 TEST(Readable, DifferentBytes_LookDifferent) {

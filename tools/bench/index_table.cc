@@ -21,7 +21,7 @@ constexpr Nanos kIdlePause = std::chrono::milliseconds(1);
 class MemorySum final : public pool::Reach {
  public:
   void Mark(fabric::FarAddr, uint64_t bytes) override { memory_.index_bytes += bytes; }
-  void MarkBlock(fabric::FarAddr, uint64_t bytes) override { memory_.block_bytes += bytes; }
+  void MarkBlock(fabric::FarAddr, uint64_t bytes, uint64_t) override { memory_.block_bytes += bytes; }
   const BenchMemory& memory() const { return memory_; }
 
  private:
@@ -33,8 +33,8 @@ class MemorySum final : public pool::Reach {
 Task<bool> IndexTable::Join(const BenchPlan& plan) {
   Op op(*client_, OpKind::kMaintenance);
   registration_ = co_await store::Registration::Join(op, *client_, store::MakeEngine, options_);
-  table_.emplace(co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name,
-                                                               plan.engine_options));
+  table_.emplace(
+      co_await registration_->tables().CreateOrOpen(op, plan.table, plan.engine_name, plan.engine_options));
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return table_->created;
 }

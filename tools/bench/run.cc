@@ -36,7 +36,8 @@ uint64_t InMillis(Nanos time) {
 // One benchmark under way.
 class Bencher {
  public:
-  Bencher(const BenchPlan& plan, const BenchProgress& progress) : plan_(plan), progress_(progress) {}
+  Bencher(const BenchPlan& plan, const BenchProgress& progress, const BenchStop& stop)
+      : plan_(plan), progress_(progress), stop_(stop) {}
   Bencher(const Bencher&) = delete;
   Bencher& operator=(const Bencher&) = delete;
   ~Bencher() {
@@ -44,6 +45,17 @@ class Bencher {
   }
 
   Result<BenchRun> Run() {
+    Result<BenchRun> result = Measure();
+    if (world_ == nullptr) return result;
+    const Status tidied = world_->TidyUp(clients_);
+    if (result.ok() && !tidied.ok()) return Explain(plan_, "end", tidied.error());
+    return result;
+  }
+
+ private:
+  static Error Stopped() { return Error(ErrorCode::kContended, "stopped, as a signal asked for"); }
+
+  Result<BenchRun> Measure() {
     if (Status ready = SetUp(); !ready.ok()) return ready.error();
     BenchRun result;
     Result<std::unique_ptr<BenchTally>> load = Load();
@@ -65,16 +77,15 @@ class Bencher {
     if (!size.ok()) return Explain(plan_, "count of memory", size.error());
     result.memory = size->memory;
     result.stats = std::move(size->stats);
-    if (Status tidied = world_->TidyUp(clients_); !tidied.ok()) return Explain(plan_, "end", tidied.error());
     return result;
   }
 
- private:
   Status SetUp() {
     Result<std::unique_ptr<BenchWorld>> world = MakeBenchWorld(plan_);
     if (!world.ok()) return world.error();
     world_ = std::move(*world);
     for (uint32_t number = 0; number < plan_.clients; ++number) {
+      if (stop_()) return Stopped();
       Result<std::unique_ptr<BenchTable>> table = world_->Join();
       if (!table.ok() && table.error().code() == ErrorCode::kAlreadyExists) return table.error();
       if (!table.ok()) return Explain(plan_, "set-up", table.error());
@@ -128,6 +139,7 @@ class Bencher {
     const BenchTable& clock = clients_.front()->table();
     const Nanos begin = clock.Now();
     const Status driven = world_->Run(clients_, phase, plan_.depth, [&](uint64_t done) {
+      if (stop_() && !phase.failed()) phase.Fail(Stopped());
       if (!options.duration.has_value()) return progress_(what, done, options.operations, "operations");
       progress_(what, InMillis(clock.Now() - begin), InMillis(*options.duration), "ms");
     });
@@ -140,6 +152,7 @@ class Bencher {
 
   const BenchPlan& plan_;
   const BenchProgress& progress_;
+  const BenchStop& stop_;
   workload::Frontier frontier_{plan_.records};
   std::unique_ptr<BenchWorld> world_;
   Clients clients_;  // ended before the world
@@ -147,8 +160,8 @@ class Bencher {
 
 }  // namespace
 
-Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress) {
-  return Bencher(plan, progress).Run();
+Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress, const BenchStop& stop) {
+  return Bencher(plan, progress, stop).Run();
 }
 
 }  // namespace farside::tools

@@ -33,7 +33,12 @@ struct BenchRun {
 using BenchProgress =
     std::function<void(std::string_view what, uint64_t done, uint64_t total, std::string_view unit)>;
 
-// kOutOfMemory and other errors are one line that says where it happened.
-Result<BenchRun> RunBench(const BenchPlan& plan, const BenchProgress& progress);
+// Asked now and then: whether to end before the time.
+using BenchStop = std::function<bool()>;
+
+// kOutOfMemory and other errors are one line that says where it happened. However it ends, a pool that stays
+// is left in good order: without the clients of the benchmark, and without its table.
+Result<BenchRun> RunBench(
+    const BenchPlan& plan, const BenchProgress& progress, const BenchStop& stop = [] { return false; });
 
 }  // namespace farside::tools

@@ -34,11 +34,13 @@ class ThreadsWorld final : public BenchWorld {
 
   Result<std::unique_ptr<BenchTable>> Join() override {
     if (!table_.has_value()) {
-      Result<Table> made =
-          pool_.CreateTable(plan_.table, {.engine = plan_.engine_name, .options = plan_.engine_options});
+      // Not by Pool::CreateTable, which makes no tables that keep no records.
+      Result<store::PoolState::MadeTable> made =
+          state_->CreateOrOpen(plan_.table, plan_.engine_name, plan_.engine_options);
       if (!made.ok() && made.error().code() == ErrorCode::kAlreadyExists) return TableExists(plan_);
       if (!made.ok()) return made.error();
-      table_.emplace(std::move(*made));
+      if (!made->created) return TableExists(plan_);
+      table_.emplace(std::move(made->table));
     }
     Result<Session> session = pool_.NewSession();
     if (!session.ok()) return session.error();
@@ -80,9 +82,13 @@ class ThreadsWorld final : public BenchWorld {
         });
       }
     }
-    if (all.ok()) all = pool_.DropTable(plan_.table);
-    if (all.ok()) all = pool_.Close();
-    return all;
+    // Each step is tried, whatever became of the others. A table that it has not made stays.
+    if (table_.has_value()) {
+      const Status dropped = pool_.DropTable(plan_.table);
+      if (all.ok()) all = dropped;
+    }
+    const Status closed = pool_.Close();
+    return all.ok() ? closed : all;
   }
 
   void Abandon() override {

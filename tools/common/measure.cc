@@ -12,8 +12,8 @@ void Measure::Mark(fabric::FarAddr block, uint64_t bytes) {
   Add({block, bytes, false});
 }
 
-void Measure::MarkBlock(fabric::FarAddr block, uint64_t bytes) {
-  if (other_ != nullptr) other_->MarkBlock(block, bytes);
+void Measure::MarkBlock(fabric::FarAddr block, uint64_t bytes, uint64_t prefix) {
+  if (other_ != nullptr) other_->MarkBlock(block, bytes, prefix);
   Add({block, bytes, true});
 }
 
@@ -39,12 +39,12 @@ TableSize Measure::Size(const std::vector<pool::Geometry>& geometries) {
   }
   TableSize size{.keys = records_};
   for (const Entry& entry : entries_) {
-    if (Index(entry.at.node) >= carvings.size()) continue;
-    const pool::Carving& carving = carvings[Index(entry.at.node)];
-    const std::optional<pool::BlockPosition> position = carving.Locate(entry.at, entry.bytes);
+    const pool::Carving* const carving = fabric::ForNode(carvings, entry.at.node);
+    if (carving == nullptr) continue;
+    const std::optional<pool::BlockPosition> position = carving->Locate(entry.at, entry.bytes);
     if (!position.has_value()) continue;
-    size.bytes += position->is_extent() ? position->block * carving.classes().chunk_bytes()
-                                        : carving.classes().shape(position->size_class).block_bytes;
+    size.bytes += position->is_extent() ? position->block * carving->classes().chunk_bytes()
+                                        : carving->classes().shape(position->size_class).block_bytes;
     size.keys += entry.is_block ? 1 : 0;
   }
   return size;

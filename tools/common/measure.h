@@ -28,7 +28,7 @@ class Measure final : public pool::Reach {
       : other_(other), progress_(std::move(progress)) {}
 
   void Mark(fabric::FarAddr block, uint64_t bytes) override;
-  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override;
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes, uint64_t prefix) override;
   void CountRecords(uint64_t records) override;
 
   // `geometries` are those of the nodes. What no pool of that shape can hold counts nothing.

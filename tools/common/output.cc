@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "tools/common/text.h"
 
 namespace farside::tools {
 
@@ -36,12 +37,12 @@ ExitCode FinishOutput(ExitCode code) {
 }
 
 ExitCode WrongUsage(std::string_view command, std::string_view why) {
-  WriteToStderr(fmt::format("{}: {} (try '{} --help')\n", command, why, command));
+  WriteToStderr(fmt::format("{}: {} (try '{} --help')\n", command, Harmless(why), command));
   return kWrongUsage;
 }
 
 ExitCode CouldNotRun(std::string_view command, std::string_view why) {
-  WriteToStderr(fmt::format("{}: {}\n", command, why));
+  WriteToStderr(fmt::format("{}: {}\n", command, Harmless(why)));
   return kCouldNotRun;
 }
 

@@ -86,7 +86,7 @@ Status IsInFile(const std::string& url, const std::string& name) {
   const fabric::NodeId home = pool::HomeOf(name, (*pool)->geometries.size());
   fabric::Op op(**client, fabric::OpKind::kMaintenance);
   const Result<pool::TableInfo> found =
-      fabric::Run(**client, FindTable(op, home, (*pool)->geometries[Index(home)], name));
+      fabric::Run(**client, FindTable(op, home, *fabric::ForNode((*pool)->geometries, home), name));
   if (!found.ok()) return found.error();
   return OkStatus();
 }
@@ -183,6 +183,15 @@ ExitCode CouldNotOpen(std::string_view command, const std::string& url, const st
       command, fmt::format("{}; to make it: farside table create {} {} --engine {}{}", error.message(),
                            ShellQuoted(needs_size ? url + "?size=1GiB" : url), ShellQuoted(name),
                            store::DefaultEngine(), making == Making::kOnRequest ? ", or add --create" : ""));
+}
+
+std::string WhyNot(const std::string& url, const std::string& name, const Error& error) {
+  if (error.code() != ErrorCode::kCorrupt) return error.message();
+  // Engines cannot know the URL.
+  constexpr std::string_view kAdvice = "; run farside fsck";
+  std::string_view what = error.message();
+  if (what.ends_with(kAdvice)) what.remove_suffix(kAdvice.size());
+  return fmt::format("table {} is damaged: {}; run: farside fsck {}", name, what, ShellQuoted(url));
 }
 
 }  // namespace farside::tools

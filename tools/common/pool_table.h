@@ -67,4 +67,7 @@ enum class Making : uint8_t { kNever, kOnRequest, kRequested };
 ExitCode CouldNotOpen(std::string_view command, const std::string& url, const std::string& name,
                       const Error& error, Making making);
 
+// Why an operation on an open table failed. A table that is damaged is said to be so, with what to do.
+std::string WhyNot(const std::string& url, const std::string& name, const Error& error);
+
 }  // namespace farside::tools

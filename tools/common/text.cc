@@ -1,5 +1,6 @@
 #include "tools/common/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <iterator>
@@ -45,9 +46,63 @@ size_t CharacterBytes(std::string_view text) {
   return 4;
 }
 
-bool IsControl(std::string_view character) {
-  const uint32_t first = ByteAt(character, 0);
-  return first < 0x20 || first == 0x7f || (first == 0xc2 && ByteAt(character, 1) < 0xa0);
+struct CodePoints {
+  uint32_t first;
+  uint32_t last;
+};
+
+// Characters that a terminal obeys instead of showing them, or that cannot be seen: with them, text looks
+// like other text. Emoji lose the joiners inside of them, which is the price.
+constexpr CodePoints kHidden[] = {
+    {0x00, 0x1f},        // control characters
+    {0x7f, 0x9f},        // more of them; U+009B begins what terminals obey
+    {0xad, 0xad},        // soft hyphen
+    {0x34f, 0x34f},      // combining grapheme joiner
+    {0x61c, 0x61c},      // Arabic letter mark
+    {0x115f, 0x1160},    // Hangul fillers
+    {0x17b4, 0x17b5},    // Khmer vowels that are not shown
+    {0x180b, 0x180f},    // Mongolian selectors and separator
+    {0x200b, 0x200f},    // of zero width, and marks of direction
+    {0x2028, 0x202e},    // separators of lines and paragraphs; embedding and overriding the direction
+    {0x2060, 0x206f},    // joiners, operators that are not shown, isolates of direction
+    {0x3164, 0x3164},    // Hangul filler
+    {0xfe00, 0xfe0f},    // variation selectors
+    {0xfeff, 0xfeff},    // byte order mark, also of zero width
+    {0xffa0, 0xffa0},    // Hangul filler
+    {0xfff0, 0xfffb},    // not assigned, and annotations
+    {0xfffe, 0xffff},    // no characters
+    {0x1bca0, 0x1bca3},  // shorthand format controls
+    {0x1d173, 0x1d17a},  // musical format controls
+    {0xe0000, 0xe0fff},  // tags and variation selectors
+};
+
+// Of a character that is UTF-8.
+uint32_t CodePoint(std::string_view character) {
+  constexpr std::array<uint32_t, 5> kFirstByte = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  uint32_t code = ByteAt(character, 0) & kFirstByte[character.size()];
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6 | (ByteAt(character, i) & 0x3f);
+  return code;
+}
+
+bool IsHidden(std::string_view character) {
+  const uint32_t code = CodePoint(character);
+  return std::any_of(std::begin(kHidden), std::end(kHidden), [code](const CodePoints& hidden) {
+    return hidden.first <= code && code <= hidden.last;
+  });
+}
+
+// The next character of `bytes`, or a byte that belongs to none, is taken away from it and appended to `text`
+// as it is or as \xNN.
+void AppendVisible(std::string& text, std::string_view& bytes) {
+  const size_t whole = CharacterBytes(bytes);
+  const std::string_view character = bytes.substr(0, whole == 0 ? 1 : whole);
+  bytes.remove_prefix(character.size());
+  if (whole > 0 && !IsHidden(character)) {
+    text += character;
+    return;
+  }
+  for (size_t i = 0; i < character.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "\\x{:02x}", ByteAt(character, i));
 }
 
 std::optional<uint32_t> HexValue(char digit) {
@@ -72,20 +127,26 @@ std::string Readable(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
   while (!bytes.empty()) {
-    const size_t whole = CharacterBytes(bytes);
-    const std::string_view character = bytes.substr(0, whole == 0 ? 1 : whole);
-    bytes.remove_prefix(character.size());
-    if (character == "\\") {
-      text += "\\\\";
-    } else if (character == "\t") {
-      text += "\\t";
-    } else if (character == "\n") {
-      text += "\\n";
-    } else if (whole > 0 && !IsControl(character)) {
-      text += character;
+    const char first = bytes.front();
+    if (first == '\\' || first == '\t' || first == '\n') {
+      text += first == '\\' ? "\\\\" : first == '\t' ? "\\t" : "\\n";
+      bytes.remove_prefix(1);
     } else {
-      for (size_t i = 0; i < character.size(); ++i)
-        fmt::format_to(std::back_inserter(text), "\\x{:02x}", ByteAt(character, i));
+      AppendVisible(text, bytes);
+    }
+  }
+  return text;
+}
+
+std::string Harmless(std::string_view message) {
+  std::string text;
+  text.reserve(message.size());
+  while (!message.empty()) {
+    if (message.front() == '\n') {
+      text += '\n';
+      message.remove_prefix(1);
+    } else {
+      AppendVisible(text, message);
     }
   }
   return text;

@@ -15,10 +15,13 @@ enum class Encoding : uint8_t { kPlain, kHex, kBase64 };
 // Whether it is UTF-8 (RFC 3629), control characters included.
 bool IsUtf8(std::string_view bytes);
 
-// For people and for `cut -f`: UTF-8 as it is, and \xNN for every byte that is none or belongs to a control
-// character; tabs, newlines and backslashes are \t, \n and \\. So it is one line without tabs, and different
-// bytes look different.
+// For people and for `cut -f`: UTF-8 as it is, and \xNN for every byte that is none or belongs to a character
+// that a terminal obeys or does not show (controls, marks of direction, zero width, separators of lines);
+// tabs, newlines and backslashes are \t, \n and \\. So it is one line without tabs, and different bytes look
+// different.
 std::string Readable(std::string_view bytes);
+// The same for a message that may have names of others in it: newlines and backslashes stay.
+std::string Harmless(std::string_view message);
 
 std::string ToHex(std::string_view bytes);
 std::string ToBase64(std::string_view bytes);

@@ -58,16 +58,20 @@ std::string Count(uint64_t records) {
 }
 
 // A table that is damaged in the middle: what stands before that is kept, for it may be all that is left.
-ExitCode Damaged(const Error& error, OutputFile& file, const Exported& exported) {
+ExitCode Damaged(const ExportCommand& command, const Error& error, OutputFile& file,
+                 const Exported& exported) {
   const Result<std::string> partial = file.FinishPartial();
   std::string kept;
   if (partial.ok() && !partial->empty()) kept = fmt::format(", and stand in {}", Escape(*partial));
-  return CouldNotRun(kCalled, fmt::format("{}; {} could be read before that{}", error.message(),
-                                          Count(exported.records), kept));
+  return CouldNotRun(
+      kCalled, fmt::format("{}; {} could be read before that{}", WhyNot(command.url, command.table, error),
+                           Count(exported.records), kept));
 }
 
-ExitCode EndEarly(const Stop& stop, OutputFile& file, const Exported& exported) {
-  if (stop.of_table && stop.error.code() == ErrorCode::kCorrupt) return Damaged(stop.error, file, exported);
+ExitCode EndEarly(const ExportCommand& command, const Stop& stop, OutputFile& file,
+                  const Exported& exported) {
+  if (stop.of_table && stop.error.code() == ErrorCode::kCorrupt)
+    return Damaged(command, stop.error, file, exported);
   if (!stop.of_table && file.reader_is_gone()) return kCouldNotRun;
   return CouldNotRun(kCalled, stop.error.message() + (file.is_regular() ? "; nothing was exported" : ""));
 }
@@ -93,7 +97,7 @@ ExitCode Export(const ExportCommand& command) {
   if (!stop.has_value()) {
     if (const Status finished = file->Finish(); !finished.ok()) stop = Stop{finished.error(), false};
   }
-  if (stop.has_value()) return EndEarly(*stop, *file, exported);
+  if (stop.has_value()) return EndEarly(command, *stop, *file, exported);
 
   const double seconds = std::chrono::duration<double>(clock.Now() - start).count();
   if (command.json) {

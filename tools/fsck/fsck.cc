@@ -38,6 +38,7 @@ using pool::Severity;
 using pool::TableInfo;
 
 constexpr Nanos kPatience = std::chrono::seconds(2);
+constexpr std::string_view kSaveAndDrop = "export what can still be read of it, then drop the table";
 // Marks between two looks at the clock.
 constexpr uint64_t kMarksPerLook = 1024;
 
@@ -48,8 +49,13 @@ struct Walked {
   bool complete = true;
   // Findings, to be added to those of the nodes.
   std::vector<pool::Finding> findings;
-  // Broken invariants. Bytes that are damaged break them too, and are reported better.
-  std::vector<pool::Finding> broken;
+  // What Verify has found.
+  struct Broken {
+    FarAddr entry;  // of the table
+    std::string table;
+    std::string why;
+  };
+  std::vector<Broken> broken;
 };
 
 // ---- the tables --------------------------------------------------------------------------------------
@@ -75,16 +81,15 @@ void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool
   Measure measure(&walked.reached, progress);
   const std::unique_ptr<index::Index> index = (*engine)->Open(pool.registration().pool(), table.roots);
   const Status marked = pool.Walk(*index, measure);
-  if (!marked.ok()) {
-    return NotWalked(table, Severity::kDamage, marked.error().message(),
-                     "export what can still be read of it, then drop the table", walked);
+  if (marked.ok()) {
+    walked.tables.back().size = measure.Size(geometries);
+  } else {
+    NotWalked(table, Severity::kDamage, marked.error().message(), kSaveAndDrop, walked);
   }
-  walked.tables.back().size = measure.Size(geometries);
+  // Also if the walk has found damage: what Verify finds may be something else.
   const Status verified = pool.Run([&](Op& op, store::Registration&) { return index->Verify(op); });
-  if (verified.ok()) return;
-  walked.broken.push_back({Severity::kDamage, table.entry,
-                           fmt::format("table {}: {}", table.name, verified.error().message()),
-                           "export what can still be read of it, then drop the table"});
+  if (verified.ok() || (!marked.ok() && marked.error().message() == verified.error().message())) return;
+  walked.broken.push_back({table.entry, table.name, verified.error().message()});
 }
 
 void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walked& walked) {
@@ -155,10 +160,36 @@ Result<std::vector<FsckReport>> CheckNodes(const OpenedPool& pool, const Walked&
   return reports;
 }
 
+// What is found at a node that does not exist is told with the first one.
+FsckReport& ReportOf(std::vector<FsckReport>& nodes, NodeId node) {
+  FsckReport* const report = fabric::ForNode(nodes, node);
+  return report != nullptr ? *report : nodes.front();
+}
+
 void Add(std::vector<pool::Finding>& findings, std::vector<FsckReport>& nodes) {
   for (pool::Finding& finding : findings) {
-    nodes[Index(finding.where.node)].Add(finding.severity, finding.where, std::move(finding.what),
-                                         std::move(finding.advice));
+    ReportOf(nodes, finding.where.node)
+        .Add(finding.severity, finding.where, std::move(finding.what), std::move(finding.advice));
+  }
+}
+
+// Verify reads blocks, too. A damaged block is reported better by the check of the bytes, which says where it
+// is and what to do about its key; so what Verify says is left out if it is nothing but that.
+bool IsDamagedBlock(const Walked::Broken& broken, std::span<const FsckReport> nodes) {
+  const std::string block = fmt::format("table {} has a damaged block", broken.table);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const FsckReport& node) {
+    return std::any_of(node.findings.begin(), node.findings.end(), [&](const pool::Finding& finding) {
+      return finding.what.starts_with(block) && finding.what.ends_with(broken.why);
+    });
+  });
+}
+
+void AddBroken(std::span<const Walked::Broken> all, std::vector<FsckReport>& nodes) {
+  for (const Walked::Broken& broken : all) {
+    if (IsDamagedBlock(broken, nodes)) continue;
+    ReportOf(nodes, broken.entry.node)
+        .Add(Severity::kDamage, broken.entry, fmt::format("table {}: {}", broken.table, broken.why),
+             std::string(kSaveAndDrop));
   }
 }
 
@@ -231,7 +262,7 @@ Result<PoolReport> CheckPool(std::string_view url) {
 
   PoolReport report{std::move(walked.tables), walked.complete, std::move(*nodes)};
   Add(walked.findings, report.nodes);
-  if (report.damages() == 0) Add(walked.broken, report.nodes);
+  AddBroken(walked.broken, report.nodes);
   return report;
 }
 

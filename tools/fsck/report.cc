@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/size.h"
 #include "tools/common/output.h"
+#include "tools/common/text.h"
 
 namespace farside::tools {
 namespace {
@@ -42,7 +43,7 @@ std::string FindingsText(const PoolReport& report, const Paint& paint) {
   for (size_t i = 0; i < std::min(findings.size(), kMostLines); ++i) {
     const Finding& finding = *findings[i];
     text += fmt::format("{}{:<12}{} -> {}\n", Painted(finding.severity, paint), AddressText(finding.where),
-                        finding.what, finding.advice);
+                        Harmless(finding.what), Harmless(finding.advice));
   }
   const uint64_t all = report.notes() + report.leaks() + report.damages();
   if (all > kMostLines) {
@@ -56,10 +57,11 @@ std::string TablesText(const PoolReport& report) {
   if (report.tables.empty()) return "tables        none\n";
   std::string text;
   for (const CheckedTable& table : report.tables) {
-    text += fmt::format("{:<14}{} ({}), {}\n", text.empty() ? "tables" : "", table.name, table.engine,
-                        table.size.has_value() ? fmt::format("{} keys, {} bytes", Grouped(table.size->keys),
-                                                             Grouped(table.size->bytes))
-                                               : "not walked to its end");
+    text += fmt::format(
+        "{:<14}{} ({}), {}\n", text.empty() ? "tables" : "", Readable(table.name), Readable(table.engine),
+        table.size.has_value()
+            ? fmt::format("{} keys, {} bytes", Grouped(table.size->keys), Grouped(table.size->bytes))
+            : "not walked to its end");
   }
   return text;
 }

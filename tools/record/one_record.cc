@@ -105,7 +105,7 @@ ExitCode Put(const PutCommand& command) {
     return CouldNotOpen(kCalled, command.url, command.table, pool.error(),
                         command.create ? Making::kRequested : Making::kOnRequest);
   const Status put = pool->session().Put(pool->table(), *key, *value);
-  if (!put.ok()) return CouldNotRun(kCalled, put.error().message());
+  if (!put.ok()) return CouldNotRun(kCalled, WhyNot(command.url, command.table, put.error()));
   pool->Close(kCalled);
   Print(command.json ? PutJson(command, *key, value->size(), *pool) : PutText(command, *pool));
   return kSuccess;
@@ -121,7 +121,7 @@ ExitCode Get(const GetCommand& command) {
   Result<PoolTable> pool = PoolTable::OpenToLook(command.url, command.table);
   if (!pool.ok()) return CouldNotOpen(kCalled, command.url, command.table, pool.error(), Making::kNever);
   const Result<std::optional<std::string>> value = pool->session().Get(pool->table(), *key);
-  if (!value.ok()) return CouldNotRun(kCalled, value.error().message());
+  if (!value.ok()) return CouldNotRun(kCalled, WhyNot(command.url, command.table, value.error()));
   pool->Close(kCalled);
   const bool found = value->has_value();
   if (command.json) {
@@ -145,7 +145,7 @@ ExitCode Del(const DelCommand& command) {
   Result<PoolTable> pool = PoolTable::OpenToChange(command.url, command.table, std::nullopt);
   if (!pool.ok()) return CouldNotOpen(kCalled, command.url, command.table, pool.error(), Making::kNever);
   const Result<bool> deleted = pool->session().Delete(pool->table(), *key);
-  if (!deleted.ok()) return CouldNotRun(kCalled, deleted.error().message());
+  if (!deleted.ok()) return CouldNotRun(kCalled, WhyNot(command.url, command.table, deleted.error()));
   pool->Close(kCalled);
   if (command.json) {
     Print(fmt::format("{{{},{},{}}}\n", FormatField("table", command.table), FormatField("key", *key),

@@ -170,7 +170,8 @@ ExitCode Scan(const ScanCommand& command) {
   const Result<bool> complete = ordered ? scanner.InOrder(*range) : scanner.InNoOrder();
   if (!complete.ok()) {
     return CouldNotRun(
-        kCalled, fmt::format("{} (after {} records)", complete.error().message(), Grouped(printer.count())));
+        kCalled, fmt::format("{} (after {} records)", WhyNot(command.url, command.table, complete.error()),
+                             Grouped(printer.count())));
   }
   pool->Close(kCalled);
   printer.End(*complete);

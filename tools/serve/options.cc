@@ -12,7 +12,8 @@ themselves, and those of TCP have their verbs carried out. Both can use it at on
 its URLs when clients may come, and stops at SIGINT or SIGTERM. Without --file the memory is gone then.
 
 Other machines are served with TLS only, with certificates on both sides. A client whose certificate has
-OU=read-only may read and change nothing. See docs/security.md for how to make certificates.
+OU=read-write may write, and every other client may only read. See docs/security.md for how to make
+certificates, and for what a node does about floods.
 
 Examples:
   farside serve --size 1GiB --shm pool
@@ -22,6 +23,8 @@ Examples:
 
 constexpr uint32_t kMostTables = 65536;
 constexpr uint32_t kMostThreads = 64;
+constexpr uint32_t kMostPerAddress = 4096;
+constexpr uint32_t kLongestStall = 86400;
 
 }  // namespace
 
@@ -45,6 +48,10 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
             "Threads for TCP; 0 is one per processor, up to 4");
   AddText(*serve, "--buffers", command.buffers, "SIZE",
           "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
+  AddNumber(*serve, "--per-address", command.per_address, 1, kMostPerAddress,
+            "Clients that one address may have over TCP at a time");
+  AddNumber(*serve, "--stall", command.stall, 1, kLongestStall,
+            "Seconds that a client over TCP may leave a request half sent, or take no answers");
   AddText(*serve, "--tls-cert", command.tls_cert, "PATH", "The node's certificate, in PEM");
   AddText(*serve, "--tls-key", command.tls_key, "PATH", "Its key");
   AddText(*serve, "--tls-ca", command.tls_ca, "PATH", "The authority that signs certificates of clients");

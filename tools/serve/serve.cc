@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/dropping_sink.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "fabric/memory/region.h"
@@ -117,6 +118,8 @@ Status PlanTcp(const ServeCommand& command, ServePlan& plan) {
   // The largest frame takes so much while its buffer grows.
   if (*buffers < kFewestBuffers) return Refuse("--buffers: at least 256MiB, or a single client may not fit");
   options.max_buffered = *buffers;
+  options.max_clients_of_address = command.per_address;
+  options.stall_timeout = std::chrono::seconds(command.stall);
   if (all_tls) {
     options.tls = tcp::ServerTls{
         .certificate_file = command.tls_cert, .key_file = command.tls_key, .client_ca_file = command.tls_ca};
@@ -174,6 +177,12 @@ class StopSignals {
     while (::sigwait(&set_, &signal) != 0) continue;
     return signal;
   }
+  // Whether one has come that was not awaited yet.
+  bool Pending() const {
+    sigset_t pending{};
+    ::sigpending(&pending);
+    return ::sigismember(&pending, SIGINT) == 1 || ::sigismember(&pending, SIGTERM) == 1;
+  }
   // A second signal means that the operator does not want to wait.
   void LetThrough() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
 
@@ -209,10 +218,7 @@ class Service {
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
                                                   service->memory_->id());
     if (plan.tcp.has_value()) {
-      plan.tcp->write_guard = [node = service->node_.get(), geometry = service->memory_->geometry()](
-                                  fabric::ClientId client, const fabric::Verb& verb) {
-        return pool::ReaderMay(node->memory(), geometry, client, verb);
-      };
+      plan.tcp->new_reader_guard = pool::GuardReaders(service->memory_->geometry());
       Result<std::unique_ptr<tcp::Server>> server = tcp::Server::Listen(*service->node_, *plan.tcp, log);
       if (!server.ok()) return server.error();
       service->tcp_ = std::move(*server);
@@ -237,6 +243,7 @@ class Service {
   // Disconnects all clients, and makes what is in a file durable.
   Status Stop() {
     shm_.reset();
+    node_->StopWaiting();
     tcp_.reset();
     return memory_->Persist();
   }
@@ -269,7 +276,10 @@ ExitCode Serve(const ServeCommand& command) {
   if (!plan.ok()) return WrongUsage(kCalled, plan.error().message());
 
   const StopSignals signals;
-  Logger log(LevelOf(command), WriteToStderr, std::chrono::system_clock::now);
+  // Nothing waits for the reader of the log: not the threads that serve, and not the end.
+  DroppingSink sink(STDERR_FILENO, std::chrono::system_clock::now);
+  Logger log(
+      LevelOf(command), [&sink](std::string_view line) { sink.Write(line); }, std::chrono::system_clock::now);
   // Clients that come when there are none left are refused, so this is no reason not to serve.
   if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
     log.Warn("{}", raised.error().message());
@@ -281,7 +291,12 @@ ExitCode Serve(const ServeCommand& command) {
         command.listen);
   }
   const bool in_file = !command.file.empty();
+  plan->memory.stop_requested = [&signals] { return signals.Pending(); };
   Result<std::unique_ptr<Service>> service = Service::Start(std::move(*plan), log);
+  if (!service.ok() && signals.Pending()) {
+    log.Info("stopped by a signal before it was ready");
+    return kSuccess;
+  }
   if (!service.ok()) return CouldNotRun(kCalled, service.error().message());
   log.Info("serving {} of memory, {}", FormatSize((*service)->bytes()),
            !in_file             ? "which is gone when this node stops"

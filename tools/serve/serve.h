@@ -18,6 +18,8 @@ struct ServeCommand {
   uint32_t clients = 1024;         // sessions at a time, of a pool that is made
   uint32_t tables = 64;            // of a pool that is made
   std::string buffers = "1GiB";    // for large requests and answers over TCP, of all clients together
+  uint32_t per_address = 2048;     // clients of one address over TCP
+  uint32_t stall = 30;             // seconds that a client over TCP may make no progress
   uint32_t threads = 0;            // for TCP; 0: as many as there are processors, but at most 4
   std::string tls_cert;
   std::string tls_key;

@@ -3,6 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
+#include "fabric/memory/fixed_size.h"
+#include "tools/serve/bus_error.h"
+#include "tools/serve/huge_pages.h"
+
 namespace farside::tools {
 namespace {
 
@@ -29,9 +34,12 @@ Result<pool::PoolRegion> MakeMemory(const MemoryPlan& plan, std::string& note) {
 
 Result<std::unique_ptr<ServedMemory>> ServedMemory::Open(const MemoryPlan& plan, Logger& log) {
   std::string note;
-  Result<pool::PoolRegion> home = plan.home.kind == pool::PoolUrl::Kind::kFile
-                                      ? pool::OpenOrMakeFile(plan.home, plan.open)
-                                      : MakeMemory(plan, note);
+  const bool in_file = plan.home.kind == pool::PoolUrl::Kind::kFile;
+  if (!in_file && plan.huge_pages == HugePages::kOn) {
+    if (Status room = CheckHugePages(*plan.home.size, ReadMachine()); !room.ok()) return room.error();
+  }
+  Result<pool::PoolRegion> home =
+      in_file ? pool::OpenOrMakeFile(plan.home, plan.open) : MakeMemory(plan, note);
   if (!home.ok()) return home.error();
   std::unique_ptr<ServedMemory> memory(new ServedMemory(*home));
   if (home->region.descriptor() < 0) {
@@ -44,14 +52,19 @@ Result<std::unique_ptr<ServedMemory>> ServedMemory::Open(const MemoryPlan& plan,
   Result<std::unique_ptr<SharedMemory>> shared = SharedMemory::Create(std::move(home->region), home->id);
   if (!shared.ok()) return shared.error();
   memory->shared_ = std::move(*shared);
+  if (in_file) ExplainBusErrors(memory->region(), memory->shared_->region_descriptor(), plan.home.path);
+  if (in_file && plan.shared && !fabric::memory::HasFixedSize(memory->shared_->region_descriptor())) {
+    log.Warn(
+        "this kernel cannot keep clients of shared memory from cutting {} short (Linux 6.2 with Landlock "
+        "can); let in only those you trust with that",
+        Escape(plan.home.path));
+  }
   if (note.empty()) return memory;
 
   if (plan.huge_pages == HugePages::kOn) {
-    if (memory->shared_->UseHugePages()) return memory;
-    return Error(
-        ErrorCode::kOutOfMemory,
-        "--hugepages on: neither are there enough that are reserved (sysctl vm.nr_hugepages), nor can the "
-        "kernel make them; use auto");
+    const Status made = MakeHugePages(*memory->shared_, log, plan.stop_requested);
+    if (!made.ok()) return made.error();
+    return memory;
   }
   if (memory->region().size() < 2 * fabric::memory::kHugePageBytes) {
     log.Info("goes without huge pages, which so little memory does not need");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@ struct MemoryPlan {
   fabric::memory::HugePages huge_pages = fabric::memory::HugePages::kAuto;
   pool::OpenOptions open;
   bool shared = false;  // with other processes
+  // Asked now and then by what takes long.
+  std::function<bool()> stop_requested = [] { return false; };
 };
 
 class ServedMemory {

@@ -11,6 +11,7 @@
 #include "tools/common/missing_nodes.h"
 #include "tools/common/output.h"
 #include "tools/common/pool_table.h"
+#include "tools/common/text.h"
 #include "tools/table/report.h"
 
 namespace farside::tools {
@@ -60,6 +61,10 @@ std::string LifeText(const ClientStatus& client) {
   return client.beats ? fmt::format("{:.1f} s ago", seconds) : fmt::format("none for {:.1f} s", seconds);
 }
 
+std::string EpochText(const ClientStatus& client) {
+  return client.pulse.epoch == pool::kOfflineEpoch ? "offline" : Grouped(client.pulse.epoch);
+}
+
 std::string ClientsText(const PoolStatus& status) {
   if (status.clients.empty()) return status.missing.empty() ? "no clients\n" : "no clients at the others\n";
   Rows rows = {{"NODE", "SLOT", "STATE", "GENERATION", "FABRIC ID", "EPOCH", "SIGN OF LIFE"}};
@@ -67,14 +72,14 @@ std::string ClientsText(const PoolStatus& status) {
     const ClientStatus& client = status.clients[i];
     rows.push_back({fmt::format("{}", client.node), fmt::format("{}", client.slot),
                     std::string(Name(client.word.state())), fmt::format("{}", client.word.generation()),
-                    fmt::format("{}", Number(client.word.fabric_client())), Grouped(client.pulse.epoch),
+                    fmt::format("{}", Number(client.word.fabric_client())), EpochText(client),
                     LifeText(client)});
   }
   return Columns(rows, "rrlrrrl") + More(status.clients.size());
 }
 
 std::string OptionsText(const TableStatus& table) {
-  return table.info.options.empty() ? "-" : table.info.options;
+  return table.info.options.empty() ? "-" : Readable(table.info.options);
 }
 
 // What the catalog knows.
@@ -82,7 +87,7 @@ std::string CatalogText(const PoolStatus& status) {
   Rows rows = {{"TABLE", "ENGINE", "OPTIONS"}};
   for (size_t i = 0; i < std::min(status.tables.size(), kMostLines); ++i) {
     const TableStatus& table = status.tables[i];
-    rows.push_back({table.info.name, table.info.engine, OptionsText(table)});
+    rows.push_back({Readable(table.info.name), Readable(table.info.engine), OptionsText(table)});
   }
   return Columns(rows, "lll") + More(status.tables.size()) +
          "records were not counted; --records walks the tables to count them\n";
@@ -96,11 +101,12 @@ std::string TablesText(const StatusCommand& command, const PoolStatus& status) {
   for (size_t i = 0; i < std::min(status.tables.size(), kMostLines); ++i) {
     const TableStatus& table = status.tables[i];
     const bool counted = table.stats.has_value();
-    rows.push_back({table.info.name, table.info.engine, counted ? Grouped(table.stats->records) : "?",
+    rows.push_back({Readable(table.info.name), Readable(table.info.engine),
+                    counted ? Grouped(table.stats->records) : "?",
                     counted ? Grouped(table.stats->index_bytes) : "?",
                     counted ? Grouped(table.stats->block_bytes) : "?", OptionsText(table)});
-    if (!table.why.empty())
-      problems += fmt::format("table {} was not counted: {}\n", table.info.name, table.why);
+    if (table.why.empty()) continue;
+    problems += fmt::format("table {} was not counted: {}\n", Readable(table.info.name), Harmless(table.why));
   }
   return Columns(rows, "llrrrl") + More(status.tables.size()) + problems;
 }

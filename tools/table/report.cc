@@ -4,12 +4,13 @@
 
 #include "tools/common/columns.h"
 #include "tools/common/output.h"
+#include "tools/common/text.h"
 #include "tools/fsck/report.h"
 
 namespace farside::tools {
 namespace {
 
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : Readable(text); }
 
 std::string Nodes(const pool::TableInfo& table) {
   std::string text;
@@ -31,7 +32,7 @@ std::string TableText(const TableList& list) {
   }
   std::vector<std::vector<std::string>> lines = {{"TABLE", "ENGINE", "NODES", "OPTIONS"}};
   for (const pool::TableInfo& table : list.tables) {
-    lines.push_back({table.name, table.engine, Nodes(table), OrDash(table.options)});
+    lines.push_back({Readable(table.name), Readable(table.engine), Nodes(table), OrDash(table.options)});
   }
   return Columns(lines, "llll");
 }
@@ -42,9 +43,10 @@ std::string TableText(const ShownTable& table) {
   for (const fabric::FarAddr& root : info.roots) {
     roots += fmt::format("{}{}", roots.empty() ? "" : " ", root.offset == 0 ? "-" : AddressText(root));
   }
-  const std::string unknown = "not known: " + table.why;
-  return Row("table", info.name) +
-         Row("engine", fmt::format("{}, layout version {}", info.engine, info.engine_layout_version)) +
+  const std::string unknown = "not known: " + Harmless(table.why);
+  return Row("table", Readable(info.name)) +
+         Row("engine",
+             fmt::format("{}, layout version {}", Readable(info.engine), info.engine_layout_version)) +
          Row("options", OrDash(info.options)) + Row("nodes", Nodes(info)) +
          Row("incarnation", fmt::format("{}", info.incarnation)) + Row("roots", roots) +
          Row("keys", table.size.has_value() ? Grouped(table.size->keys) : unknown) +
@@ -55,20 +57,22 @@ std::string TableText(const MadeTable& table) {
   const pool::TableInfo& info = table.info;
   std::string text;
   if (table.pool_made && !table.embedded) text += "made the pool\n";
+  const std::string name = Readable(info.name);
   text += fmt::format("{}: engine {}, options {}\n",
-                      table.created ? "created table " + info.name
-                                    : fmt::format("table {} is there already, just like this", info.name),
-                      info.engine, OrDash(info.options));
+                      table.created ? "created table " + name
+                                    : fmt::format("table {} is there already, just like this", name),
+                      Readable(info.engine), OrDash(info.options));
   if (table.embedded) text += fmt::format("it is gone again: {}\n", kLivesWithItsProcess);
   return text;
 }
 
 std::string TableText(const DroppedTable& table) {
   if (table.size.has_value()) {
-    return fmt::format("dropped table {}: {} bytes are free again\n", table.name, Grouped(table.size->bytes));
+    return fmt::format("dropped table {}: {} bytes are free again\n", Readable(table.name),
+                       Grouped(table.size->bytes));
   }
   return fmt::format("dropped table {}, and freed what no table reaches any more (it was damaged: {})\n",
-                     table.name, table.why);
+                     Readable(table.name), Harmless(table.why));
 }
 
 }  // namespace farside::tools

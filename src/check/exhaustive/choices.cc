@@ -10,7 +10,6 @@ using fabric::VerbKind;
 
 void World::ListChoices(State state, std::vector<Choice>& choices) {
   if (scenario_.prepare_in_turn && ListPreparation(state, choices)) return;
-  if (reduce_) LookAround(state);
   const auto actors = static_cast<TripIndex>(layout_.actors());  // at most kMostActors
   for (TripIndex trip = 0; trip < actors; ++trip) {
     const ActorState& actor = state.actor(trip);
@@ -79,32 +78,18 @@ void World::ListSteps(State state, TripIndex trip, std::vector<Choice>& choices)
   }
 }
 
-void World::LookAround(State state) {
-  for (TripIndex trip = 0; trip < Trips(state); ++trip) {
-    Intentions& intentions = intentions_[trip];
-    intentions = {};
-    if (!MayProceed(state, trip)) continue;
-    const Request& request = RequestOf(state, trip);
-    for (uint64_t left = request.all & ~DoneOf(state, trip); left != 0; left &= left - 1) {
-      const Piece& piece = request.pieces[static_cast<size_t>(std::countr_zero(left))];
-      intentions.words |= piece.words;
-      intentions.changes |= WordsChanged(request, piece, state.region());
-    }
-  }
-}
-
-// Control verbs touch everything: a FENCE that is in flight might cut off this very trip.
+// A CALL or a FENCE conflicts with everything: a FENCE that is in flight might cut off this very trip.
 bool World::IsContested(State state, TripIndex trip, const Request& request, const Piece& piece) const {
   if ((piece.rivals & ~DoneOf(state, trip)) != 0) return true;
-  Intentions others;
   for (TripIndex other = 0; other < Trips(state); ++other) {
-    if (other == trip) continue;
-    others.words |= intentions_[other].words;
-    others.changes |= intentions_[other].changes;
+    if (other == trip || !MayProceed(state, other)) continue;
+    const Request& of_other = RequestOf(state, other);
+    for (uint64_t left = of_other.all & ~DoneOf(state, other); left != 0; left &= left - 1) {
+      const Piece& rival = of_other.pieces[static_cast<size_t>(std::countr_zero(left))];
+      if (Conflict(request, piece, of_other, rival, state.region())) return true;
+    }
   }
-  if ((piece.words & others.changes) != 0) return true;
-  return (piece.words & others.words) != 0 &&
-         (WordsChanged(request, piece, state.region()) & others.words) != 0;
+  return false;
 }
 
 void World::ListSwallowing(State state, Choice write, std::vector<Choice>& choices) {

@@ -70,6 +70,29 @@ uint64_t WordBits(uint64_t offset, size_t bytes) {
   return std::rotl(~uint64_t{0} >> (63 - (last - first)), static_cast<int>(first % 64));
 }
 
+// The words that a piece touches, as offsets: from the first one up to the end of the last one.
+uint64_t FirstWord(const Piece& piece) { return piece.offset / 8 * 8; }
+uint64_t EndOfWords(const Piece& piece) { return (piece.offset + piece.bytes + 7) / 8 * 8; }
+
+bool Overlap(const Piece& a, const Piece& b) {
+  if ((a.words & b.words) == 0) return false;
+  return FirstWord(a) < EndOfWords(b) && FirstWord(b) < EndOfWords(a);
+}
+
+// Whether the piece would change a word from `from` up to `to`, which it touches.
+bool Changes(const Request& request, const Piece& piece, uint64_t from, uint64_t to,
+             std::span<const std::byte> region) {
+  const Verb& verb = request.verbs[piece.verb];
+  if (verb.kind == VerbKind::kRead) return false;
+  if (IsAtomic(verb.kind)) {
+    const uint64_t old = LoadU64(region.data() + piece.offset);
+    return Succeeds(verb, old) && NewWord(verb, old) != old;
+  }
+  from = std::max(from, piece.offset);
+  to = std::min(to, piece.offset + piece.bytes);
+  return std::memcmp(region.data() + from, verb.from + piece.at + (from - piece.offset), to - from) != 0;
+}
+
 void FindConflicts(Request& request) {
   for (Piece& piece : request.pieces) {
     const Verb& verb = request.verbs[piece.verb];
@@ -80,7 +103,8 @@ void FindConflicts(Request& request) {
     for (size_t j = 0; j < i; ++j) {
       Piece& later = request.pieces[i];
       Piece& earlier = request.pieces[j];
-      if ((later.after >> j & 1) != 0 || (later.words & earlier.words) == 0) continue;
+      if ((later.after >> j & 1) != 0) continue;
+      if (!request.control && !Overlap(later, earlier)) continue;
       if (request.verbs[later.verb].kind == VerbKind::kRead &&
           request.verbs[earlier.verb].kind == VerbKind::kRead) {
         continue;
@@ -162,23 +186,13 @@ uint64_t Fingerprint(uint32_t connection, fabric::Order order, std::span<const V
   return hash;
 }
 
-uint64_t WordsChanged(const Request& request, const Piece& piece, std::span<const std::byte> region) {
-  const Verb& verb = request.verbs[piece.verb];
-  const std::byte* const at = region.data() + piece.offset;
-  if (verb.kind == VerbKind::kRead) return 0;
-  if (IsControl(verb.kind)) return piece.words;
-  if (IsAtomic(verb.kind)) {
-    const uint64_t old = LoadU64(at);
-    return Succeeds(verb, old) && NewWord(verb, old) != old ? piece.words : 0;
-  }
-  const std::byte* const stored = verb.from + piece.at;
-  uint64_t changed = 0;
-  for (size_t i = 0; i < piece.bytes;) {
-    const size_t word = std::min(piece.bytes - i, 8 - (piece.offset + i) % 8);
-    if (std::memcmp(at + i, stored + i, word) != 0) changed |= WordBits(piece.offset + i, word);
-    i += word;
-  }
-  return changed;
+bool Conflict(const Request& request, const Piece& piece, const Request& other_request, const Piece& other,
+              std::span<const std::byte> region) {
+  if (request.control || other_request.control) return true;
+  if (!Overlap(piece, other)) return false;
+  const uint64_t from = std::max(FirstWord(piece), FirstWord(other));
+  const uint64_t to = std::min(EndOfWords(piece), EndOfWords(other));
+  return Changes(request, piece, from, to, region) || Changes(other_request, other, from, to, region);
 }
 
 void TakeEffect(const Request& request, const Piece& piece, std::span<std::byte> region,

@@ -31,8 +31,8 @@ struct Piece {
   size_t answer_at = 0;  // in the answers of the trip, if it is answered
   uint64_t after = 0;    // pieces that must have taken effect before
 
-  // Words of the region that it reads or writes, as bits: word w is bit w % 64. Words with the same bit count
-  // as one.
+  // Words of the region that it reads or writes, as bits: word w is bit w % 64. Pieces without a common bit
+  // have no common word.
   uint64_t words = 0;
   uint64_t rivals = 0;  // pieces of the same trip, neither before nor after, with which its order may matter
 };
@@ -75,9 +75,11 @@ inline size_t AnswerBytes(const fabric::Verb& verb) {
 void TakeEffect(const Request& request, const Piece& piece, std::span<std::byte> region,
                 std::span<std::byte> answer);
 
-// The words that it would change, as bits like Piece::words. A WRITE of what is there already changes
-// nothing, nor does an atomic that fails. CALL and FENCE may change everything.
-uint64_t WordsChanged(const Request& request, const Piece& piece, std::span<const std::byte> region);
+// Whether the order of the two matters, if both take effect next: one changes a word that the other reads or
+// writes. A WRITE of what is there already changes nothing, nor does an atomic that fails. CALL and FENCE may
+// change everything.
+bool Conflict(const Request& request, const Piece& piece, const Request& other_request, const Piece& other,
+              std::span<const std::byte> region);
 
 // What a CALL does to a region, and its reply. `calls` may be null.
 Result<std::string> RunHandler(const fabric::Verb& verb, fabric::ClientId caller,

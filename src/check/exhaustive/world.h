@@ -22,7 +22,6 @@
 // tests/check/exhaustive/monitor_test.cc compares what random programs can see with and without it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -92,16 +91,10 @@ class World {
   void SetUp();
 
   // ---- choices
-  // What is left of a trip in flight: the words that it reads or writes, and those that it changes.
-  struct Intentions {
-    uint64_t words = 0;
-    uint64_t changes = 0;
-  };
   bool ListPreparation(State state, std::vector<Choice>& choices) const;
   bool MayStart(State state, size_t actor) const;
   bool AllEnded(State state, int before_phase) const;
   void ListSteps(State state, TripIndex trip, std::vector<Choice>& choices);
-  void LookAround(State state);
   bool IsContested(State state, TripIndex trip, const Request& request, const Piece& piece) const;
   void ListSwallowing(State state, Choice write, std::vector<Choice>& choices);
   void ListFaults(State state, TripIndex trip, std::vector<Choice>& choices);
@@ -150,8 +143,7 @@ class World {
   ObservationTree tree_;
   std::vector<std::byte> first_region_;
   std::vector<uint32_t> first_events_;
-  std::vector<std::byte> answer_;                                  // scratch
-  std::array<Intentions, kMostActors + kMostOrphans> intentions_;  // scratch: of each flight
+  std::vector<std::byte> answer_;  // scratch
   std::optional<Problem> problem_;
   bool cut_ = false;
   Trace* trace_ = nullptr;

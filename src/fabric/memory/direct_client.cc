@@ -52,6 +52,8 @@ bool DirectClient::Start(Trip& trip) {
 }
 
 void DirectClient::Detach(Order order, std::span<const Verb> verbs) {
+  // A child destroys tasks of its parent that hold locks.
+  if (forked()) return;
   if (CheckBounds(verbs, region_bytes_)) return;  // like every error of verbs that no coroutine awaits
   detached_.assign(verbs.begin(), verbs.end());
   Trip trip;
@@ -61,12 +63,15 @@ void DirectClient::Detach(Order order, std::span<const Verb> verbs) {
 }
 
 bool DirectClient::Poll() {
+  if (forked()) Break(ForkGuard::Refusal());
   const bool had_trips = !trips_.empty();
   // One round: what the resumed operations start now has its cache lines on the way, and waits its turn.
   for (size_t round = trips_.size(); round > 0 && !trips_.empty(); --round) {
     Trip& oldest = trips_.Pop();
     Execute(oldest);
     oldest.Resume();
+    // The task may have forked, and this may be the child.
+    if (forked()) Break(ForkGuard::Refusal());
   }
   if (timers_.empty()) return had_trips;
   if (!timers_.ResumeDue(Now()) && !had_trips) std::this_thread::yield();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fork_guard.h"
 #include "fabric/client.h"
 #include "fabric/memory/gate.h"
 #include "fabric/memory/line_memory.h"
@@ -69,6 +70,8 @@ class DirectClient : public Client {
   void Break(Error error);
   bool broken() const { return broken_.has_value(); }
   bool has_trips() const { return !trips_.empty(); }
+  // Whether this process is a child of the one that made the client. Then it has none of the memory.
+  bool forked() const { return guard_.forked(); }
 
   // That another client has cut this one off.
   Error Fenced() const;
@@ -92,6 +95,7 @@ class DirectClient : public Client {
 
   const std::span<const uint64_t> region_bytes_;
   const Clock& clock_;
+  const ForkGuard guard_;
   std::vector<Reach> reach_;
   std::optional<Error> broken_;
   TripQueue trips_;

@@ -30,7 +30,7 @@ class Backoff {
     if (spins_ == kMaxSpins) {
       std::this_thread::yield();
       if (watch_ == nullptr || ++yields_ % kYieldsPerLook != 0) return true;
-      return watch_->MayBeFinished();
+      return watch_->MayBeFinished(since_);
     }
     ++spins_;
     PauseProcessor();
@@ -44,6 +44,7 @@ class Backoff {
   Watch* const watch_;
   int spins_ = 0;
   uint32_t yields_ = 0;
+  std::optional<Nanos> since_;
 };
 
 // A reader that holds has changed nothing: it puts the sequence back, and copies that others make of the
@@ -82,8 +83,8 @@ bool IsInsideOneWord(uint64_t offset, uint64_t size) { return offset % kWordByte
 
 }  // namespace
 
-LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes)
-    : region_(region), stripes_(stripes) {
+LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes, Watch* watch)
+    : region_(region), stripes_(stripes), watch_(watch) {
   assert(reinterpret_cast<uintptr_t>(region.data()) % kLineBytes == 0);
   assert(region.size() % kLineBytes == 0);
 }
@@ -306,6 +307,20 @@ size_t LineMemory::Recover(Holder holder, Staging& staging) {
   }
   staging.sequence.store(Staging::kNothing, std::memory_order_release);
   return recovered;
+}
+
+// By compare-and-swap: the number may be given to a client at this moment, but that client cannot have taken
+// this sequence at this value, which was not free.
+size_t LineMemory::FreeStrays(const std::vector<bool>& in_use) {
+  size_t freed = 0;
+  for (Sequence& sequence : stripes_.sequences) {
+    uint64_t held = sequence.load(std::memory_order_acquire);
+    const uint64_t holder = held & kHolderMask;
+    if (holder == 0 || holder == kTheNode || (holder < in_use.size() && in_use[holder])) continue;
+    const uint64_t free = (held & ~kHolderMask) + kOneChange;
+    if (sequence.compare_exchange_strong(held, free, std::memory_order_seq_cst)) ++freed;
+  }
+  return freed;
 }
 
 bool LineMemory::Holds(Holder holder) const {

@@ -64,14 +64,19 @@
 // * Others wait meanwhile, as for any holder. Only Recover frees what a dead holder held, so it is never
 //   freed twice.
 // * If the daemon is gone too, waiting would be for ever. Clients that may be left like that bring a Watch.
+// * A number that no client has holds nothing. A sequence that says so was left by a process that changes the
+//   table although its client is gone, or by a stray store; the daemon frees it (FreeStrays).
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "base/clock.h"
 #include "fabric/address.h"
 #include "fabric/service.h"
 #include "fabric/verb.h"
@@ -112,20 +117,22 @@ struct alignas(kLineBytes) Staging {
 };
 static_assert(sizeof(Staging) == 2 * kLineBytes);
 
-// Asked from time to time by a client that waits for a line.
+// Asked from time to time by a client that waits for a line, and by the node itself.
 class Watch {
  public:
   virtual ~Watch() = default;
-  // False: the daemon that finishes the lines of dead clients is gone as well. The waiting client gives up.
-  virtual bool MayBeFinished() = 0;
+  // False: the line will not be finished, or not in time, and the waiting thread gives up. `since` is for the
+  // watch to note when it was asked last; it is empty when a wait asks for the first time.
+  virtual bool MayBeFinished(std::optional<Nanos>& since) = 0;
 };
 
 // Any number of threads at once, if they have the holder kTheNode; else one. Offsets and sizes are the
 // caller's to check (CheckBounds). Allocates nothing.
 class LineMemory final : public NodeMemory {
  public:
-  // Both must outlive this. The region is aligned to a line and a whole number of lines.
-  LineMemory(std::span<std::byte> region, StripeTable& stripes);
+  // All must outlive this. The region is aligned to a line and a whole number of lines. Without a watch, no
+  // holder may die alone.
+  LineMemory(std::span<std::byte> region, StripeTable& stripes, Watch* watch = nullptr);
   // For a holder that may die alone: with a number of its own. All arguments must outlive this.
   LineMemory(std::span<std::byte> region, StripeTable& stripes, Holder holder, Staging& staging,
              Watch& watch);
@@ -152,6 +159,9 @@ class LineMemory final : public NodeMemory {
   // Completes the line of a holder that is gone for good and frees what it held. Returns how many sequences
   // that were. Believes nothing that stands in `staging`, and empties it for the next client with the number.
   size_t Recover(Holder holder, Staging& staging);
+  // Frees what is held by numbers that are not in use, of which `in_use[number]` is false or missing. Returns
+  // how many sequences that were. A number must stay in use until it was recovered.
+  size_t FreeStrays(const std::vector<bool>& in_use);
   // Whether it holds a sequence now.
   bool Holds(Holder holder) const;
 

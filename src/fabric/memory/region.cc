@@ -19,31 +19,16 @@
 
 #include "base/bytes.h"
 #include "base/size.h"
+#include "fabric/memory/fixed_size.h"
 #include "fabric/memory/map_shared.h"
 
 namespace farside::fabric::memory {
 namespace {
 
+using InChild = Descriptor::InChild;
+
 // What the kernel counts file sizes with; it also rounds mappings up to whole pages and must not wrap around.
 constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max() / 2;
-
-// A file descriptor that is closed unless it is released.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-
-  bool open() const { return descriptor_ >= 0; }
-  int get() const { return descriptor_; }
-  int Release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
 
 // A name that is taken away again.
 class TemporaryName {
@@ -82,8 +67,8 @@ Error Cannot(std::string_view what, std::string_view path, int error) {
                fmt::format("cannot {} {}: {}", what, Escape(path), std::generic_category().message(error)));
 }
 
-Status Lock(const File& file, const std::string& path, Region::Access access) {
-  const int mode = access == Region::Access::kShared ? LOCK_EX : LOCK_SH;
+Status Lock(const Descriptor& file, const std::string& path, Region::Access access) {
+  const int mode = access == Region::Access::kPrivate ? LOCK_SH : LOCK_EX;
   if (::flock(file.get(), mode | LOCK_NB) == 0) return OkStatus();
   if (errno != EWOULDBLOCK) return Cannot("lock", path, errno);
   return Error(ErrorCode::kUnavailable,
@@ -92,7 +77,7 @@ Status Lock(const File& file, const std::string& path, Region::Access access) {
 
 // Sees to it that every byte has a block. The free space is looked at first, because some file systems hand
 // out all that they have before they give up.
-Status Reserve(const File& file, const std::string& path, uint64_t bytes) {
+Status Reserve(const Descriptor& file, const std::string& path, uint64_t bytes) {
   struct statvfs disk {};
   if (::fstatvfs(file.get(), &disk) != 0) return Cannot("look at the file system of", path, errno);
   const bool says_nothing = disk.f_blocks == 0;  // some file systems do not count
@@ -114,7 +99,8 @@ Status Reserve(const File& file, const std::string& path, uint64_t bytes) {
 Status PersistName(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor file =
+      Descriptor::From([&folder] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (!file.open()) return Cannot("open", folder.native(), errno);
   if (::fsync(file.get()) != 0 && errno != EINVAL) {  // EINVAL: this file system has no such thing
     return Cannot("persist", folder.native(), errno);
@@ -122,11 +108,30 @@ Status PersistName(const std::string& path) {
   return OkStatus();
 }
 
-Result<std::span<std::byte>> MapFile(const File& file, const std::string& path, uint64_t bytes,
+InChild InChildOf(Region::Access access) {
+  return access == Region::Access::kServed ? InChild::kKept : InChild::kClosed;
+}
+
+template <class Open>
+Descriptor OpenFor(Region::Access access, Open open) {
+  if (InChildOf(access) == InChild::kKept) return Descriptor(open(), InChild::kKept);
+  return Descriptor::From(open);
+}
+
+// As mmap.
+void* Map(uint64_t bytes, int flags, int file, InChild in_child) {
+  const ForkDelay delay;
+  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (address != MAP_FAILED && in_child == InChild::kClosed)
+    static_cast<void>(::madvise(address, bytes, MADV_DONTFORK));
+  return address;
+}
+
+Result<std::span<std::byte>> MapFile(const Descriptor& file, const std::string& path, uint64_t bytes,
                                      Region::Access access) {
   // A private mapping of a file that is larger than memory is fine as long as few pages are stored to.
-  const int flags = access == Region::Access::kShared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE;
-  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+  const int flags = access == Region::Access::kPrivate ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+  void* const address = Map(bytes, flags, file.get(), InChildOf(access));
   if (address == MAP_FAILED) return Cannot("map", path, errno);
   return std::span(static_cast<std::byte*>(address), bytes);
 }
@@ -136,10 +141,8 @@ Result<std::span<std::byte>> MapFile(const File& file, const std::string& path, 
 Result<Region> Region::Anonymous(uint64_t bytes) {
   void* address = MAP_FAILED;
   errno = ENOMEM;
-  if (bytes <= kMostBytes) {
-    address =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
+  if (bytes <= kMostBytes)
+    address = Map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, InChild::kClosed);
   if (address == MAP_FAILED) {
     return Error(ErrorCode::kOutOfMemory,
                  fmt::format("cannot map {} of memory ({}); choose a smaller region", FormatSize(bytes),
@@ -148,7 +151,7 @@ Result<Region> Region::Anonymous(uint64_t bytes) {
   if (bytes >= 2 * kHugePageBytes) {
     static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));  // only advice: small pages work too
   }
-  return Region({static_cast<std::byte*>(address), bytes}, -1, false);
+  return Region({static_cast<std::byte*>(address), bytes}, Descriptor(), false, InChild::kClosed);
 }
 
 Result<Region> Region::MakeShareable(uint64_t bytes, unsigned pages, int flags) {
@@ -158,12 +161,12 @@ Result<Region> Region::MakeShareable(uint64_t bytes, unsigned pages, int flags) 
                              FormatSize(bytes), std::generic_category().message(error)));
   };
   if (bytes > kMostBytes) return cannot(ENOMEM);
-  File file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING | pages));
+  Descriptor file(::memfd_create("farside", MFD_CLOEXEC | MFD_ALLOW_SEALING | pages), InChild::kKept);
   if (!file.open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot(errno);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot(errno);
   void* const address = MapShared(file.get(), bytes, flags);
   if (address == MAP_FAILED) return cannot(errno);
-  return Region({static_cast<std::byte*>(address), bytes}, file.Release(), false);
+  return Region({static_cast<std::byte*>(address), bytes}, std::move(file), false, InChild::kKept);
 }
 
 Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::string* note) {
@@ -185,22 +188,27 @@ Result<Region> Region::Shareable(uint64_t bytes, HugePages huge_pages, std::stri
 
 // A process that dies before the link leaves the temporary name; one that dies right after it leaves both
 // names, and the file is complete under either.
-Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare) {
-  assert(bytes > 0);
+Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare,
+                                  Access access) {
+  assert(bytes > 0 && access != Access::kPrivate);
   std::string temporary = path + ".XXXXXX";
-  File file(::mkostemp(temporary.data(), O_CLOEXEC));
+  Descriptor file = OpenFor(access, [&temporary] { return ::mkostemp(temporary.data(), O_CLOEXEC); });
   if (!file.open()) return Cannot("create", path, errno);
   const TemporaryName name(temporary);
+  if (access == Access::kServed) {
+    file = Descriptor(OpenAtFixedSize(temporary, O_RDWR | O_CLOEXEC), InChild::kKept);
+    if (!file.open()) return Cannot("open", temporary, errno);
+  }
 
   // Before other processes can find the file, so that none opens it in between.
   if (Status locked = Lock(file, temporary, Access::kShared); !locked.ok()) return locked.error();
   if (Status reserved = Reserve(file, path, bytes); !reserved.ok()) return reserved.error();
-  Result<std::span<std::byte>> mapped = MapFile(file, path, bytes, Access::kShared);
+  Result<std::span<std::byte>> mapped = MapFile(file, path, bytes, access);
   if (!mapped.ok()) return mapped.error();
-  Region region(*mapped, file.Release(), true);
+  Region region(*mapped, std::move(file), true, InChildOf(access));
 
   if (Status prepared = prepare(region); !prepared.ok()) return prepared.error();
-  if (::fsync(region.file_) != 0) return Cannot("persist", path, errno);
+  if (::fsync(region.descriptor()) != 0) return Cannot("persist", path, errno);
   // Unlike a rename, a link replaces nothing that another process has made in the meantime.
   if (::link(temporary.c_str(), path.c_str()) != 0) return Cannot("create", path, errno);
   if (Status persisted = PersistName(path); !persisted.ok()) {
@@ -212,8 +220,10 @@ Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const
 
 Result<Region> Region::OpenFile(const std::string& path, Access access) {
   // O_NONBLOCK: to open a pipe may wait for ever. It means nothing to regular files.
-  const int mode = access == Access::kShared ? O_RDWR : O_RDONLY;
-  File file(::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK));
+  const int mode = (access == Access::kPrivate ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK;
+  Descriptor file = OpenFor(access, [&] {
+    return access == Access::kServed ? OpenAtFixedSize(path, mode) : ::open(path.c_str(), mode);
+  });
   if (!file.open()) return Cannot("open", path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return Cannot("look at", path, errno);
@@ -229,24 +239,34 @@ Result<Region> Region::OpenFile(const std::string& path, Access access) {
   }
   Result<std::span<std::byte>> mapped = MapFile(file, path, static_cast<uint64_t>(status.st_size), access);
   if (!mapped.ok()) return mapped.error();
-  return Region(*mapped, file.Release(), access == Access::kShared);
+  return Region(*mapped, std::move(file), access != Access::kPrivate, InChildOf(access));
 }
 
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(bytes_, other.bytes_);
-  std::swap(file_, other.file_);
+  file_ = std::move(other.file_);  // exchanges them
   std::swap(durable_, other.durable_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 
 Region::~Region() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
-  if (file_ >= 0) ::close(file_);
+  // A child of fork does not have the memory, but perhaps something else in its place.
+  if (bytes_.empty() || (guard_.has_value() && guard_->forked())) return;
+  ::munmap(bytes_.data(), bytes_.size());
 }
 
 Status Region::Persist(uint64_t offset, uint64_t size) const {
   assert(offset <= bytes_.size() && size <= bytes_.size() - offset);
   if (!durable_ || size == 0) return OkStatus();
+  // The kernel has nothing against pages that are not there any more.
+  struct stat status {};
+  if (::fstat(descriptor(), &status) == 0 && static_cast<uint64_t>(status.st_size) < bytes_.size()) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a mapped file was cut short by another process, to {} of {} bytes; restore it "
+                             "from a backup",
+                             status.st_size, bytes_.size()));
+  }
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t first = offset - offset % page;
   if (::msync(bytes_.data() + first, offset + size - first, MS_SYNC) == 0) return OkStatus();

@@ -13,19 +13,25 @@
 // * Its blocks are reserved when it is made. A store to a page for which a full file system has no block is a
 //   SIGBUS in the middle of an operation; reserving turns it into an Error before there is anything to lose.
 //   (File systems that copy on write may need blocks later all the same, and a process that cuts a mapped
-//   file short causes the SIGBUS too.)
+//   file short causes the SIGBUS too: see fixed_size.h.)
 // * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with
 //   the last process that maps it through the same descriptor.
 // * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted.
+//
+// A child of fork has only memory that was made to be shared: Shareable, and files of Access::kServed. Of the
+// rest it has neither the bytes nor the descriptor.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/descriptor.h"
+#include "base/fork_guard.h"
 #include "farside/result.h"
 
 namespace farside::fabric::memory {
@@ -38,6 +44,7 @@ class Region {
  public:
   enum class Access : uint8_t {
     kShared,   // stores reach the file; no other process may have it open
+    kServed,   // the same, and clients get a descriptor that cannot cut it short, if the kernel has such
     kPrivate,  // stores stay in this process and cannot reach the file; others may read it at the same time
   };
   // Fills a new region. An error means that there shall be none.
@@ -52,8 +59,9 @@ class Region {
   static Result<Region> Shareable(uint64_t bytes, HugePages huge_pages = HugePages::kOff,
                                   std::string* note = nullptr);
   // `prepare` finds zeroed bytes. kAlreadyExists if there is a file of that name, which is left as it is.
-  // Only the owner may read and write the new file.
-  static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare);
+  // Only the owner may read and write the new file. `access` is kShared or kServed.
+  static Result<Region> CreateFile(const std::string& path, uint64_t bytes, const Prepare& prepare,
+                                   Access access = Access::kShared);
   // All bytes of a file, which is changed by stores alone. kNotFound if there is none; kUnavailable if
   // another Region has it; kInvalidArgument if it is empty or no regular file.
   static Result<Region> OpenFile(const std::string& path, Access access);
@@ -68,22 +76,25 @@ class Region {
   // What other processes map to share it: -1 for memory of this process alone. The lock of a file belongs to
   // this very descriptor and what was made from it by dup, fork or SCM_RIGHTS, and to what was mapped through
   // them: it ends with the last of those, wherever that is.
-  int descriptor() const { return file_; }
+  int descriptor() const { return file_.get(); }
 
   // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them).
-  // Does nothing on memory that cannot outlive this process.
+  // Does nothing on memory that cannot outlive this process. kCorrupt if the file was cut short meanwhile.
   Status Persist(uint64_t offset, uint64_t size) const;
 
  private:
   // `pages` are flags of memfd_create, `flags` of mmap.
   static Result<Region> MakeShareable(uint64_t bytes, unsigned pages, int flags);
 
-  Region(std::span<std::byte> bytes, int file, bool durable)
-      : bytes_(bytes), file_(file), durable_(durable) {}
+  Region(std::span<std::byte> bytes, Descriptor file, bool durable, Descriptor::InChild in_child)
+      : bytes_(bytes), file_(std::move(file)), durable_(durable) {
+    if (in_child == Descriptor::InChild::kClosed) guard_.emplace();
+  }
 
   std::span<std::byte> bytes_;
-  int file_ = -1;  // kept open for its lock
+  Descriptor file_;  // kept open for its lock
   bool durable_ = false;
+  std::optional<ForkGuard> guard_;  // of memory that children do not have
 };
 
 }  // namespace farside::fabric::memory

@@ -17,8 +17,19 @@ constexpr size_t kMostAsked = 1 << 16;  // by one kGoneClients
 
 }  // namespace
 
-ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id)
-    : region_id_(id), memory_(region, stripes) {}
+ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock)
+    : region_id_(id),
+      clock_(clock != nullptr ? *clock : steady_clock_),
+      region_(region),
+      stripes_(stripes),
+      memory_(region, stripes),
+      cpu_memory_(region, stripes, clock_, waits_end_) {}
+
+std::unique_ptr<ThreadMemory> ServedNode::NewThreadMemory() {
+  return std::make_unique<ThreadMemory>(region_, stripes_, clock_, waits_end_);
+}
+
+void ServedNode::StopWaiting() { waits_end_.store(true, std::memory_order_relaxed); }
 
 ServedNode::~ServedNode() {
   {
@@ -46,7 +57,9 @@ Result<std::string> ServedNode::GoneClients(std::string_view request) const {
 Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
   if (call == kGoneClients) return GoneClients(request);
   const std::scoped_lock lock(cpu_);
-  return calls_.Handle(call, memory_, caller, request);
+  Result<std::string> reply = calls_.Handle(call, cpu_memory_.Begin(), caller, request);
+  if (cpu_memory_.gave_up()) return Error(ErrorCode::kOutcomeUnknown, std::string(kStuckLine));
+  return reply;
 }
 
 Status ServedNode::Admit(ClientId id, std::shared_ptr<ServedClient> client) {
@@ -79,7 +92,7 @@ uint64_t ServedNode::fences() const {
   return fences_;
 }
 
-void ServedNode::Fence(ClientId victim, std::function<void()> done) {
+void ServedNode::Fence(ClientId victim, std::weak_ptr<const void> asker, std::function<void()> done) {
   std::unique_lock lock(mutex_);
   const auto found = clients_.find(victim);
   if (found == clients_.end()) {
@@ -96,7 +109,7 @@ void ServedNode::Fence(ClientId victim, std::function<void()> done) {
     lock.unlock();
     return done();
   }
-  pending_.push_back({client, std::move(done)});
+  pending_.push_back({client, std::move(asker), std::move(done)});
   if (!fencer_.joinable()) fencer_ = std::thread([this] { RunFences(); });
   lock.unlock();
   wake_.notify_all();
@@ -111,6 +124,7 @@ void ServedNode::RunFences() {
     }
     std::vector<Pending> ended;
     std::erase_if(pending_, [&](Pending& fence) {
+      if (fence.asker.expired()) return true;
       if (!fence.client->IsStill()) return false;
       ended.push_back(std::move(fence));
       return true;

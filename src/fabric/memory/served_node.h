@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -29,8 +30,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/clock.h"
 #include "fabric/address.h"
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/thread_memory.h"
 #include "fabric/service.h"
 #include "fabric/verb.h"
 #include "farside/result.h"
@@ -54,19 +57,26 @@ class ServedClient {
 
 class ServedNode {
  public:
-  // The region and the stripes must outlive this.
-  ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id);
+  // All must outlive this. Without a clock, that of the machine says how long threads wait for lines.
+  ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock = nullptr);
   ServedNode(const ServedNode&) = delete;
   ServedNode& operator=(const ServedNode&) = delete;
   // Every server of the node must be gone.
   ~ServedNode();
 
+  // Waits for lines as long as it takes; a thread that serves clients has its own.
   LineMemory& memory() { return memory_; }
+  // For a thread of a server. The node must outlive it.
+  std::unique_ptr<ThreadMemory> NewThreadMemory();
+  // When clients of shared memory are gone, and nothing frees the lines that they may have left: from now on
+  // no thread waits for one.
+  void StopWaiting();
   uint64_t region_bytes() const { return memory_.bytes(); }
   RegionId region_id() const { return region_id_; }
 
   // Fill it before the first guest comes.
   CallTable& calls() { return calls_; }
+  // kOutcomeUnknown if a handler has waited too long for a line.
   Result<std::string> Call(CallId call, ClientId caller, std::string_view request);
 
   // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it
@@ -76,9 +86,10 @@ class ServedNode {
   void Depart(ClientId id);
   size_t clients() const;
 
-  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node. A client
-  // that is not here is cut off already. The caller must not be inside a gate (gate/2).
-  void Fence(ClientId victim, std::function<void()> done);
+  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node, and then
+  // only if `asker` is still there. A client that is not here is cut off already. The caller must not be
+  // inside a gate (gate/2).
+  void Fence(ClientId victim, std::weak_ptr<const void> asker, std::function<void()> done);
   // The answer to kGoneClients.
   Result<std::string> GoneClients(std::string_view request) const;
   // Fences that began: a client that was fenced shows up here.
@@ -89,6 +100,7 @@ class ServedNode {
 
   struct Pending {
     std::shared_ptr<ServedClient> client;
+    std::weak_ptr<const void> asker;
     std::function<void()> done;
   };
   struct Entry {
@@ -99,16 +111,22 @@ class ServedNode {
   void RunFences();
 
   const RegionId region_id_;
+  const SteadyClock steady_clock_;
+  const Clock& clock_;
+  const std::span<std::byte> region_;
+  StripeTable& stripes_;
+  std::atomic<bool> waits_end_ = false;
   LineMemory memory_;
   CallTable calls_;
-  std::mutex cpu_;  // held while a handler runs: a node has one CPU
+  std::mutex cpu_;           // held while a handler runs: a node has one CPU
+  ThreadMemory cpu_memory_;  // as handlers see it
 
   mutable std::mutex mutex_;  // of what follows
   std::unordered_map<ClientId, Entry> clients_;
   std::deque<ClientId> departed_order_;  // the last kRemembered ids that departed
   std::unordered_set<ClientId> departed_;
   uint64_t fences_ = 0;
-  std::vector<Pending> pending_;  // victims that are not still yet
+  std::vector<Pending> pending_;  // victims that are not still yet; of askers that are still there
   bool closing_ = false;
   std::condition_variable wake_;
   std::thread fencer_;  // waits for them; started when it is first needed

@@ -34,8 +34,8 @@ Link::Link(std::string node, Descriptor socket, std::shared_ptr<Mapping> mapping
       memory_(mapping_->region(), mapping_->control().stripes, HolderOf(slot),
               mapping_->control().slots[slot].staging, *this) {}
 
-// A child of fork may still have the socket, so that closing it would end nothing; and a child must not end
-// what is its parent's.
+// A child may still have the socket, if it was made by a raw system call, so that closing it would end
+// nothing; and a child must not end what is its parent's.
 Link::~Link() {
   if (!mapping_->forked()) ::shutdown(socket_.get(), SHUT_RDWR);
 }
@@ -54,29 +54,32 @@ std::optional<WireStatus> Link::Ask(const Request& request, std::span<const std:
 }
 
 bool Link::IsGone() const {
-  return mapping_->control().header.left.load(std::memory_order_acquire) != 0 || !IsQuiet(socket_.get());
+  return mapping_->control().header.left.load(std::memory_order_acquire) != 0 || IsCut(lifeline()) ||
+         !IsQuiet(socket_.get());
 }
 
 ShmClient::ShmClient(ClientId id, std::span<const uint64_t> region_bytes, const Clock& clock,
-                     std::vector<std::unique_ptr<Link>> links, std::shared_ptr<const ForkGuard> guard)
+                     std::vector<std::unique_ptr<Link>> links)
     : DirectClient(id, region_bytes, clock),
       links_(std::move(links)),
       nodes_(NamesOf(links_)),
-      guard_(std::move(guard)),
       until_look_(kTripsPerLook) {
   std::vector<Reach> reach;
-  for (const std::unique_ptr<Link>& link : links_) reach.push_back({&link->memory(), &link->gate()});
+  for (const std::unique_ptr<Link>& link : links_) {
+    reach.push_back({&link->memory(), &link->gate()});
+    lifelines_.push_back(&link->lifeline());
+  }
   SetReach(std::move(reach));
 }
 
 bool ShmClient::Start(Trip& trip) {
-  if (guard_->forked() || --until_look_ == 0) [[unlikely]]
+  if (forked() || AnyIsCut() || --until_look_ == 0) [[unlikely]]
     LookAround();
   return DirectClient::Start(trip);
 }
 
 void ShmClient::Detach(Order order, std::span<const Verb> verbs) {
-  if (guard_->forked() || --until_look_ == 0) [[unlikely]]
+  if (forked() || --until_look_ == 0) [[unlikely]]
     LookAround();
   DirectClient::Detach(order, verbs);
 }
@@ -85,8 +88,8 @@ bool ShmClient::Poll() {
   if (!has_trips()) {
     constexpr uint32_t kStep = kTripsPerLook / kIdlePollsPerLook;
     until_look_ -= until_look_ > kStep ? kStep : until_look_ - 1;
-    if (guard_->forked() || until_look_ == 1) LookAround();
-  } else if (guard_->forked()) {
+    if (forked() || until_look_ == 1) LookAround();
+  } else if (forked()) {
     LookAround();
   }
   return DirectClient::Poll();
@@ -95,14 +98,15 @@ bool ShmClient::Poll() {
 // Between two trips.
 void ShmClient::LookAround() {
   until_look_ = kTripsPerLook;
-  if (guard_->forked()) {
-    Break(Error(ErrorCode::kUnavailable,
-                "this process is a fork of the one that connected; connect again, as a client of its own"));
+  if (forked()) {
+    Break(ForkGuard::Refusal());
   } else if (!broken()) {
     LookAtNodes();
   }
   // Unmaps the memory: a daemon that is started again can have a file only when no process maps it any more.
-  if (broken()) links_.clear();
+  if (!broken()) return;
+  lifelines_.clear();
+  links_.clear();
 }
 
 void ShmClient::LookAtNodes() {

@@ -2,8 +2,10 @@
 // (fabric/memory/direct_client.h). The daemon of a node takes part in Calls and fences only, over a socket.
 //
 // It has a slot on every node, and so a gate per node. A gate that is closed says that the client was fenced,
-// or that the daemon has stopped; a daemon that was killed is noticed at the next look, every few thousand
-// trips, or when the client waits for something. What was written to the memory in between is lost with it,
+// or that the daemon has stopped. A daemon that was killed has its lifeline cut (lifeline.h), which the
+// client looks at before every trip: so no operation that begins when the kernel has ended the daemon is
+// acknowledged. Where the kernel cuts no lifelines, the connection tells: it is looked at every few thousand
+// trips, and when the client waits for something. What was written to the memory in between is lost with it,
 // if it is no file.
 //
 // A fence is final. The daemon closes the victim's gate in its own memory, so that the victim can enter it no
@@ -13,6 +15,7 @@
 // process has closed its connection.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,10 +25,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "fabric/memory/direct_client.h"
 #include "fabric/memory/line_memory.h"
-#include "fabric/shm/descriptor.h"
 #include "fabric/shm/layout.h"
+#include "fabric/shm/lifeline.h"
 #include "fabric/shm/mapping.h"
 
 namespace farside::fabric::shm {
@@ -48,9 +52,11 @@ class Link final : public memory::Watch {
   std::optional<WireStatus> Ask(const Request& request, std::span<const std::byte> body,
                                 std::string& payload);
 
+  const std::atomic<uint32_t>& lifeline() const { return mapping_->control().header.lifeline; }
+
   // Whether the daemon has stopped or died.
   bool IsGone() const;
-  bool MayBeFinished() override { return !IsGone(); }
+  bool MayBeFinished(std::optional<Nanos>&) override { return !IsGone(); }
 
  private:
   const std::string node_;
@@ -64,7 +70,7 @@ class ShmClient final : public memory::DirectClient {
  public:
   // `region_bytes` and `clock` must outlive the client. One link per node.
   ShmClient(ClientId id, std::span<const uint64_t> region_bytes, const Clock& clock,
-            std::vector<std::unique_ptr<Link>> links, std::shared_ptr<const ForkGuard> guard);
+            std::vector<std::unique_ptr<Link>> links);
 
   bool Start(Trip& trip) override;
   using DirectClient::Start;
@@ -78,15 +84,23 @@ class ShmClient final : public memory::DirectClient {
   Error Closed(NodeId node) override;
   Error Stuck(NodeId node) override;
 
+  // Whether a daemon has died. One load a node.
+  bool AnyIsCut() const {
+    for (const std::atomic<uint32_t>* lifeline : lifelines_) {
+      if (IsCut(*lifeline)) [[unlikely]]
+        return true;
+    }
+    return false;
+  }
   void LookAround();
   void LookAtNodes();
   void BreakAndLetGo(Error error);
   Error Gone(NodeId node) const;
   Link& LinkOf(NodeId node) { return *links_[Index(node)]; }
 
-  std::vector<std::unique_ptr<Link>> links_;  // empty when the client is broken for good
-  const std::vector<std::string> nodes_;      // their names
-  const std::shared_ptr<const ForkGuard> guard_;
+  std::vector<std::unique_ptr<Link>> links_;             // empty when the client is broken for good
+  std::vector<const std::atomic<uint32_t>*> lifelines_;  // of the links
+  const std::vector<std::string> nodes_;                 // their names
   uint32_t until_look_;
 };
 

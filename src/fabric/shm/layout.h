@@ -27,13 +27,13 @@ namespace farside::fabric::shm {
 
 inline constexpr uint64_t kMagic = 0x316d68732d726166;  // "far-shm1"
 // Of the control memory and of the messages. Clients and daemons of different versions refuse each other.
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kClientSlots = 4096;
 static_assert(kClientSlots < memory::kTheNode, "a holder is a slot plus one");
 
 // ---- control memory ---------------------------------------------------------------------------------
 
-// Written by the daemon only, before the first client comes, but for `left`.
+// Written by the daemon only, before the first client comes, but for `left`; and by the kernel.
 struct alignas(kPageBytes) Header {
   uint64_t magic;
   uint32_t version;
@@ -42,12 +42,14 @@ struct alignas(kPageBytes) Header {
   memory::RegionId region_id;
   uint64_t instance;           // of this control memory; drawn at random
   std::atomic<uint64_t> left;  // not 0: the daemon has stopped serving, and will not come back to this memory
+  std::atomic<uint32_t> lifeline;  // tells that the daemon has ended, however it ended (lifeline.h)
 };
 static_assert(sizeof(Header) == kPageBytes);
 static_assert(offsetof(Header, region_bytes) == 16);
 static_assert(offsetof(Header, region_id) == 24);
 static_assert(offsetof(Header, instance) == 40);
 static_assert(offsetof(Header, left) == 48);
+static_assert(offsetof(Header, lifeline) == 56);
 
 // The client writes its gate, which the daemon closes; only the client writes its staging. The daemon empties
 // both before it gives the slot to another client. 256 bytes, so that neighbours do not share what a

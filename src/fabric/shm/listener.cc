@@ -23,7 +23,8 @@ namespace farside::fabric::shm {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kSoPeerPidfd = 77;  // SO_PEERPIDFD of Linux 6.5; older headers do not name it
+constexpr int kSoPeerPidfd = 77;   // SO_PEERPIDFD of Linux 6.5, and
+constexpr int kSoPassRights = 83;  // SO_PASSRIGHTS of Linux 6.16: older headers do not name them
 
 std::string LockName(const std::string& path) { return path + ".lock"; }
 
@@ -88,6 +89,9 @@ Result<Listener> Listener::Open(const std::string& path, std::optional<gid_t> gr
   Listener listener(path, group, std::move(*lock));
   listener.socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.socket_.open()) return Cannot("make a socket at", path, errno);
+  // Connections inherit it. Older kernels have no such option, and pass descriptors on (server.cc).
+  const int none = 0;
+  static_cast<void>(::setsockopt(listener.socket_.get(), SOL_SOCKET, kSoPassRights, &none, sizeof none));
   if (::bind(listener.socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Cannot("make a socket at", path, errno);
   }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "fabric/shm/descriptor.h"
+#include "base/descriptor.h"
 #include "farside/result.h"
 
 namespace farside::fabric::shm {

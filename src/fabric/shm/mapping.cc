@@ -26,6 +26,7 @@ uint64_t SizeOf(const Descriptor& descriptor) {
 
 // Null if it cannot be mapped.
 std::byte* MapForUs(const Descriptor& descriptor, uint64_t bytes) {
+  const ForkDelay delay;
   void* const address = memory::MapShared(descriptor.get(), bytes);
   if (address == MAP_FAILED) return nullptr;
   static_cast<void>(::madvise(address, bytes, MADV_DONTFORK));
@@ -40,39 +41,18 @@ Error NotOurs(const std::string& node, std::string_view what) {
 
 }  // namespace
 
-ForkGuard::ForkGuard() {
-  // One word is asked for, one page is given.
-  static const uint64_t never = 1;
-  void* const page =
-      ::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) {
-    here_ = &never;
-    return;
-  }
-  *static_cast<uint64_t*>(page) = 1;
-  static_cast<void>(::madvise(page, sizeof(uint64_t), MADV_WIPEONFORK));  // without it, forks are not noticed
-  here_ = static_cast<uint64_t*>(page);
-  mapped_ = page;
-}
-
-ForkGuard::~ForkGuard() {
-  if (mapped_ != nullptr) ::munmap(mapped_, sizeof(uint64_t));
-}
-
-Mapping::Mapping(Control* control, std::span<std::byte> region, uint64_t instance,
-                 std::shared_ptr<const ForkGuard> guard)
-    : control_(control), region_(region), instance_(instance), guard_(std::move(guard)) {}
+Mapping::Mapping(Control* control, std::span<std::byte> region, uint64_t instance)
+    : control_(control), region_(region), instance_(instance) {}
 
 // A child of fork does not have the memory, but perhaps something else in its place.
 Mapping::~Mapping() {
-  if (guard_->forked()) return;
+  if (guard_.forked()) return;
   ::munmap(control_, kControlBytes);
   ::munmap(region_.data(), region_.size());
 }
 
 Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Welcome& welcome,
-                                              const Descriptor& control, const Descriptor& region,
-                                              std::shared_ptr<const ForkGuard> guard) {
+                                              const Descriptor& control, const Descriptor& region) {
   const uint64_t bytes = welcome.region_bytes;
   if (welcome.control_bytes != kControlBytes || SizeOf(control) != kControlBytes) {
     return NotOurs(node, "its control memory has another size");
@@ -94,8 +74,7 @@ Result<std::shared_ptr<Mapping>> Mapping::Map(const std::string& node, const Wel
                              std::generic_category().message(error)));
   }
   auto* const shared = reinterpret_cast<Control*>(mapped_control);
-  std::shared_ptr<Mapping> mapping(
-      new Mapping(shared, {mapped_region, bytes}, welcome.instance, std::move(guard)));
+  std::shared_ptr<Mapping> mapping(new Mapping(shared, {mapped_region, bytes}, welcome.instance));
   const Header& header = shared->header;
   if (header.magic != kMagic || header.version != kVersion || header.slots != kClientSlots ||
       header.region_bytes != bytes || header.region_id != welcome.region_id ||

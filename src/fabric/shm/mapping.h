@@ -6,27 +6,12 @@
 #include <span>
 #include <string>
 
-#include "fabric/shm/descriptor.h"
+#include "base/descriptor.h"
+#include "base/fork_guard.h"
 #include "fabric/shm/layout.h"
 #include "farside/result.h"
 
 namespace farside::fabric::shm {
-
-// Tells whether this process is a fork of the one that made it, for the price of one load: a page that the
-// kernel empties in the child.
-class ForkGuard {
- public:
-  ForkGuard();
-  ForkGuard(const ForkGuard&) = delete;
-  ForkGuard& operator=(const ForkGuard&) = delete;
-  ~ForkGuard();
-
-  bool forked() const { return *here_ == 0; }
-
- private:
-  const volatile uint64_t* here_;
-  void* mapped_ = nullptr;
-};
 
 // Shared by the clients of a fabric; unmapped with the last of them. A child of fork does not have it.
 class Mapping {
@@ -34,8 +19,7 @@ class Mapping {
   // Maps what a daemon has sent. Nothing is believed that could make an access fail later. `node` is how the
   // daemon is called in messages.
   static Result<std::shared_ptr<Mapping>> Map(const std::string& node, const Welcome& welcome,
-                                              const Descriptor& control, const Descriptor& region,
-                                              std::shared_ptr<const ForkGuard> guard);
+                                              const Descriptor& control, const Descriptor& region);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();
@@ -44,16 +28,15 @@ class Mapping {
   std::span<std::byte> region() const { return region_; }
   uint64_t instance() const { return instance_; }
   // Then this process does not have it.
-  bool forked() const { return guard_->forked(); }
+  bool forked() const { return guard_.forked(); }
 
  private:
-  Mapping(Control* control, std::span<std::byte> region, uint64_t instance,
-          std::shared_ptr<const ForkGuard> guard);
+  Mapping(Control* control, std::span<std::byte> region, uint64_t instance);
 
   Control* const control_;
   const std::span<std::byte> region_;
   const uint64_t instance_;
-  const std::shared_ptr<const ForkGuard> guard_;
+  const ForkGuard guard_;
 };
 
 }  // namespace farside::fabric::shm

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "fabric/address.h"
 #include "fabric/memory/served_node.h"
-#include "fabric/shm/descriptor.h"
 #include "fabric/shm/layout.h"
 
 namespace farside::fabric::shm {

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "fabric/shm/lifeline.h"
 #include "fabric/shm/socket.h"
 
 namespace farside::fabric::shm {
@@ -31,8 +32,14 @@ constexpr uint64_t ProcessEvent(uint64_t connection) { return connection * 2 + 1
 
 // Connections that have not introduced themselves. More of them push out the oldest.
 constexpr size_t kMaxStrangers = 128;
+// Connections that are accepted at once, until those that are there have their turn. Else processes that
+// connect and hang up without end would keep the thread from all else, and push out strangers unheard.
+constexpr int kAcceptMost = 16;
 // How often leaving clients are looked at, while some of them are not still yet.
 constexpr int kLeavingLookMs = 5;
+// How often lines are looked for that no client holds.
+constexpr int kStraysLookMs = 1000;
+constexpr Nanos kStraysLook = std::chrono::milliseconds(kStraysLookMs);
 // How long a client that was fenced may stay inside its trip before something is done or said about it.
 constexpr Nanos kFencePatience = std::chrono::milliseconds(100);
 // How long a server that stops waits for clients in the middle of a trip.
@@ -47,6 +54,13 @@ ShmServedClient::Terms TermsOf(const ServerOptions& options) {
     clock = std::make_shared<SteadyClock>();
   }
   return {.fence = options.fence, .patience = kFencePatience, .clock = std::move(clock), .log = options.log};
+}
+
+// No client sends descriptors, and a listener refuses them where the kernel can. Else they are closed with
+// the message, and to close a socket may wait for its peer.
+void DoNotLinger(const Descriptor& sent) {
+  const linger off{};
+  static_cast<void>(::setsockopt(sent.get(), SOL_SOCKET, SO_LINGER, &off, sizeof off));
 }
 
 }  // namespace
@@ -90,6 +104,7 @@ Server::Server(memory::ServedNode& node, SharedMemory& memory, const ServerOptio
       stop_(::eventfd(0, EFD_CLOEXEC)),
       last_connection_(kFirstConnection),
       calls_(node) {
+  holders_.resize(kClientSlots + 1);
   slots_.reserve(max_clients_);
   for (uint32_t slot = max_clients_; slot > 0; --slot) slots_.push_back(slot - 1);
 }
@@ -97,7 +112,7 @@ Server::Server(memory::ServedNode& node, SharedMemory& memory, const ServerOptio
 Server::~Server() {
   if (control_.joinable()) {
     constexpr uint64_t kOne = 1;
-    static_cast<void>(::write(stop_.get(), &kOne, sizeof kOne));
+    [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &kOne, sizeof kOne);
     control_.join();
   }
   // In this order: a client that finds its gate closed asks why.
@@ -125,10 +140,12 @@ void Server::Watch(int descriptor, uint64_t event) const {
 void Server::Unwatch(int descriptor) const { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
 
 void Server::Run() {
-  constexpr int kForEver = -1;
+  // This thread lives as long as the daemon serves, and welcomes every client.
+  const Lifeline lifeline(memory_.control().header.lifeline);
   std::array<epoll_event, 64> events;
   while (true) {
-    const int timeout = FinishLeaving() ? kForEver : kLeavingLookMs;
+    const int timeout = FinishLeaving() ? kStraysLookMs : kLeavingLookMs;
+    FreeStrays();
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     for (int i = 0; i < count; ++i) {
       if (events[static_cast<size_t>(i)].data.u64 == kStopEvent) return;
@@ -139,7 +156,7 @@ void Server::Run() {
 
 // An event of a connection that an earlier event of the same round has ended finds nothing.
 void Server::Handle(uint64_t event) {
-  if (event == kListenerEvent) return AcceptAll();
+  if (event == kListenerEvent) return AcceptSome();
   const uint64_t number = event / 2;
   if (!connections_.contains(number)) return;
   if (event == ProcessEvent(number)) return Leave(number);
@@ -148,8 +165,8 @@ void Server::Handle(uint64_t event) {
 
 // ---- connections ------------------------------------------------------------------------------------
 
-void Server::AcceptAll() {
-  while (true) {
+void Server::AcceptSome() {
+  for (int i = 0; i < kAcceptMost; ++i) {
     Descriptor socket = listener_.Accept();
     if (socket.open()) {
       Accept(std::move(socket));
@@ -199,6 +216,7 @@ void Server::HandleMessage(uint64_t number) {
   std::array<std::byte, kMaxMessage> buffer;
   const Received received = Receive(connection.channel->descriptor(), buffer, Wait::kNo);
   const std::span<const std::byte> message = std::span(buffer).first(received.bytes);
+  for (const Descriptor& sent : received.descriptors) DoNotLinger(sent);
   if (received.kind == Received::Kind::kNothing) return;
   if (received.kind == Received::Kind::kEnd) return Leave(number);
   if (connection.cut_off) return;
@@ -229,7 +247,9 @@ void Server::HandleHello(uint64_t number, std::span<const std::byte> message) {
   const uint32_t slot_number = slots_.back();
   ClientSlot& slot = memory_.control().slots[slot_number];
   std::construct_at(&slot.gate);
+  // What is held in its name is held by no client; there is nothing to complete.
   slot.staging.sequence.store(memory::Staging::kNothing, std::memory_order_release);
+  node_.memory().Recover(HolderOf(slot_number), slot.staging);
   auto client = std::make_shared<ShmServedClient>(
       node_, slot, slot_number, static_cast<ClientId>(hello.client), connection.peer.pid,
       Listener::ProcessOf(channel.socket(), connection.peer), terms_);
@@ -237,6 +257,7 @@ void Server::HandleHello(uint64_t number, std::span<const std::byte> message) {
     return Refuse(channel, admitted.error());
   }
   slots_.pop_back();
+  holders_[HolderOf(slot_number)] = true;
   connection.client = client;
   --strangers_;
   ++clients_;
@@ -281,8 +302,11 @@ void Server::HandleRequest(Connection& connection, std::span<const std::byte> me
       return calls_.Post({connection.client, connection.channel, CallId(request.engine, request.operation),
                           std::string(AsText(payload))});
     case RequestKind::kFence:
-      return node_.Fence(static_cast<ClientId>(request.victim),
-                         [channel = connection.channel] { channel->Reply(kWireOk, ""); });
+      // A client that has left meanwhile takes its socket with it.
+      return node_.Fence(static_cast<ClientId>(request.victim), connection.channel,
+                         [channel = std::weak_ptr(connection.channel)] {
+                           if (const std::shared_ptr<Channel> open = channel.lock()) open->Reply(kWireOk, "");
+                         });
   }
   CutOff(connection, "sent a request that does not exist");
 }
@@ -327,6 +351,7 @@ void Server::End(Connections::iterator at) {
   if (connection.client != nullptr) {
     node_.Depart(connection.client->id());
     slots_.push_back(connection.client->slot());
+    holders_[HolderOf(connection.client->slot())] = false;
     --clients_;
     leaving_ -= connection.leaving ? 1 : 0;
   } else {
@@ -336,6 +361,20 @@ void Server::End(Connections::iterator at) {
   if (!out_of_descriptors_) return;
   out_of_descriptors_ = false;
   Watch(listener_.descriptor(), kListenerEvent);
+}
+
+// No client holds a line of its own accord without a slot, so this finds something only where a process wrote
+// to the control memory what it should not have.
+void Server::FreeStrays() {
+  const Nanos now = terms_.clock->Now();
+  if (now - freed_strays_ < kStraysLook) return;
+  freed_strays_ = now;
+  const size_t strays = node_.memory().FreeStrays(holders_);
+  if (strays == 0 || terms_.log == nullptr) return;
+  terms_.log->Warn(
+      "{} lines were held by no client, and are free again: a process has written to the memory that clients "
+      "share what it should not have",
+      strays);
 }
 
 }  // namespace farside::fabric::shm

@@ -1,10 +1,10 @@
 // Serves a memory node to clients in other processes of the machine: gives them its memory over a Unix
 // socket, answers their Calls and fences, and cleans up after those that die.
 //
-// One thread waits for the socket, the connections and the processes at their other ends, and uses no time
-// while nothing happens there. Verbs never come here. That a client has died is seen at once, by the end of
-// its connection or of its process: then its half written line is completed, what it held is freed, and only
-// then is its slot given to others.
+// One thread waits for the socket, the connections and the processes at their other ends. While nothing
+// happens there, it only looks once a second for lines that no client holds. Verbs never come here. That a
+// client has died is seen at once, by the end of its connection or of its process: then its half written line
+// is completed, what it held is freed, and only then is its slot given to others.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "fabric/memory/served_node.h"
 #include "fabric/shm/call_thread.h"
-#include "fabric/shm/descriptor.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/listener.h"
 #include "fabric/shm/served_client.h"
@@ -72,7 +72,7 @@ class Server {
   // ---- on the control thread
   void Run();
   void Handle(uint64_t event);
-  void AcceptAll();
+  void AcceptSome();
   void Accept(Descriptor socket);
   void DropOldestStranger();
   void HandleMessage(uint64_t number);
@@ -86,6 +86,8 @@ class Server {
   // Ends leaving clients that have become still. False: some have not.
   bool FinishLeaving();
   void End(Connections::iterator at);
+  // Frees lines that no client holds, now and then.
+  void FreeStrays();
 
   void Watch(int descriptor, uint64_t event) const;
   void Unwatch(int descriptor) const;
@@ -102,7 +104,9 @@ class Server {
   uint64_t last_connection_ = 0;
   size_t strangers_ = 0;         // connections without a client
   std::vector<uint32_t> slots_;  // the free ones; the next to be given stands last
+  std::vector<bool> holders_;    // which numbers may hold lines, by number
   size_t leaving_ = 0;
+  Nanos freed_strays_{};  // when that was done last
   bool out_of_descriptors_ = false;
   std::atomic<size_t> clients_ = 0;
   CallThread calls_;

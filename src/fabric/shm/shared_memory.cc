@@ -47,7 +47,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(memory::Region region
 }
 
 // Only pages that exist can be gathered into huge ones.
-bool SharedMemory::UseHugePages() const {
+bool SharedMemory::UseHugePages(const std::function<bool(uint64_t done)>& go_on) const {
   constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE of Linux 5.14, which changes nothing; and
   constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1: older headers do not name them
   constexpr uint64_t kPiece = uint64_t{64} << 20;
@@ -55,7 +55,7 @@ bool SharedMemory::UseHugePages() const {
   bool all = true;
   for (uint64_t offset = 0; offset < bytes.size() && all; offset += kPiece) {
     const std::span<std::byte> piece = bytes.subspan(offset, std::min(kPiece, bytes.size() - offset));
-    all = ::madvise(piece.data(), piece.size(), kPopulate) == 0 &&
+    all = go_on(offset) && ::madvise(piece.data(), piece.size(), kPopulate) == 0 &&
           ::madvise(piece.data(), piece.size(), kCollapse) == 0;
   }
   return all;

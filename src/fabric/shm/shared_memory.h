@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -46,7 +47,9 @@ class SharedMemory {
   // Puts the whole region into huge pages, which spare most of the misses of the TLB, also in the clients
   // that map it later. Takes all of its memory now, and some time for it. False if the kernel cannot, or not
   // for all of it. (Most systems give no huge pages to shared memory unless it is asked for them like this.)
-  bool UseHugePages() const;
+  // `go_on` is asked before each of many pieces, and told how many bytes are done; if it returns false, so
+  // does this.
+  bool UseHugePages(const std::function<bool(uint64_t done)>& go_on = [](uint64_t) { return true; }) const;
 
   // To serve the region anew. Nothing that was built over this may be left.
   memory::Region TakeRegion() && { return std::move(region_); }

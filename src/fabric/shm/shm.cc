@@ -22,7 +22,7 @@ constexpr int kIdsToTry = 16;
 
 uint64_t DrawSeed() {
   uint64_t seed = 0;
-  static_cast<void>(::getrandom(&seed, sizeof seed, 0));
+  [[maybe_unused]] const ssize_t drawn = ::getrandom(&seed, sizeof seed, 0);
   return seed;
 }
 
@@ -84,7 +84,7 @@ Result<std::unique_ptr<ShmFabric>> ShmFabric::Open(const Options& options) {
     if (!greeting.ok()) return greeting.error();
     const Welcome& welcome = greeting->welcome;
     const Result<std::shared_ptr<Mapping>> tried =
-        Mapping::Map(name, welcome, greeting->control, greeting->region, fabric->guard_);
+        Mapping::Map(name, welcome, greeting->control, greeting->region);
     if (!tried.ok()) return tried.error();
     for (const memory::RegionId& other : fabric->region_ids_) {
       if (other != welcome.region_id) continue;
@@ -98,10 +98,7 @@ Result<std::unique_ptr<ShmFabric>> ShmFabric::Open(const Options& options) {
 }
 
 Result<std::unique_ptr<Client>> ShmFabric::Connect() {
-  if (guard_->forked()) {
-    return Error(ErrorCode::kUnavailable,
-                 "this process is a fork of the one that opened the pool; open it again here");
-  }
+  if (guard_.forked()) return ForkGuard::Refusal();
   const std::scoped_lock lock(mutex_);
   for (int attempt = 0; attempt < kIdsToTry; ++attempt) {
     const auto id = static_cast<ClientId>(random_.Between(1, std::numeric_limits<uint32_t>::max()));
@@ -114,8 +111,7 @@ Result<std::unique_ptr<Client>> ShmFabric::Connect() {
       if (link.ok()) links.push_back(std::move(*link));
     }
     if (taken) continue;
-    return std::unique_ptr<Client>(
-        std::make_unique<ShmClient>(id, region_bytes_, *clock_, std::move(links), guard_));
+    return std::unique_ptr<Client>(std::make_unique<ShmClient>(id, region_bytes_, *clock_, std::move(links)));
   }
   return Error(ErrorCode::kUnavailable, fmt::format("{} ids in a row were taken; connect again", kIdsToTry));
 }
@@ -145,7 +141,7 @@ Result<std::shared_ptr<Mapping>> ShmFabric::MappingOf(size_t node, const Welcome
       mapped != nullptr && mapped->instance() == welcome.instance && welcome.slot < kClientSlots) {
     return mapped;
   }
-  Result<std::shared_ptr<Mapping>> fresh = Mapping::Map(nodes_[node].name, welcome, control, region, guard_);
+  Result<std::shared_ptr<Mapping>> fresh = Mapping::Map(nodes_[node].name, welcome, control, region);
   if (fresh.ok()) nodes_[node].mapping = *fresh;
   return fresh;
 }

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/fork_guard.h"
 #include "base/random.h"
 #include "fabric/fabric.h"
 #include "fabric/memory/served_node.h"
@@ -60,7 +62,7 @@ class ShmFabric final : public Fabric {
 
   SteadyClock steady_clock_;
   const Clock* const clock_;
-  const std::shared_ptr<const ForkGuard> guard_ = std::make_shared<ForkGuard>();
+  const ForkGuard guard_;
   std::vector<uint64_t> region_bytes_;
   std::vector<memory::RegionId> region_ids_;
 

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -24,6 +25,8 @@ namespace farside::fabric::shm {
 namespace {
 
 constexpr size_t kMaxDescriptors = 4;
+// A control buffer has room for exactly so many: none of them is moved while forks are delayed.
+static_assert(CMSG_SPACE(kMaxDescriptors * sizeof(int)) == CMSG_LEN(kMaxDescriptors * sizeof(int)));
 // How long a daemon may take to accept a connection. It does nothing else that takes time.
 constexpr timeval kPatience = {.tv_sec = 10, .tv_usec = 0};
 constexpr size_t kMaxName = 64;
@@ -127,7 +130,7 @@ Result<Descriptor> ConnectTo(const std::string& path) {
                              sizeof address.sun_path - 1, Escape(path)));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  Descriptor socket = Descriptor::From([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); });
   if (!socket.open()) {
     return Error(ErrorCode::kUnavailable, fmt::format("cannot make a socket: {}", Because(errno)));
   }
@@ -189,6 +192,9 @@ Received Receive(int socket, std::span<std::byte> into, Wait wait) {
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   const int flags = MSG_CMSG_CLOEXEC | (wait == Wait::kNo ? MSG_DONTWAIT : 0);
+  // Descriptors are expected only without waiting, which would delay forks for long.
+  std::optional<ForkDelay> delay;
+  if (wait == Wait::kNo) delay.emplace();
   ssize_t bytes = -1;
   do {
     bytes = ::recvmsg(socket, &message, flags);
@@ -200,6 +206,7 @@ Received Receive(int socket, std::span<std::byte> into, Wait wait) {
   }
 
   Received received{.kind = Received::Kind::kMessage, .bytes = static_cast<size_t>(bytes)};
+  received.descriptors.reserve(kMaxDescriptors);  // none is moved while forks are delayed
   for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
        part_of = CMSG_NXTHDR(&message, part_of)) {
     if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
@@ -207,7 +214,11 @@ Received Receive(int socket, std::span<std::byte> into, Wait wait) {
     for (size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(part_of) + i * sizeof(int), sizeof number);
-      received.descriptors.emplace_back(number);
+      if (delay.has_value()) {
+        received.descriptors.emplace_back(number, *delay);
+      } else {
+        received.descriptors.emplace_back(number);
+      }
     }
   }
   // An empty message looks like the end, and neither side sends one.

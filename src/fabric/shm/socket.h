@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fabric/shm/descriptor.h"
+#include "base/descriptor.h"
 #include "farside/result.h"
 
 namespace farside::fabric::shm {

@@ -85,6 +85,16 @@ void SimFabric::Sleep(ClientId id, Nanos duration) {
   if (tracing()) Say(id, fmt::format("falls asleep for {} ns", duration.count()));
 }
 
+void SimFabric::Hold(ClientId id, NodeId node, Nanos duration) {
+  for (Flight* flight : flights_) {
+    if (flight->owner != id || flight->held_until > now_) continue;
+    for (const FlightVerb& verb : flight->verbs) {
+      if (verb.verb.at.node == node) flight->held_until = now_ + duration;
+    }
+  }
+  if (tracing()) Say(id, fmt::format("what it has in flight to node {} is held up", Index(node)));
+}
+
 void SimFabric::RestartNode(NodeId node, bool keep_memory) {
   SimNode& restarted = nodes_[Index(node)];
   restarted.StopHandler();

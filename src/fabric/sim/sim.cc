@@ -59,9 +59,10 @@ void SimClient::Detach(Order order, std::span<const Verb> verbs) {
 }
 
 bool SimClient::orders_reads() const { return world_.options_.chaos.ordered_reads; }
-bool SimClient::HasUnawaited() const {
-  return std::any_of(world_.flights_.begin(), world_.flights_.end(), [this](const Flight* flight) {
-    return flight->client == this && flight->trip == nullptr;
+uint64_t SimClient::trips_posted() const { return world_.trips_posted_; }
+bool SimClient::HasUnawaitedOfFirst(uint64_t posted) const {
+  return std::any_of(world_.flights_.begin(), world_.flights_.end(), [this, posted](const Flight* flight) {
+    return flight->client == this && flight->trip == nullptr && flight->trip_number <= posted;
   });
 }
 

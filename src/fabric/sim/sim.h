@@ -60,7 +60,9 @@ class SimClient final : public Client {
   bool Start(Trip& trip) override;
   void Abandon(Trip& trip) noexcept override;
   void Detach(Order order, std::span<const Verb> verbs) override;
-  bool HasUnawaited() const override;
+  bool HasUnawaited() const override { return HasUnawaitedOfFirst(trips_posted()); }
+  uint64_t trips_posted() const override;
+  bool HasUnawaitedOfFirst(uint64_t posted) const override;
   bool orders_reads() const override;
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
@@ -97,6 +99,8 @@ class SimFabric final : public Fabric {
   // ---- faults by hand
   void Crash(ClientId client);
   void Sleep(ClientId client, Nanos duration);
+  // What the client has in flight to the node stays on the way for as long.
+  void Hold(ClientId client, NodeId node, Nanos duration);
   void RestartNode(NodeId node, bool keep_memory);
   // The one exact fault, if it has not happened yet.
   void set_fault(Fault fault) { options_.fault = fault; }

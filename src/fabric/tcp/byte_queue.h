@@ -14,7 +14,10 @@ namespace farside::fabric::tcp {
 
 class ByteQueue {
  public:
-  static constexpr size_t kKept = size_t{1} << 20;  // of memory, by one that is empty
+  static constexpr size_t kKept = size_t{1} << 20;
+
+  // `kept`: of memory, by one that is empty.
+  explicit ByteQueue(size_t kept = kKept) : kept_(kept) {}
 
   bool empty() const { return head_ == tail_; }
   size_t size() const { return tail_ - head_; }
@@ -22,23 +25,36 @@ class ByteQueue {
 
   // Room for `bytes` more at the end. Moves what is there, so pointers into it become invalid.
   std::byte* Reserve(size_t bytes) {
-    if (capacity_ - tail_ < bytes) MakeRoom(bytes);
+    if (capacity_ - tail_ < bytes) MakeRoom(GrowthFor(bytes));
+    return memory_.get() + tail_;
+  }
+  // The same for something that has `total` bytes in the end: memory grows in few steps, as each of them
+  // takes the old memory and the new at the same time, and not beyond that.
+  std::byte* ReserveOf(size_t total, size_t bytes) {
+    if (capacity_ - tail_ < bytes) MakeRoom(GrowthOf(total, bytes));
     return memory_.get() + tail_;
   }
   size_t capacity() const { return capacity_; }
-  // The memory that Reserve(bytes) takes before it gives back what there is; 0 if it takes none.
+  // The memory that Reserve(bytes) takes before it gives back what there is; 0 if it takes none. One that is
+  // empty takes no more than it needs: it has nothing to move, so larger steps would save nothing.
   size_t GrowthFor(size_t bytes) const {
-    if (bytes <= room()) return 0;
-    // Moving within the memory is only worth it if it makes much room: else small steps would move it all
-    // again.
-    if (size() + bytes <= capacity_ && size() <= capacity_ / 2) return 0;
-    return std::max({kFirst, capacity_ * 2, size() + bytes});
+    if (HasRoom(bytes)) return 0;
+    return std::max({kFirst, empty() ? 0 : capacity_ * 2, size() + bytes});
+  }
+  // And ReserveOf.
+  size_t GrowthOf(size_t total, size_t bytes) const {
+    return HasRoom(bytes) ? 0 : std::max({kFirst, std::min(capacity_ * 4, total), size() + bytes});
   }
   // How much there is room for without moving anything.
   size_t room() const { return capacity_ - tail_; }
   void Commit(size_t bytes) {
     assert(bytes <= room());
     tail_ += bytes;
+  }
+  // Takes back what was committed last.
+  void Uncommit(size_t bytes) {
+    assert(bytes <= size());
+    tail_ -= bytes;
   }
   void Append(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
@@ -50,20 +66,25 @@ class ByteQueue {
     head_ += bytes;
     if (head_ != tail_) return;
     head_ = tail_ = 0;
-    if (capacity_ > kKept) Release();
+    if (capacity_ > kept_) Release();
   }
   void Clear() { Consume(size()); }
 
  private:
   static constexpr size_t kFirst = size_t{16} << 10;
 
+  bool HasRoom(size_t bytes) const {
+    // Moving within the memory is only worth it if it makes much room: else small steps would move it all
+    // again.
+    return bytes <= room() || (size() + bytes <= capacity_ && size() <= capacity_ / 2);
+  }
   void Release() {
     memory_.reset();
     capacity_ = 0;
   }
-  void MakeRoom(size_t bytes) {
+  // In `larger` bytes of new memory; 0: in what there is.
+  void MakeRoom(size_t larger) {
     const size_t held = size();
-    const size_t larger = GrowthFor(bytes);
     if (larger == 0) {
       std::memmove(memory_.get(), memory_.get() + head_, held);
     } else {
@@ -76,6 +97,7 @@ class ByteQueue {
     tail_ = held;
   }
 
+  size_t kept_;
   std::unique_ptr<std::byte[]> memory_;
   size_t capacity_ = 0;
   size_t head_ = 0;

@@ -29,6 +29,9 @@ constexpr uint32_t kPollsPerLook = 1024;
 // The longest sleep, so that clocks other than the machine's are looked at too.
 constexpr Nanos kLongestSleep = std::chrono::milliseconds(100);
 constexpr Nanos kLongestSleepWithTimers = std::chrono::milliseconds(5);
+// While a node is silent, the others are asked whether they are there, so often within the time that a node
+// may be silent.
+constexpr int kProbesPerTimeout = 4;
 constexpr std::string_view kNonsense = "the node answered something else than was asked";
 
 bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
@@ -81,6 +84,13 @@ void TcpClient::Abandon(Trip& trip) noexcept {
   if (!polling_ && !WillBePolled()) FlushAll();
 }
 
+bool TcpClient::HasUnawaitedOfFirst(uint64_t posted) const {
+  return unawaited_ != 0 &&
+         std::any_of(unanswered_.begin(), unanswered_.end(), [posted](const UnansweredTrip& unanswered) {
+           return unanswered.frames != 0 && unanswered.trip == nullptr && unanswered.number <= posted;
+         });
+}
+
 // Checks the verbs, and adds up what goes to each node.
 std::optional<Error> TcpClient::Plan(std::span<const Verb> verbs) {
   // First of all: of a node that was never reached not even the size is known.
@@ -111,6 +121,7 @@ void TcpClient::Post(std::span<const Verb> verbs, Trip* trip) {
   const uint32_t index = NewUnansweredTrip();
   UnansweredTrip& unanswered = unanswered_[index];
   unanswered.trip = trip;
+  unanswered.number = ++posted_;
   unanswered.frames = static_cast<uint32_t>(nodes_.size());
   unanswered.in_parts = nodes_.size() > 1;
   if (trip != nullptr) {
@@ -249,16 +260,37 @@ void TcpClient::Sleep() {
 }
 
 void TcpClient::CheckSilence() {
+  bool suspicious = false;
   for (uint16_t node = 0; node < links_.size(); ++node) {
     Link& link = links_[node];
     if (link.waiting().empty()) continue;
     const Nanos now = Now();
     std::optional<Nanos>& since = link.silent_since();
     if (!since.has_value()) since = now;
+    suspicious |= now - *since >= surroundings_.answer_timeout / kProbesPerTimeout;
     if (now - *since < surroundings_.answer_timeout) continue;
     BreakByLoss(node,
                 fmt::format("the node did not answer for {} ms",
                             std::chrono::duration_cast<std::chrono::milliseconds>(now - *since).count()));
+  }
+  if (suspicious) ProbeOthers();
+}
+
+// An operation that visits nodes one after the other would wait for each one that hangs. So while one is
+// silent, the others are asked for a word: their silence is counted at the same time.
+void TcpClient::ProbeOthers() {
+  const Nanos now = Now();
+  if (probed_at_.has_value() && now - *probed_at_ < surroundings_.answer_timeout / kProbesPerTimeout) return;
+  probed_at_ = now;
+  for (uint16_t node = 0; node < links_.size(); ++node) {
+    const bool idle = links_[node].open() && links_[node].waiting().empty();
+    if (!idle || surroundings_.region_bytes[node] < sizeof(uint64_t)) continue;
+    Verb probe;
+    probe.kind = VerbKind::kRead;
+    probe.purpose = Purpose::kMaintenance;
+    probe.at = FarAddr(NodeId{node}, 0);
+    probe.size = sizeof(uint64_t);
+    Detach(Order::kInOrder, std::span(&probe, 1));
   }
 }
 

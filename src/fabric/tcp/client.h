@@ -53,6 +53,8 @@ class TcpClient final : public Client {
   void Detach(Order order, std::span<const Verb> verbs) override;
   // What may still come of frames to a node that is out of reach concerns that node alone.
   bool HasUnawaited() const override { return unawaited_ != 0; }
+  uint64_t trips_posted() const override { return posted_; }
+  bool HasUnawaitedOfFirst(uint64_t posted) const override;
   bool read_only() const override { return surroundings_.read_only; }
   bool orders_reads() const override {
     return true;
@@ -73,6 +75,7 @@ class TcpClient final : public Client {
   // A trip of which some frame is not answered yet.
   struct UnansweredTrip {
     Trip* trip = nullptr;  // null: abandoned or detached
+    uint64_t number = 0;   // counted from 1, in the order of posting
     uint32_t frames = 0;   // that are not answered yet
     bool in_parts = false;
     bool changed = false;        // some verb has changed something, or may have
@@ -102,6 +105,7 @@ class TcpClient final : public Client {
   bool SpinningIsFutile();
   void Sleep();
   void CheckSilence();
+  void ProbeOthers();
 
   void Deliver(uint16_t node);
   void Answer(uint16_t node, const Link::Waiting& frame, const wire::ReplyHeader& header,
@@ -123,11 +127,13 @@ class TcpClient final : public Client {
   std::vector<Link> links_;
   std::vector<UnansweredTrip> unanswered_;
   std::vector<uint32_t> free_unanswered_;
-  std::vector<Part> parts_;      // of the trip being posted, by node
-  std::vector<uint16_t> nodes_;  // those that have one
-  size_t frames_ = 0;            // that are not answered yet
-  size_t awaited_ = 0;           // flights with a trip
-  size_t unawaited_ = 0;         // and without
+  std::vector<Part> parts_;         // of the trip being posted, by node
+  std::vector<uint16_t> nodes_;     // those that have one
+  size_t frames_ = 0;               // that are not answered yet
+  size_t awaited_ = 0;              // flights with a trip
+  size_t unawaited_ = 0;            // and without
+  uint64_t posted_ = 0;             // trips
+  std::optional<Nanos> probed_at_;  // when idle nodes were asked last because another one was silent
   TimerList timers_;
   std::optional<Error> broken_;  // of every trip from now on: the client was fenced
   bool polling_ = false;

@@ -3,28 +3,29 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "fabric/memory/line_patience.h"
+#include "fabric/tcp/execute_memory.h"
+#include "fabric/tcp/prefetch_ahead.h"
 
 namespace farside::fabric::tcp {
 
 using Outcome = Transport::Outcome;
 
-namespace {
-
-std::string_view Clipped(std::string_view message) { return message.substr(0, wire::kMaxMessageBytes); }
-
-}  // namespace
-
-Connection::Connection(Transport transport, std::string peer, ServerState& server,
+Connection::Connection(Transport transport, const SocketAddress& peer, ServerState& server,
                        std::shared_ptr<Mailbox> mailbox)
     : server_(server),
       mailbox_(std::move(mailbox)),
-      peer_(std::move(peer)),
+      network_(peer.Network()),
+      peer_(peer.ToString()),
       transport_(std::move(transport)),
+      buffer_share_(server.buffer_budget),
+      progress_(server.options.stall_timeout),
       deadline_(server.clock.Now() + server.options.greeting_timeout) {}
 
 void Connection::CutOff() {
@@ -32,10 +33,24 @@ void Connection::CutOff() {
   mailbox_->Send({LetterKind::kCutOff, shared_from_this()});
 }
 
+void Connection::AskToMakeRoom() { mailbox_->Send({LetterKind::kMakeRoom, shared_from_this()}); }
+
+void Connection::Arrive(memory::ThreadMemory& memory) {
+  memory_ = &memory;
+  EnterLobby();
+}
+
+void Connection::EnterLobby() {
+  if (const std::shared_ptr<Connection> oldest = server_.lobby.Enter(shared_from_this(), network_))
+    oldest->AskToMakeRoom();
+}
+
+// One that is parked reads nothing, and so would not notice that the peer has hung up.
 uint32_t Connection::Interest() const {
-  const bool full = state_ == State::kServing && out_.size() > kMostUnsent;
+  const uint32_t hangup = state_ == State::kParked ? uint32_t{EPOLLRDHUP} : 0;
+  const bool full = state_ == State::kServing && (IsFull() || tls_writes_);
   const bool reads = state_ != State::kParked && state_ != State::kClosed && !full;
-  return (reads ? uint32_t{EPOLLIN} : 0) | (wants_write_ ? uint32_t{EPOLLOUT} : 0);
+  return hangup | (reads ? uint32_t{EPOLLIN} : 0) | (wants_write_ ? uint32_t{EPOLLOUT} : 0);
 }
 
 bool Connection::Advance(wire::Frame& scratch) {
@@ -43,7 +58,8 @@ bool Connection::Advance(wire::Frame& scratch) {
   if (state_ == State::kGreeting) Greet();
   if (state_ == State::kServing) {
     const bool again = Serve(scratch);
-    Account();
+    if (!KeepsWaiting()) progress_.Rest();
+    CountBuffers();
     return again;
   }
   if (state_ == State::kParked) Flush();
@@ -60,14 +76,14 @@ void Connection::Secure() {
       state_ = State::kGreeting;
       access_ = server_.options.plain_access;
       if (transport_.secure()) {
-        access_ = PeerIsReadOnly(transport_.ssl()) ? wire::Access::kReadOnly : wire::Access::kReadWrite;
+        access_ = PeerMayWrite(transport_.ssl()) ? wire::Access::kReadWrite : wire::Access::kReadOnly;
       }
       return;
     case Outcome::kWantRead: wants_write_ = false; return;
     case Outcome::kWantWrite: wants_write_ = true; return;
     case Outcome::kEnd:
     case Outcome::kBroken:
-      server_.log.Warn("tcp: {} was refused: no TLS with it ({})", peer_, transport_.failure());
+      LogRefusal(fmt::format("no TLS with it ({})", transport_.failure()));
       transport_.ForgetTls();
       wants_write_ = false;
       return BeginLeaving();
@@ -86,7 +102,7 @@ void Connection::Greet() {
     in_.Commit(moved.bytes);
     // So that something that is no client of ours is not waited for.
     if (in_.size() >= sizeof(wire::kMagic) && wire::Load<uint64_t>(in_.bytes().data()) != wire::kMagic) {
-      server_.log.Warn("tcp: {} was refused: it is no client of Farside", peer_);
+      LogRefusal("it is no client of Farside");
       return Close();
     }
   }
@@ -111,19 +127,16 @@ void Connection::Admit(const wire::Hello& hello) {
     SendWelcome(0, "");
     return BeginLeaving();
   }
-  if (server_.admitted.fetch_add(1) >= server_.options.max_connections) {
-    server_.admitted.fetch_sub(1);
-    return Refuse(
-        ErrorCode::kUnavailable,
-        fmt::format("it serves {} clients already, which is its limit; close some, or raise the limit",
-                    server_.options.max_connections));
-  }
+  if (const Status counted = server_.client_limits.Come(network_); !counted.ok())
+    return Refuse(counted.error().code(), counted.error().message());
   const auto id = static_cast<ClientId>(hello.client);
-  if (const Status admitted = server_.node.Admit(id, shared_from_this()); !admitted.ok()) {
-    server_.admitted.fetch_sub(1);
+  if (const Status admitted = AdmitAs(id); !admitted.ok()) {
+    server_.client_limits.Leave(network_);
     return Refuse(admitted.error().code(), admitted.error().message());
   }
+  server_.lobby.Leave(*this);
   id_ = id;
+  was_client_ = true;
   state_ = State::kServing;
   const std::string name = transport_.secure() ? PeerName(transport_.ssl()) : "";
   const std::string_view access = access_ == wire::Access::kReadOnly ? ", to read only" : "";
@@ -131,11 +144,24 @@ void Connection::Admit(const wire::Hello& hello) {
                     transport_.secure() ? fmt::format(" as '{}'", name) : "", access);
   host_ = peer_.substr(0, peer_.rfind(':'));
   if (transport_.secure()) host_ += fmt::format(", '{}'{}", name, access);
-  if (server_.visits.Come(host_, server_.clock.Now())) server_.log.Info("tcp: {} came", host_);
+  const Nanos now = server_.clock.Now();
+  if (server_.visits.Come(host_, now)) server_.client_log.Info(now, "tcp: {} came", host_);
   SendWelcome(0, "");
 }
 
+// The guard first: an id that no guard objects to, and that the node admits then, has not been used between.
+Status Connection::AdmitAs(ClientId id) {
+  if (access_ == wire::Access::kReadOnly && server_.options.new_reader_guard) {
+    Result<std::unique_ptr<memory::ReaderGuard>> guard =
+        server_.options.new_reader_guard(memory_->Begin(), id);
+    if (!guard.ok()) return guard.error();
+    guard_ = std::move(*guard);
+  }
+  return server_.node.Admit(id, shared_from_this());
+}
+
 void Connection::SendWelcome(uint8_t status, std::string_view message) {
+  message = message.substr(0, wire::kMaxMessageBytes);
   wire::Welcome welcome;
   welcome.status = status;
   welcome.access = access_;
@@ -150,22 +176,28 @@ void Connection::SendWelcome(uint8_t status, std::string_view message) {
 }
 
 void Connection::Refuse(ErrorCode code, const std::string& message) {
-  server_.log.Warn("tcp: {} was refused: {}", peer_, message);
-  SendWelcome(wire::StatusOf(code), Clipped(message));
+  LogRefusal(message);
+  SendWelcome(wire::StatusOf(code), message);
   BeginLeaving();
 }
 
 // ---- serving -----------------------------------------------------------------------------------------
 
 bool Connection::Serve(wire::Frame& scratch) {
+  const uint64_t moved_before = progress_.moved();
+  size_t verbs = 0;
+  const auto is_turn_over = [&] {
+    return verbs + (progress_.moved() - moved_before) / kBytesPerVerb >= kVerbsPerTurn;
+  };
   bool may_receive = true;
   for (int round = 0; round < kRounds; ++round) {
     size_t unsent = 0;  // verbs
     size_t ahead = 0;
-    while (out_.size() <= kMostUnsent) {
-      if (ahead == 0) ahead = PrefetchAhead();
+    while (out_.size() <= kMostUnsent && !is_turn_over()) {
+      if (ahead == 0) ahead = PrefetchAhead(in_.bytes(), server_.node);
       if (!ExecuteNext(scratch)) break;
       ahead -= std::min<size_t>(ahead, scratch.count);
+      verbs += scratch.count;
       unsent += scratch.count;
       // In pieces: the client takes the first answers while the next ones are made.
       if (unsent >= kVerbsPerSend) {
@@ -173,29 +205,41 @@ bool Connection::Serve(wire::Frame& scratch) {
         unsent = 0;
       }
     }
-    const bool stalled = out_.size() > kMostUnsent;
+    const bool stalled = IsFull();
     if (!out_.empty()) Flush();
-    // A client that takes no answers is gone on with when its socket can be written.
-    if (state_ != State::kServing || out_.size() > kMostUnsent) return false;
-    if (stalled) continue;
+    if (state_ != State::kServing) return false;
+    if (stalled) {
+      if (out_.empty()) waits_for_room_ = false;
+      // A client that takes no answers is gone on with when its socket can be written.
+      if (IsFull()) return false;
+      continue;
+    }
+    if (is_turn_over()) return true;
     if (!may_receive || !Receive(may_receive)) return false;
   }
   return state_ == State::kServing;
 }
 
 bool Connection::Receive(bool& more) {
-  if (!Claim(in_.GrowthFor(kReceiveRoom))) {
-    server_.log.Warn("tcp: client {} at {} is sent away: {}", Number(id_), peer_, NoMemory());
-    SayGoodbye(ErrorCode::kUnavailable, NoMemory());
-    return false;
+  if (in_.room() < kReceiveRoom) {
+    const size_t total = TotalToReceive();
+    if (!buffer_share_.Claim(in_.GrowthOf(total, kReceiveRoom))) {
+      const std::string why = server_.buffer_budget.Refusal();
+      LogClient(fmt::format("is sent away: {}", why));
+      SayGoodbye(ErrorCode::kUnavailable, why);
+      return false;
+    }
+    in_.ReserveOf(total, kReceiveRoom);
   }
   std::byte* const to = in_.Reserve(kReceiveRoom);
   const size_t room = in_.room();
   const Transport::Moved moved = transport_.Receive({to, room});
+  tls_writes_ = moved.outcome == Outcome::kWantWrite;
+  wants_write_ = tls_writes_ || !out_.empty();
   switch (moved.outcome) {
     case Outcome::kMoved:
       in_.Commit(moved.bytes);
-      received_ += moved.bytes;
+      progress_.Received(moved.bytes);
       more = moved.bytes == room || transport_.secure();
       return true;
     case Outcome::kWantRead:
@@ -206,25 +250,10 @@ bool Connection::Receive(bool& more) {
   return false;
 }
 
-// What the next frames touch is asked for before the first of them is executed, so that they do not wait for
-// memory one after the other.
-size_t Connection::PrefetchAhead() {
-  std::span<const std::byte> bytes = in_.bytes();
-  size_t verbs = 0;
-  while (verbs < kVerbsAhead && bytes.size() > sizeof(wire::FrameHeader)) {
-    const auto header = wire::Load<wire::FrameHeader>(bytes.data());
-    bytes = bytes.subspan(sizeof(header));
-    if (header.body_bytes > bytes.size()) break;
-    const bool alone = verbs == 0 && header.verbs <= 1 && header.body_bytes == bytes.size();
-    verbs += header.verbs;
-    if (alone) break;
-    wire::GuessWhatIsTouched(bytes.first(header.body_bytes), server_.node.region_bytes(),
-                             [this](uint64_t offset, uint64_t size, bool mutates) {
-                               server_.node.memory().Prefetch(offset, size, mutates);
-                             });
-    bytes = bytes.subspan(header.body_bytes);
-  }
-  return verbs;
+size_t Connection::TotalToReceive() const {
+  if (in_.size() < sizeof(wire::FrameHeader)) return kReceiveRoom;
+  const auto header = wire::Load<wire::FrameHeader>(in_.bytes().data());  // which was checked
+  return sizeof(header) + header.body_bytes + kReceiveRoom;
 }
 
 bool Connection::ExecuteNext(wire::Frame& scratch) {
@@ -244,14 +273,20 @@ bool Connection::ExecuteNext(wire::Frame& scratch) {
     return false;
   }
   const std::span<const Verb> verbs(scratch.verbs.data(), scratch.count);
-  if (access_ == wire::Access::kReadOnly &&
-      std::any_of(verbs.begin(), verbs.end(), [this](const Verb& verb) { return IsForbidden(verb); })) {
-    QueueMessage(
-        wire::ReplyKind::kError, ErrorCode::kPermissionDenied,
-        "this client may only read; to write, connect with a certificate that is not for reading only");
-  } else if (!Claim(out_.GrowthFor(sizeof(wire::ReplyHeader) + scratch.answer_bytes) +
-                    (scratch.has_control ? scratch.answer_bytes : 0))) {
-    QueueMessage(wire::ReplyKind::kError, ErrorCode::kContended, NoMemory());
+  const bool forbidden =
+      access_ == wire::Access::kReadOnly &&
+      std::any_of(verbs.begin(), verbs.end(), [this](const Verb& verb) { return IsForbidden(verb); });
+  if (!buffer_share_.Claim(forbidden ? out_.GrowthForReply(ReplyQueue::kMessageBytes)
+                                     : GrowthToExecute(scratch))) {
+    // If this reply is small, it has room as soon as those before it were taken.
+    waits_for_room_ = !out_.empty();
+    if (waits_for_room_) return false;
+    out_.AddError(ErrorCode::kContended, server_.buffer_budget.Refusal());
+  } else if (forbidden) {
+    out_.AddError(
+        ErrorCode::kPermissionDenied,
+        "this client may only read; to write, connect with a certificate that has the organizational unit "
+        "read-write");
   } else if (!Execute(scratch)) {
     return false;
   }
@@ -263,21 +298,22 @@ bool Connection::ExecuteNext(wire::Frame& scratch) {
   return true;
 }
 
+size_t Connection::GrowthToExecute(const wire::Frame& frame) const {
+  const size_t reply = sizeof(wire::ReplyHeader) + frame.answer_bytes;
+  if (!frame.has_control) return out_.GrowthForReply(reply);
+  if (frame.verbs[0].kind == VerbKind::kCall) return out_.GrowthForReply(kCallBytes);
+  return out_.GrowthForReply(reply) + frame.answer_bytes;  // answers wait until the fence is done
+}
+
 bool Connection::IsForbidden(const Verb& verb) const {
   if (verb.kind == VerbKind::kRead) return false;
-  return !server_.options.write_guard || !server_.options.write_guard(id_, verb);
+  return guard_ == nullptr || !guard_->May(verb);
 }
 
 // False: it is cut off, or goes on later.
 bool Connection::Execute(wire::Frame& frame) {
   if (frame.has_control && frame.verbs[0].kind != VerbKind::kCall) {
-    parked_ = std::make_unique<Parked>();
-    parked_->frame = frame;
-    parked_->total_bytes = 0;
-    for (size_t i = 0; i < frame.count; ++i) parked_->total_bytes += wire::EncodedBytes(frame.verbs[i]);
-    parked_->total_bytes += sizeof(wire::FrameHeader);
-    parked_->answers.resize(frame.answer_bytes);
-    parked_->next_answer = parked_->answers.data();
+    parked_ = std::make_unique<ParkedFrame>(frame);
     ContinueParked();
     return false;
   }
@@ -287,48 +323,65 @@ bool Connection::Execute(wire::Frame& frame) {
       OnCutOff();
       return false;
     }
-    std::byte* next_answer = QueueAnswers(frame.answer_bytes);
-    for (size_t i = 0; i < frame.count; ++i) ExecuteMemory(frame.verbs[i], next_answer);
-    return true;
+    return AnswerMemory(frame);
   }
   if (!gate_.Enter()) {
     gate_.Leave();
     OnCutOff();
     return false;
   }
+  bool executed = true;
   if (frame.has_control) {
     ExecuteCall(frame.verbs[0]);
   } else {
-    std::byte* next_answer = QueueAnswers(frame.answer_bytes);
-    for (size_t i = 0; i < frame.count; ++i) ExecuteMemory(frame.verbs[i], next_answer);
+    executed = AnswerMemory(frame);
   }
   gate_.Leave();
+  return executed;
+}
+
+// A reader may give up the right to a verb by an earlier one of the same frame.
+bool Connection::AnswerMemory(wire::Frame& frame) {
+  const bool guarded = frame.mutates && guard_ != nullptr;
+  memory::LineMemory& memory = memory_->Begin();
+  const size_t before = out_.size();
+  std::byte* next_answer = out_.AddAnswers(frame.answer_bytes);
+  for (Verb& verb : std::span(frame.verbs).first(frame.count)) {
+    if (guarded && !guard_->May(verb)) {
+      DropHostile("a verb to which it gives up the right in the same frame");
+      return false;
+    }
+    if (!ExecuteMemory(memory, verb, next_answer)) [[unlikely]] {
+      out_.Uncommit(out_.size() - before);
+      SendAwayFromLine(frame.mutates);
+      return false;
+    }
+    if (guarded) guard_->Executed(verb);
+  }
   return true;
 }
 
-void Connection::ExecuteMemory(Verb& verb, std::byte*& next_answer) {
-  if (verb.kind == VerbKind::kRead) {
-    const uint64_t padded = wire::Padded(verb.size);
-    if (padded != verb.size) std::memset(next_answer + padded - 8, 0, 8);
-    server_.node.memory().Read(verb.at.offset, {next_answer, verb.size});
-    next_answer += padded;
-    return;
-  }
-  server_.node.memory().Execute(verb);
-  if (IsAtomic(verb.kind)) next_answer = wire::Store(verb.old, next_answer);
+// A goodbye says that nothing happened of what has no answer yet, so a frame that may have changed something
+// is answered before.
+void Connection::SendAwayFromLine(bool changed) {
+  LogClient(fmt::format("is sent away: {}", memory::kStuckLine));
+  if (changed) out_.AddLastError(ErrorCode::kOutcomeUnknown, memory::kStuckLine);
+  SayGoodbye(ErrorCode::kUnavailable, memory::kStuckLine);
 }
 
 void Connection::ExecuteCall(const Verb& verb) {
   const std::string_view request(reinterpret_cast<const char*>(verb.from), verb.size);
   const Result<std::string> reply = server_.node.Call(verb.call, id_, request);
-  if (!reply.ok())
-    return QueueMessage(wire::ReplyKind::kError, reply.error().code(), reply.error().message());
+  if (!reply.ok()) return out_.AddError(reply.error().code(), reply.error().message());
   const uint64_t padded = wire::Padded(reply->size());
-  if (padded + sizeof(uint64_t) > wire::kMaxBodyBytes) {
-    return QueueMessage(wire::ReplyKind::kError, ErrorCode::kOutcomeUnknown,
-                        "the reply of the node is too long to be sent; what was called has happened");
+  const uint64_t body_bytes = sizeof(uint64_t) + padded;
+  const size_t total = sizeof(wire::ReplyHeader) + body_bytes;
+  if (body_bytes > wire::kMaxBodyBytes ||
+      (total > kCallBytes && !buffer_share_.Claim(out_.GrowthForReply(total)))) {
+    return out_.AddError(ErrorCode::kOutcomeUnknown,
+                         "the reply of the node is too long to be sent; what was called has happened");
   }
-  std::byte* const at = wire::Store(uint64_t{reply->size()}, QueueAnswers(sizeof(uint64_t) + padded));
+  std::byte* const at = wire::Store(uint64_t{reply->size()}, out_.AddAnswers(body_bytes));
   if (padded != 0) std::memset(at + padded - 8, 0, 8);
   std::memcpy(at, reply->data(), reply->size());
 }
@@ -336,77 +389,56 @@ void Connection::ExecuteCall(const Verb& verb) {
 // ---- frames with fences
 
 void Connection::ContinueParked() {
-  Parked& parked = *parked_;
   state_ = State::kServing;
   if (!gate_.Enter()) {
     gate_.Leave();
-    QueueMessage(wire::ReplyKind::kError, parked.changed ? ErrorCode::kOutcomeUnknown : ErrorCode::kFenced,
-                 "the client was fenced in the middle of a trip; connect again as a new client");
+    out_.AddLastError(parked_->changed() ? ErrorCode::kOutcomeUnknown : ErrorCode::kFenced,
+                      "the client was fenced in the middle of a trip; connect again as a new client");
     parked_.reset();
     return OnCutOff();
   }
-  while (parked.next < parked.frame.count) {
-    Verb& verb = parked.frame.verbs[parked.next++];
-    if (verb.kind == VerbKind::kFence) {
-      gate_.Leave();  // gate/2
+  const ParkedFrame::Stop stop = parked_->Execute(memory_->Begin());
+  gate_.Leave();  // before a fence is asked for (gate/2)
+  switch (stop) {
+    case ParkedFrame::Stop::kFence:
       state_ = State::kParked;
-      server_.node.Fence(static_cast<ClientId>(verb.desired),
-                         [mailbox = mailbox_, self = shared_from_this()] {
-                           mailbox->Send({LetterKind::kFenceDone, self});
-                         });
-      return;
-    }
-    ExecuteMemory(verb, parked.next_answer);
-    parked.changed |= Mutates(verb.kind);
+      return server_.node.Fence(parked_->victim(), weak_from_this(),
+                                [mailbox = mailbox_, self = weak_from_this()] {
+                                  if (std::shared_ptr<Connection> waiting = self.lock())
+                                    mailbox->Send({LetterKind::kFenceDone, std::move(waiting)});
+                                });
+    case ParkedFrame::Stop::kStuckLine: return SendAwayFromLine(parked_->changed());
+    case ParkedFrame::Stop::kEnd: return FinishParked();
   }
-  gate_.Leave();
-  FinishParked();
 }
 
 void Connection::OnFenceDone() {
   if (state_ != State::kParked) return;
-  if (parked_->next < parked_->frame.count) {
-    ContinueParked();
-  } else {
+  if (parked_->AtEnd()) {
     FinishParked();  // that was all, so it does not matter whether it was fenced itself
+  } else {
+    ContinueParked();
   }
   if (cut_off_ && state_ == State::kServing) OnCutOff();
 }
 
 void Connection::FinishParked() {
-  const std::vector<std::byte>& answers = parked_->answers;
-  std::byte* const at = QueueAnswers(answers.size());
+  const std::span<const std::byte> answers = parked_->answers();
+  std::byte* const at = out_.AddAnswers(answers.size());
   if (!answers.empty()) std::memcpy(at, answers.data(), answers.size());
-  in_.Consume(parked_->total_bytes);
+  in_.Consume(parked_->total_bytes());
   parked_.reset();
   state_ = State::kServing;
 }
 
 // ---- sending -----------------------------------------------------------------------------------------
 
-std::byte* Connection::QueueAnswers(uint64_t body_bytes) {
-  wire::ReplyHeader header;
-  header.body_bytes = static_cast<uint32_t>(body_bytes);
-  std::byte* const at = out_.Reserve(sizeof(header) + body_bytes);
-  out_.Commit(sizeof(header) + body_bytes);
-  return wire::Store(header, at);
-}
-
-void Connection::QueueMessage(wire::ReplyKind kind, ErrorCode code, std::string_view message) {
-  message = Clipped(message);
-  wire::ReplyHeader header;
-  header.body_bytes = static_cast<uint32_t>(message.size());
-  header.kind = kind;
-  header.status = wire::StatusOf(code);
-  out_.Append(std::as_bytes(std::span(&header, 1)));
-  out_.Append(std::as_bytes(std::span(message)));
-}
-
 bool Connection::Flush() {
   while (!out_.empty()) {
     const Transport::Moved moved = transport_.Send(out_.bytes());
     if (moved.outcome == Outcome::kMoved) {
       out_.Consume(moved.bytes);
+      progress_.Sent(moved.bytes);
       continue;
     }
     wants_write_ = moved.outcome == Outcome::kWantWrite;
@@ -424,34 +456,11 @@ bool Connection::Flush() {
   return true;
 }
 
-// ---- memory ------------------------------------------------------------------------------------------
-
-bool Connection::Claim(size_t growth) {
-  if (growth <= ByteQueue::kKept) return true;
-  // Added only if it fits: connections that claim little at the same time must not be refused because of this
-  // one.
-  auto held = server_.buffered.load();
-  do {
-    if (growth > server_.options.max_buffered || held > server_.options.max_buffered - growth) return false;
-  } while (!server_.buffered.compare_exchange_weak(held, held + growth));
-  claimed_ += growth;
-  return true;
-}
-
-void Connection::Account() {
-  const auto large = [](size_t bytes) { return bytes > ByteQueue::kKept ? bytes : 0; };
-  const size_t held = large(in_.capacity()) + large(out_.capacity()) +
-                      (parked_ == nullptr ? 0 : large(parked_->answers.capacity()));
-  if (held == claimed_) return;
-  server_.buffered.fetch_add(held - claimed_);  // modulo 2^64, if it holds less
-  claimed_ = held;
-}
-
-std::string Connection::NoMemory() const {
-  return fmt::format(
-      "the node has {} MiB for large requests and answers of all its clients, and they are in use; try again "
-      "later, or with less at once",
-      server_.options.max_buffered >> 20);
+void Connection::CountBuffers() {
+  const size_t answers = parked_ == nullptr ? 0 : parked_->answers().size();
+  // A parked frame also counts what it will take to send its answers.
+  const size_t to_send = parked_ == nullptr ? 0 : out_.GrowthForReply(sizeof(wire::ReplyHeader) + answers);
+  buffer_share_.Update({in_.capacity(), out_.capacity(), answers, to_send});
 }
 
 // ---- leaving -----------------------------------------------------------------------------------------
@@ -459,7 +468,7 @@ std::string Connection::NoMemory() const {
 void Connection::OnCutOff() {
   cut_off_ = true;
   if (state_ != State::kServing) return;
-  server_.log.Warn("tcp: client {} at {} was fenced", Number(id_), peer_);
+  LogClient("was fenced");
   SayGoodbye(ErrorCode::kFenced, "the client was fenced");
 }
 
@@ -470,9 +479,9 @@ void Connection::OnHangup() {
 
 void Connection::OnStop() {
   if (state_ == State::kServing || state_ == State::kParked) {
-    if (parked_ != nullptr && parked_->changed) {
-      QueueMessage(wire::ReplyKind::kError, ErrorCode::kOutcomeUnknown,
-                   "the node stopped in the middle of a trip; read back what was written");
+    if (parked_ != nullptr && parked_->changed()) {
+      out_.AddLastError(ErrorCode::kOutcomeUnknown,
+                        "the node stopped in the middle of a trip; read back what was written");
     }
     if (cut_off_ || gate_.closed()) {
       SayGoodbye(ErrorCode::kFenced, "the client was fenced");
@@ -484,8 +493,26 @@ void Connection::OnStop() {
   Close();
 }
 
+void Connection::OnMakeRoom() {
+  if (!IsStranger()) return;  // it has come in meanwhile, or is gone
+  if (state_ != State::kLeaving) LogRefusal("it did not say Hello, and others need its place");
+  Close();
+}
+
+bool Connection::IsLate(Nanos now) {
+  if (state_ != State::kServing) return IsStranger() && now >= deadline_;
+  if (KeepsWaiting()) return progress_.HasStalled(now, buffer_share_);
+  progress_.Rest();
+  return false;
+}
+
 void Connection::OnDeadline() {
-  if (state_ != State::kLeaving) server_.log.Warn("tcp: {} was refused: it did not say Hello in time", peer_);
+  if (state_ == State::kServing) {
+    LogClient(out_.empty() && !tls_writes_ ? "is closed: it has sent half a request and then nothing"
+                                           : "is closed: it takes no answers");
+  } else if (state_ != State::kLeaving) {
+    LogRefusal("it did not say Hello in time");
+  }
   Close();
 }
 
@@ -494,14 +521,18 @@ bool Connection::Depart() {
   parked_.reset();
   in_.Clear();
   if (id_ == ClientId::kNone) return false;
+  if (guard_ != nullptr) {
+    memory_->Begin();  // the frame that ends the connection may have waited for too long
+    guard_->Depart();
+  }
   server_.node.Depart(id_);
-  server_.admitted.fetch_sub(1);
+  server_.client_limits.Leave(network_);
   id_ = ClientId::kNone;
   return server_.visits.Leave(host_, server_.clock.Now());
 }
 
 void Connection::SayGoodbye(ErrorCode code, std::string_view message) {
-  QueueMessage(wire::ReplyKind::kGoodbye, code, message);
+  out_.AddGoodbye(code, message);
   Depart();
   BeginLeaving();
 }
@@ -510,42 +541,54 @@ void Connection::BeginLeaving() {
   if (state_ == State::kLeaving || state_ == State::kClosed) return;
   state_ = State::kLeaving;
   deadline_ = server_.clock.Now() + server_.options.greeting_timeout;
+  if (was_client_) EnterLobby();
+  CountBuffers();
   Linger();
 }
 
 // Sends what is left to be said, and then waits for the peer to hang up.
 void Connection::Linger() {
   if (state_ == State::kLeaving && Flush() && !std::exchange(said_all_, true)) transport_.ShutdownSend();
-  while (state_ == State::kLeaving) {
-    std::byte* const to = in_.Reserve(kReceiveRoom);
-    const Transport::Moved moved = transport_.Receive({to, in_.room()});
-    if (moved.outcome == Outcome::kWantRead || moved.outcome == Outcome::kWantWrite) return;
-    if (moved.outcome != Outcome::kMoved) return Close();
-  }
+  if (state_ != State::kLeaving) return;
+  const Transport::Moved moved = transport_.Discard();  // once in a turn, as others have theirs
+  if (moved.outcome == Outcome::kWantRead) return;
+  discarded_ += moved.bytes;
+  if (moved.outcome != Outcome::kMoved || discarded_ > (was_client_ ? kMostOfClient : kMostOfStranger))
+    Close();
 }
 
 void Connection::DropHostile(std::string_view what) {
-  server_.log.Warn("tcp: client {} at {} sent a frame with {}: its connection is closed", Number(id_), peer_,
-                   what);
+  LogClient(fmt::format("sent a frame with {}: its connection is closed", what));
   Depart();
   Close();
 }
 
 void Connection::Lost(std::string_view why) {
   if (id_ != ClientId::kNone) server_.log.Debug("tcp: client {} at {} left: {}", Number(id_), peer_, why);
-  if (Depart()) server_.log.Info("tcp: {} left: {}", host_, why);
+  if (Depart()) server_.client_log.Info(server_.clock.Now(), "tcp: {} left: {}", host_, why);
   Close();
 }
 
 void Connection::Close() {
   if (state_ == State::kClosed) return;
   Depart();
+  server_.lobby.Leave(*this);
   state_ = State::kClosed;
   transport_.Close();
   in_.Clear();
   out_.Clear();
-  Account();
+  CountBuffers();
   server_.open.fetch_sub(1);
+}
+
+// ---- its lines in the log ----------------------------------------------------------------------------
+
+void Connection::LogRefusal(std::string_view why) {
+  server_.stranger_log.Warn(server_.clock.Now(), "tcp: {} was refused: {}", peer_, why);
+}
+
+void Connection::LogClient(std::string_view what) {
+  server_.client_log.Warn(server_.clock.Now(), "tcp: client {} at {} {}", Number(id_), peer_, what);
 }
 
 }  // namespace farside::fabric::tcp

@@ -7,12 +7,14 @@
 //
 // What it may hold of memory is bounded: received, one frame of the largest size; to be sent, kMostUnsent and
 // the answer of one frame. While the client does not take its answers, its next frames are neither executed
-// nor received. What all connections together may hold is bounded, too: a frame for which there is no memory
-// ends its connection, as its rest cannot be skipped, and a frame whose answers do not fit is refused without
-// being executed.
+// nor received. What all connections together may hold is bounded, too (buffer_budget.h): a frame for which
+// there is no memory ends its connection, as its rest cannot be skipped, and a frame whose answers do not fit
+// is refused without being executed. A client that keeps the node waiting has to make progress
+// (progress_watch.h).
 //
 // A client that has to leave is told why, if there is a reason, and gets the time to read it: a socket that
 // is closed while something unread has arrived is reset, and with it what was still on its way to the client.
+// How much such a peer may still send is bounded, for each turn and in all.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +22,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
 #include "fabric/memory/gate.h"
+#include "fabric/memory/reader_guard.h"
 #include "fabric/memory/served_node.h"
+#include "fabric/tcp/buffer_budget.h"
 #include "fabric/tcp/byte_queue.h"
 #include "fabric/tcp/mailbox.h"
+#include "fabric/tcp/parked_frame.h"
+#include "fabric/tcp/progress_watch.h"
+#include "fabric/tcp/reply_queue.h"
 #include "fabric/tcp/server_state.h"
 #include "fabric/tcp/transport.h"
 #include "fabric/tcp/wire.h"
@@ -37,87 +43,103 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
  public:
   enum class State : uint8_t { kSecuring, kGreeting, kServing, kParked, kLeaving, kClosed };
 
-  // `server` outlives what the thread does with it; `peer` is for people.
-  Connection(Transport transport, std::string peer, ServerState& server, std::shared_ptr<Mailbox> mailbox);
+  // `server` outlives what the thread does with it.
+  Connection(Transport transport, const SocketAddress& peer, ServerState& server,
+             std::shared_ptr<Mailbox> mailbox);
 
   // ---- of the guest, from any thread
   void CutOff() override;
   bool IsStill() override { return !gate_.OpenTurn().has_value(); }
+  // Another one needs its place in the lobby.
+  void AskToMakeRoom();
 
   // ---- by its thread
+  // Comes first. The thread's memory outlives what the thread does with the connection.
+  void Arrive(memory::ThreadMemory& memory);
   // Goes as far as it can without waiting. `scratch` is the thread's. True: there is more to do at once.
   bool Advance(wire::Frame& scratch);
   void OnCutOff();
   void OnFenceDone();
-  // The peer is gone, in both directions.
+  // The peer is gone, in both directions, or says nothing more.
   void OnHangup();
   // The server ends.
   void OnStop();
-  // It should have come in, or gone, by now.
+  void OnMakeRoom();
+  // IsLate was true.
   void OnDeadline();
   void Close();
 
   bool PeerSharesProcessor() const { return transport_.PeerSharesProcessor(); }
   int fd() const { return transport_.fd(); }
   State state() const { return state_; }
-  // Waits for a peer that may never do anything.
-  bool hurries() const {
-    return state_ == State::kSecuring || state_ == State::kGreeting || state_ == State::kLeaving;
-  }
-  Nanos deadline() const { return deadline_; }
+  // Whether it waits for a peer that may never do anything.
+  bool HasDeadline() const { return state_ == State::kServing ? KeepsWaiting() : IsStranger(); }
+  // To be asked now and then of one that has a deadline: whether it should have come in, gone, or made
+  // progress by now.
+  bool IsLate(Nanos now);
   // Bytes, since it came in.
-  uint64_t received() const { return received_; }
+  uint64_t received() const { return progress_.received(); }
   // What it waits for at its socket, as epoll spells it.
   uint32_t Interest() const;
-  uint32_t registered_interest = 0;  // the thread's note
+  // Notes of the thread.
+  uint32_t registered_interest = 0;
+  bool has_turn_ahead = false;  // there is more to do for it at once: it stands in the list of those
 
  private:
-  // A frame with a fence in it, which is executed in pieces. Its verbs point into in_, which rests meanwhile.
-  struct Parked {
-    wire::Frame frame;
-    size_t next = 0;       // the verb to go on with
-    bool changed = false;  // some verb before it has changed something
-    size_t total_bytes = 0;
-    std::vector<std::byte> answers;
-    std::byte* next_answer = nullptr;
-  };
-
-  static constexpr size_t kReceiveRoom = size_t{64} << 10;
+  static constexpr size_t kOwnBuffer = BufferShare::kOwnBuffer;
+  // What the reply of a Call may have without being asked for; how long it is shows afterwards.
+  static constexpr size_t kCallBytes = kOwnBuffer / 2;
+  static constexpr size_t kReceiveRoom = kOwnBuffer / 2;  // so that a frame of so much fits in kOwnBuffer
   static constexpr size_t kMostUnsent = size_t{256} << 10;
-  static constexpr int kRounds = 16;  // until others have their turn
+  // Until others have their turn: looks at the socket, and verbs. To move so many bytes is as much work as a
+  // verb.
+  static constexpr int kRounds = 16;
+  static constexpr size_t kVerbsPerTurn = 4096;
+  static constexpr size_t kBytesPerVerb = 4096;
   static constexpr size_t kVerbsPerSend = 32;
-  static constexpr size_t kVerbsAhead = 16;
+  // What one that is leaving may still send. A client may have been in the middle of a large request, and
+  // both of its sockets hold some of it.
+  static constexpr size_t kMostOfStranger = size_t{256} << 10;
+  static constexpr size_t kMostOfClient = size_t{16} << 20;
 
+  // It is no client yet, or not any more. Another one may have to go for it.
+  void EnterLobby();
   void Secure();
   void Greet();
   void Admit(const wire::Hello& hello);
+  Status AdmitAs(ClientId id);
   void SendWelcome(uint8_t status, std::string_view message);
   void Refuse(ErrorCode code, const std::string& message);
   bool Serve(wire::Frame& scratch);
   // The two next return false if they cannot go on now.
   bool Receive(bool& more);
+  // What the frame that is being received has in all, with room for what follows it.
+  size_t TotalToReceive() const;
   bool ExecuteNext(wire::Frame& scratch);
-  // Returns how many verbs it has looked at.
-  size_t PrefetchAhead();
   void Linger();
 
   bool IsForbidden(const Verb& verb) const;
+  // The memory that a frame takes to be executed and answered.
+  size_t GrowthToExecute(const wire::Frame& frame) const;
   bool Execute(wire::Frame& frame);
   void ExecuteCall(const Verb& verb);
-  void ExecuteMemory(Verb& verb, std::byte*& next_answer);
+  // Executes a frame of READs, WRITEs and atomics. False: the connection ends, since one of them has
+  // waited too long for a line (memory::LinePatience), or a reader may not execute it any more.
+  bool AnswerMemory(wire::Frame& frame);
+  void SendAwayFromLine(bool changed);
   void ContinueParked();
   void FinishParked();
 
-  std::byte* QueueAnswers(uint64_t body_bytes);
-  void QueueMessage(wire::ReplyKind kind, ErrorCode code, std::string_view message);
   // False: the socket takes no more now, or is broken.
   bool Flush();
 
-  // Whether it may take so much memory at once, with what others have. If so, Account tells later what became
-  // of it.
-  bool Claim(size_t growth);
-  void Account();
-  std::string NoMemory() const;
+  bool IsStranger() const {
+    return state_ == State::kSecuring || state_ == State::kGreeting || state_ == State::kLeaving;
+  }
+  bool KeepsWaiting() const { return !in_.empty() || !out_.empty() || tls_writes_; }
+  // It takes no more frames until it has taken answers.
+  bool IsFull() const { return out_.size() > kMostUnsent || waits_for_room_; }
+  void CountBuffers();
 
   // True: the visit of its host ends with it.
   bool Depart();
@@ -126,24 +148,35 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void DropHostile(std::string_view what);
   void Lost(std::string_view why);
 
+  void LogRefusal(std::string_view why);
+  void LogClient(std::string_view what);
+
   ServerState& server_;
   const std::shared_ptr<Mailbox> mailbox_;
+  memory::ThreadMemory* memory_ = nullptr;  // since it has arrived
+  const uint64_t network_;
   const std::string peer_;
   Transport transport_;
   memory::Gate gate_;
-  uint64_t received_ = 0;
-  ByteQueue in_;
-  ByteQueue out_;
-  size_t claimed_ = 0;  // its part of ServerState::buffered
-  std::unique_ptr<Parked> parked_;
-  ClientId id_ = ClientId::kNone;  // while it is admitted
+  ByteQueue in_{kOwnBuffer};
+  ReplyQueue out_{kOwnBuffer};
+  BufferShare buffer_share_;
+  ProgressWatch progress_;
+  std::unique_ptr<ParkedFrame> parked_;  // its verbs point into in_
+  ClientId id_ = ClientId::kNone;        // while it is admitted
   std::string host_;  // for people, once it is admitted: its address, and the name in its certificate
   wire::Access access_ = wire::Access::kReadWrite;
+  std::unique_ptr<memory::ReaderGuard> guard_;  // of a client that may only read, if it may change anything
   State state_ = State::kSecuring;
-  bool wants_write_ = false;  // TLS does, or something is unsent
-  bool cut_off_ = false;      // and it has not heard of it yet
-  bool said_all_ = false;     // leaving: nothing more is sent
-  Nanos deadline_;
+  bool wants_write_ = false;     // TLS does, or something is unsent
+  bool tls_writes_ = false;      // before it reads on: the peer has to take something first
+  bool cut_off_ = false;         // and it has not heard of it yet
+  bool said_all_ = false;        // leaving: nothing more is sent
+  bool waits_for_room_ = false;  // its next frame: until answers were taken, as there is no memory for more
+  bool was_client_ = false;
+  size_t discarded_ = 0;  // leaving: bytes
+
+  Nanos deadline_;  // of a stranger
 };
 
 }  // namespace farside::fabric::tcp

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/descriptor.h"
 
 namespace farside::fabric::tcp {
 namespace {
@@ -28,10 +29,13 @@ class Deadline {
   explicit Deadline(Nanos timeout) : timeout_(timeout), end_(clock_.Now() + timeout) {}
 
   Nanos timeout() const { return timeout_; }
-  // False: the time is over.
+  // False: the time is over, also if there is something to read: of a node that sends without end, and never
+  // what is waited for.
   bool Await(int fd, short events) const {
     while (true) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - clock_.Now()).count();
+      const Nanos now = clock_.Now();
+      if (now >= end_) return false;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - now).count();
       pollfd waiting{.fd = fd, .events = events, .revents = 0};
       const int ready = poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000)));
       if (ready > 0) return true;
@@ -58,11 +62,12 @@ Error NoConnection(const Endpoint& endpoint, const std::string& why) {
                                                     endpoint.ToString(), why));
 }
 
-Result<FileDescriptor> ConnectTo(const Endpoint& endpoint, const SocketAddress& address,
-                                 const Deadline& deadline) {
-  FileDescriptor socket(
-      ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!socket.valid()) return NoConnection(endpoint, ErrnoText(errno));
+Result<Descriptor> ConnectTo(const Endpoint& endpoint, const SocketAddress& address,
+                             const Deadline& deadline) {
+  Descriptor socket = Descriptor::From([&address] {
+    return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  });
+  if (!socket.open()) return NoConnection(endpoint, ErrnoText(errno));
   PrepareSocket(socket.get(), address);
   if (connect(socket.get(), address.get(), address.bytes) == 0) return socket;
   if (errno != EINPROGRESS) return NoConnection(endpoint, ErrnoText(errno));
@@ -75,9 +80,9 @@ Result<FileDescriptor> ConnectTo(const Endpoint& endpoint, const SocketAddress& 
 }
 
 // The first of the addresses that answers.
-Result<FileDescriptor> ConnectToAny(const Endpoint& endpoint, const std::vector<SocketAddress>& addresses,
-                                    const Deadline& deadline) {
-  Result<FileDescriptor> socket = NoConnection(endpoint, "it has no address");
+Result<Descriptor> ConnectToAny(const Endpoint& endpoint, const std::vector<SocketAddress>& addresses,
+                                const Deadline& deadline) {
+  Result<Descriptor> socket = NoConnection(endpoint, "it has no address");
   for (const SocketAddress& address : addresses) {
     socket = ConnectTo(endpoint, address, deadline);
     if (socket.ok()) break;
@@ -199,7 +204,7 @@ Result<Dialled> Dial(const Endpoint& endpoint, ClientId id, const DialOptions& o
       return allowed.error();
     }
   }
-  Result<FileDescriptor> socket = ConnectToAny(endpoint, *addresses, deadline);
+  Result<Descriptor> socket = ConnectToAny(endpoint, *addresses, deadline);
   if (!socket.ok()) return socket.error();
 
   Dialled dialled;

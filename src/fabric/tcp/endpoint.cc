@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -65,6 +64,18 @@ uint16_t SocketAddress::port() const {
   return 0;
 }
 
+uint64_t SocketAddress::Network() const {
+  if (storage.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr);
+  if (storage.ss_family != AF_INET6) return 0;
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  // An IPv4 address that is mapped into IPv6 is the same address. No other begins with 32 zeros.
+  const size_t first = IN6_IS_ADDR_V4MAPPED(&address) ? 12 : 0;
+  uint64_t network = 0;
+  for (size_t i = first; i < (first == 0 ? 8 : 16); ++i) network = network << 8 | address.s6_addr[i];
+  return network;
+}
+
 std::string SocketAddress::ToString() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* address = nullptr;
@@ -117,11 +128,6 @@ void PrepareSocket(int fd, const SocketAddress& peer) {
   // Nothing congests the way to oneself, so nothing has to be paced on it, as bbr would do by timers.
   constexpr std::string_view kUnpaced = "reno";
   if (peer.IsLoopback()) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
-}
-
-void FileDescriptor::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
 }
 
 std::string ErrnoText(int error) {

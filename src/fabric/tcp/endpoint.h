@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "farside/result.h"
@@ -30,6 +29,9 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   bool IsLoopback() const;
   uint16_t port() const;
+  // What counts as one address in limits: of IPv4 all of it, of IPv6 the first 64 bits, as a site has the
+  // rest to itself.
+  uint64_t Network() const;
   std::string ToString() const;
 };
 
@@ -39,26 +41,6 @@ Result<std::vector<SocketAddress>> Resolve(const Endpoint& endpoint, bool to_lis
 // Refuses to talk in plain text to anything but this machine, unless `insecure` says that it is meant.
 Status CheckPlainIsAllowed(const Endpoint& endpoint, const std::vector<SocketAddress>& addresses,
                            bool insecure);
-
-// A file descriptor that is closed at the end.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor() { Close(); }
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  void Close();
-
- private:
-  int fd_ = -1;
-};
 
 // Sets what both ends of a connection want of the kernel. What it refuses only costs time.
 void PrepareSocket(int fd, const SocketAddress& peer);

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptor.h"
 #include "base/pause.h"
 
 namespace farside::fabric::tcp {
@@ -30,14 +31,17 @@ constexpr size_t kMostHot = 4;
 constexpr uint32_t kHotLooks = 8;
 // How many requests are met without sleeping before it is asked again whether that is any good.
 constexpr uint32_t kLooksPerDoubt = 64;
-// How often connections that should hurry are looked at.
+// How often deadlines are looked at, and how long a thread with deadlines sleeps at most.
 constexpr Nanos kLookEvery = 250ms;
-constexpr int kHurryMilliseconds = 100;
+constexpr int kDeadlineMilliseconds = 100;
 // How long to accept no client when there are no descriptors left.
 constexpr Nanos kAcceptPause = 200ms;
-constexpr int kAcceptMost = 64;  // at once
-// Sockets beyond the limit of clients, for clients that are to be told of it, only look, or are leaving.
-constexpr size_t kSpareConnections = 256;
+constexpr int kAcceptMost = 16;  // at once, until others have their turn
+// Sockets beyond those of clients and strangers: they were accepted, or have to go, and their thread has not
+// heard of it yet.
+constexpr size_t kUnderWay = 256;
+// How many strangers go when there are no descriptors left.
+constexpr int kMakeRoomFor = 16;
 
 Error Failed(std::string_view what) {
   return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", what, ErrnoText(errno)));
@@ -46,14 +50,14 @@ Error Failed(std::string_view what) {
 }  // namespace
 
 Status IoThread::Open() {
-  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid() || mailbox_->bell() < 0) return Failed("a thread of the server has no descriptors");
+  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.open() || mailbox_->bell() < 0) return Failed("a thread of the server has no descriptors");
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailbox_->bell(), &event) != 0) return Failed("epoll_ctl");
   return OkStatus();
 }
 
-Status IoThread::Accept(FileDescriptor listener, std::vector<std::shared_ptr<Mailbox>> all) {
+Status IoThread::Accept(Descriptor listener, std::vector<std::shared_ptr<Mailbox>> all) {
   listener_ = std::move(listener);
   all_ = std::move(all);
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
@@ -99,15 +103,17 @@ bool IoThread::LookAtHot() {
   return traffic;
 }
 
+int IoThread::SleepMilliseconds() const {
+  if (spinning_ || !again_.empty()) return 0;
+  const bool accepts_later = listener_.open() && !accepting_;
+  const bool reports_later =
+      listener_.open() && (server_.stranger_log.HasLeftOut() || server_.client_log.HasLeftOut());
+  return with_deadline_ != 0 || accepts_later || reports_later ? kDeadlineMilliseconds : -1;
+}
+
 bool IoThread::LookAtAll() {
-  int timeout = -1;
-  if (spinning_ || !again_.empty()) {
-    timeout = 0;
-  } else if (hurrying_ != 0 || (listener_.valid() && !accepting_)) {
-    timeout = kHurryMilliseconds;
-  }
   std::array<epoll_event, kEvents> events;
-  const int ready = epoll_wait(epoll_.get(), events.data(), kEvents, timeout);
+  const int ready = epoll_wait(epoll_.get(), events.data(), kEvents, SleepMilliseconds());
   bool letters = false;
   bool traffic = false;
   std::swap(again_, now_);
@@ -120,14 +126,15 @@ bool IoThread::LookAtAll() {
     } else {
       Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
       if (hot_.size() < kMostHot) hot_.push_back(&connection);
-      if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) connection.OnHangup();
-      UpdateInterest(connection, connection.Advance(frame_));
+      if ((events[i].events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) connection.OnHangup();
+      // One turn in a round: else a client that always has more would have one more each time.
+      if (!connection.has_turn_ahead) UpdateInterest(connection, connection.Advance(frame_));
       traffic = true;
     }
   }
   for (const std::shared_ptr<Connection>& connection : now_) {
-    if (connection->state() != Connection::State::kClosed)
-      UpdateInterest(*connection, connection->Advance(frame_));
+    connection->has_turn_ahead = false;
+    UpdateInterest(*connection, connection->Advance(frame_));  // also of one that was closed meanwhile
   }
   now_.clear();
   if (letters) ReadLetters();
@@ -146,8 +153,9 @@ void IoThread::UpdateInterest(Connection& connection, bool again) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
     connection.registered_interest = interest;
   }
-  if (connection.hurries()) hurrying_ = std::max<size_t>(hurrying_, 1);
-  if (again) again_.push_back(connection.shared_from_this());
+  if (connection.HasDeadline()) with_deadline_ = std::max<size_t>(with_deadline_, 1);
+  if (again && !std::exchange(connection.has_turn_ahead, true))
+    again_.push_back(connection.shared_from_this());
 }
 
 void IoThread::ReadLetters() {
@@ -162,6 +170,7 @@ void IoThread::ReadLetters() {
       case LetterKind::kArrived: Adopt(letter.connection); break;
       case LetterKind::kCutOff: connection.OnCutOff(); break;
       case LetterKind::kFenceDone: connection.OnFenceDone(); break;
+      case LetterKind::kMakeRoom: connection.OnMakeRoom(); break;
       case LetterKind::kStop: break;
     }
     // It may be gone already; a letter may be late.
@@ -179,6 +188,7 @@ void IoThread::Adopt(const std::shared_ptr<Connection>& connection) {
   }
   connection->registered_interest = interest;
   connections_.emplace(connection.get(), connection);
+  connection->Arrive(*memory_);
 }
 
 // ---- accepting ---------------------------------------------------------------------------------------
@@ -187,8 +197,8 @@ void IoThread::AcceptSome() {
   for (int i = 0; i < kAcceptMost; ++i) {
     SocketAddress peer;
     peer.bytes = sizeof(peer.storage);
-    FileDescriptor socket(accept4(listener_.get(), peer.get(), &peer.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.valid()) {
+    Descriptor socket(accept4(listener_.get(), peer.get(), &peer.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.open()) {
       Deal(std::move(socket), peer);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return PauseAccepting(errno);
@@ -200,18 +210,23 @@ void IoThread::AcceptSome() {
 }
 
 void IoThread::PauseAccepting(int error) {
-  server_.log.Error("tcp: no client can connect for now: {}; raise the limit of open files (ulimit -n)",
-                    ErrnoText(error));
+  server_.stranger_log.Error(
+      server_.clock.Now(),
+      "tcp: no client can connect for now: {}; raise the limit of open files (ulimit -n)", ErrnoText(error));
+  for (int i = 0; i < kMakeRoomFor; ++i) {
+    if (const std::shared_ptr<Connection> oldest = server_.lobby.TakeOldest()) oldest->AskToMakeRoom();
+  }
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accepting_ = false;
   accept_again_ = server_.clock.Now() + kAcceptPause;
 }
 
-void IoThread::Deal(FileDescriptor socket, const SocketAddress& peer) {
-  const std::string name = peer.ToString();
-  if (server_.open.fetch_add(1) >= server_.options.max_connections + kSpareConnections) {
+void IoThread::Deal(Descriptor socket, const SocketAddress& peer) {
+  const ServerOptions& options = server_.options;
+  if (server_.open.fetch_add(1) >= options.max_connections + options.max_strangers + kUnderWay) {
     server_.open.fetch_sub(1);
-    server_.log.Warn("tcp: {} was refused: there are too many connections", name);
+    server_.stranger_log.Warn(server_.clock.Now(), "tcp: {} was refused: there are too many connections",
+                              peer.ToString());
     return;
   }
   PrepareSocket(socket.get(), peer);
@@ -219,12 +234,14 @@ void IoThread::Deal(FileDescriptor socket, const SocketAddress& peer) {
   Transport transport(std::move(socket), server_.tls.has_value() ? server_.tls->Accept(fd) : nullptr);
   if (server_.tls.has_value() && !transport.secure()) {
     server_.open.fetch_sub(1);
-    server_.log.Error("tcp: {} was refused: OpenSSL has no memory for it", name);
+    server_.stranger_log.Error(server_.clock.Now(), "tcp: {} was refused: OpenSSL has no memory for it",
+                               peer.ToString());
     return;
   }
   const std::shared_ptr<Mailbox>& mailbox = all_[next_++ % all_.size()];
-  mailbox->Send(
-      {LetterKind::kArrived, std::make_shared<Connection>(std::move(transport), name, server_, mailbox)});
+  // Not by make_shared: a fence that it asked for may remember it for long after it is gone.
+  mailbox->Send({LetterKind::kArrived,
+                 std::shared_ptr<Connection>(new Connection(std::move(transport), peer, server_, mailbox))});
 }
 
 // ---- time and the end --------------------------------------------------------------------------------
@@ -232,17 +249,21 @@ void IoThread::Deal(FileDescriptor socket, const SocketAddress& peer) {
 void IoThread::CheckDeadlines() {
   const Nanos now = server_.clock.Now();
   last_look_ = now;
-  if (listener_.valid() && !accepting_ && now >= accept_again_) {
+  if (listener_.open() && !accepting_ && now >= accept_again_) {
     epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
     accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) == 0;
   }
-  if (hurrying_ == 0) return;
-  hurrying_ = 0;
+  if (listener_.open()) {
+    server_.stranger_log.ReportLeftOut(now);
+    server_.client_log.ReportLeftOut(now);
+  }
+  if (with_deadline_ == 0) return;
+  with_deadline_ = 0;
   std::vector<Connection*> late;
   for (const auto& [connection, owner] : connections_) {
-    if (!connection->hurries()) continue;
-    ++hurrying_;
-    if (now >= connection->deadline()) late.push_back(connection);
+    if (!connection->HasDeadline()) continue;
+    ++with_deadline_;
+    if (connection->IsLate(now)) late.push_back(connection);
   }
   for (Connection* connection : late) {
     connection->OnDeadline();

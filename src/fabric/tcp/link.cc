@@ -10,13 +10,17 @@ void Link::Flush() {
     const Transport::Moved moved = transport_.Send(out_.bytes());
     if (moved.outcome == Outcome::kMoved) {
       out_.Consume(moved.bytes);
-      silent_since_.reset();  // a large frame on a slow network takes its time
+      // A large frame on a slow network takes its time. What the kernel takes at once says nothing of the
+      // node.
+      if (blocked_) silent_since_.reset();
     } else {
+      blocked_ = moved.outcome == Outcome::kWantWrite;
       // The node may have said why before it went away, so what came is read first.
       send_failed_ = moved.outcome == Outcome::kEnd || moved.outcome == Outcome::kBroken;
       return;
     }
   }
+  blocked_ = false;
 }
 
 Outcome Link::Receive() {

@@ -81,6 +81,8 @@ class Link {
   uint64_t queued_ = 0;
   size_t unsent_verbs_ = 0;  // since the last attempt to send
   bool send_failed_ = false;
+  bool blocked_ =
+      false;  // the kernel did not take all of it, because the node has not taken what went before
   Ring<Waiting> waiting_;
   std::optional<Nanos> silent_since_;
 };

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/tcp/endpoint.h"
+#include "base/descriptor.h"
 
 namespace farside::fabric::tcp {
 
@@ -20,6 +20,7 @@ enum class LetterKind : uint8_t {
   kArrived,    // it is yours from now on
   kCutOff,     // it was fenced
   kFenceDone,  // the fence that it asked for has completed
+  kMakeRoom,   // it has to go, if it is still a stranger
   kStop,       // end; about no connection
 };
 struct Letter {
@@ -64,7 +65,7 @@ class Mailbox {
     if (write(bell_.get(), &once, sizeof(once)) < 0) return;  // it has been rung often enough
   }
 
-  const FileDescriptor bell_;
+  const Descriptor bell_;
   std::mutex mutex_;
   std::vector<Letter> letters_;
   bool closed_ = false;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptor.h"
 #include "fabric/tcp/endpoint.h"
 #include "fabric/tcp/io_thread.h"
 #include "fabric/tcp/server_state.h"
@@ -22,7 +23,7 @@ constexpr size_t kMostThreads = 256;
 constexpr int kBacklog = 1024;
 
 struct Listener {
-  FileDescriptor socket;
+  Descriptor socket;
   uint16_t port = 0;
 };
 
@@ -33,9 +34,9 @@ Result<Listener> ListenAt(const Endpoint& endpoint, const SocketAddress& address
                              ErrnoText(errno)));
   };
   Listener listener;
-  listener.socket = FileDescriptor(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!listener.socket.valid()) return failed();
+  listener.socket =
+      Descriptor(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  if (!listener.socket.open()) return failed();
   const int on = 1;
   setsockopt(listener.socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(listener.socket.get(), address.get(), address.bytes) != 0) return failed();
@@ -95,13 +96,19 @@ Server::~Server() { Stop(); }
 
 size_t Server::connections() const { return state_->open.load(); }
 
-size_t Server::buffered() const { return state_->buffered.load(); }
+size_t Server::strangers() const { return state_->lobby.size(); }
+
+size_t Server::buffered() const { return state_->buffer_budget.in_use(); }
 
 void Server::Stop() {
   for (const std::unique_ptr<IoThread>& thread : threads_)
     thread->mailbox()->Send({LetterKind::kStop, nullptr});
   for (const std::unique_ptr<IoThread>& thread : threads_) thread->Join();
+  if (threads_.empty()) return;
   threads_.clear();
+  const Nanos now = state_->clock.Now();
+  state_->stranger_log.ReportTheRest(now);
+  state_->client_log.ReportTheRest(now);
 }
 
 }  // namespace farside::fabric::tcp

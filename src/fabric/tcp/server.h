@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fabric/address.h"
+#include "fabric/memory/reader_guard.h"
 #include "fabric/memory/served_node.h"
 #include "fabric/tcp/tls.h"
 #include "fabric/tcp/wire.h"
@@ -34,24 +35,30 @@
 
 namespace farside::fabric::tcp {
 
-// Whether a client that may only read may execute this verb all the same. Called from threads of the server.
-using WriteGuard = std::function<bool(ClientId client, const Verb& verb)>;
-
 struct ServerOptions {
   std::string host = "127.0.0.1";  // a name or an address of this machine
   uint16_t port = 0;               // 0: any that is free
   std::optional<ServerTls> tls;    // without, only clients of this machine are served
   bool insecure = false;           // plain text for every client
-  // What clients without TLS may do. With it, those whose certificate has OU=read-only may only read.
+  // What clients without TLS may do. With it, those whose certificate has OU=read-write may write.
   wire::Access plain_access = wire::Access::kReadWrite;
-  WriteGuard write_guard;  // none: readers change nothing
+  // Called from threads of the server. None: readers change nothing.
+  memory::NewReaderGuard new_reader_guard;
 
-  size_t threads = 0;  // 0: as many as there are processors, but at most 4
-  size_t max_connections = 4096;
-  // Of all connections together, for requests and answers that take more than a connection keeps
-  // (ByteQueue::kKept, twice). A request that needs more is refused.
+  size_t threads = 0;             // 0: as many as there are processors, but at most 4
+  size_t max_connections = 4096;  // clients
+  // Of them, from one address: half, so that others have room. Of an IPv6 address the first 64 bits count.
+  size_t max_clients_of_address = 2048;
+  // Sockets that are no clients: they come in, only look, or are leaving. If one more comes, the oldest of
+  // the address that has most of them is closed.
+  size_t max_strangers = 1024;
+  // Of all connections together, for requests and answers that take more than each connection may have in any
+  // case (BufferShare::kOwnBuffer, twice). A request that needs more is refused.
   size_t max_buffered = size_t{1} << 30;
   Nanos greeting_timeout = std::chrono::seconds(10);  // to come in, and to leave
+  // For a client that has left a request half sent or takes no answers: how long without progress. While more
+  // than half of max_buffered is in use, a tenth of it.
+  Nanos stall_timeout = std::chrono::seconds(30);
 
   // For tests: asked after a frame was executed; true closes the connection instead of answering.
   std::function<bool(std::span<const Verb> verbs)> loses_answer;
@@ -72,6 +79,8 @@ class Server {
   uint16_t port() const { return port_; }
   // Sockets that are open, also of clients that have not come in yet or are leaving.
   size_t connections() const;
+  // Of them, those that are no clients.
+  size_t strangers() const;
   // Bytes that count for max_buffered.
   size_t buffered() const;
 

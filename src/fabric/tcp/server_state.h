@@ -6,9 +6,13 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/limited_log.h"
 #include "base/log.h"
 #include "fabric/memory/served_node.h"
+#include "fabric/tcp/buffer_budget.h"
+#include "fabric/tcp/client_limits.h"
 #include "fabric/tcp/host_visits.h"
+#include "fabric/tcp/lobby.h"
 #include "fabric/tcp/server.h"
 #include "fabric/tcp/tls.h"
 
@@ -16,18 +20,29 @@ namespace farside::fabric::tcp {
 
 struct ServerState {
   ServerState(memory::ServedNode& served, const ServerOptions& wanted, Logger& logger)
-      : node(served), options(wanted), log(logger) {}
+      : node(served),
+        options(wanted),
+        log(logger),
+        stranger_log(logger, "tcp: of strangers"),
+        client_log(logger, "tcp: of clients"),
+        client_limits(wanted.max_connections, wanted.max_clients_of_address),
+        lobby(wanted.max_strangers),
+        buffer_budget(wanted.max_buffered) {}
 
   memory::ServedNode& node;
   const ServerOptions options;
   Logger& log;
+  // Lines that peers can cause. Strangers have their own, so that they do not drown those of clients.
+  LimitedLog stranger_log;
+  LimitedLog client_log;
   std::optional<TlsContext> tls;
   SteadyClock clock;  // sockets wait in the time of the machine
 
-  std::atomic<size_t> open{0};      // sockets
-  std::atomic<size_t> admitted{0};  // clients
+  std::atomic<size_t> open{0};  // sockets
+  ClientLimits client_limits;
+  Lobby lobby;
   HostVisits visits;
-  std::atomic<size_t> buffered{0};  // bytes of large requests and answers, of all connections
+  BufferBudget buffer_budget;
 };
 
 }  // namespace farside::fabric::tcp

@@ -2,7 +2,8 @@
 
 #include <sys/random.h>
 
-#include <limits>
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -13,9 +14,9 @@
 namespace farside::fabric::tcp {
 namespace {
 
-constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
 // With a million ids remembered by the nodes, an id is refused once in 4096 times.
 constexpr int kAttempts = 16;
+constexpr Nanos kShortestDial = std::chrono::milliseconds(500);
 
 // Ids are drawn by the operating system: two processes that start alike must not draw alike.
 ClientId DrawId() {
@@ -45,10 +46,12 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::Open(const Options& options) {
   }
   size_t reached = 0;
   std::optional<Error> out_of_reach;  // the first
-  for (const std::string& address : options.addresses) {
-    Result<Endpoint> endpoint = Endpoint::Parse(address);
+  const Nanos deadline = SteadyClock().Now() + options.connect_timeout;
+  for (size_t node = 0; node < options.addresses.size(); ++node) {
+    Result<Endpoint> endpoint = Endpoint::Parse(options.addresses[node]);
     if (!endpoint.ok()) return endpoint.error();
-    const Result<Dialled> seen = Dial(*endpoint, ClientId::kNone, fabric->dial_options());
+    const DialOptions dial = fabric->DialOptionsFor(deadline, options.addresses.size() - node);
+    const Result<Dialled> seen = Dial(*endpoint, ClientId::kNone, dial);
     if (!seen.ok() && seen.error().code() != ErrorCode::kUnavailable) return seen.error();
     if (!seen.ok() && !out_of_reach.has_value()) out_of_reach = seen.error();
     const NodeFacts facts = seen.ok() ? seen->facts : NodeFacts{};
@@ -63,8 +66,11 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::Open(const Options& options) {
   return fabric;
 }
 
-DialOptions TcpFabric::dial_options() const {
-  return {.tls = tls_.has_value() ? &*tls_ : nullptr, .insecure = insecure_, .timeout = connect_timeout_};
+// Nodes that hang take no more than their share, and at least what a busy machine may need.
+DialOptions TcpFabric::DialOptionsFor(Nanos deadline, size_t nodes) const {
+  const Nanos share = (deadline - steady_clock_.Now()) / static_cast<int64_t>(nodes);
+  const Nanos timeout = std::max(share, std::min(kShortestDial, connect_timeout_));
+  return {.tls = tls_.has_value() ? &*tls_ : nullptr, .insecure = insecure_, .timeout = timeout};
 }
 
 Result<std::unique_ptr<Client>> TcpFabric::Connect() {
@@ -79,8 +85,9 @@ Result<std::unique_ptr<Client>> TcpFabric::Connect() {
 Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
   std::vector<Link> links;
   size_t reached = 0;
+  const Nanos deadline = steady_clock_.Now() + connect_timeout_;
   for (size_t node = 0; node < endpoints_.size(); ++node) {
-    Result<Transport> transport = Reach(node, id);
+    Result<Transport> transport = Reach(node, id, DialOptionsFor(deadline, endpoints_.size() - node));
     if (transport.ok()) {
       ++reached;
       links.emplace_back(std::move(*transport));
@@ -102,12 +109,12 @@ Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
                                   std::move(links)));
 }
 
-Result<Transport> TcpFabric::Reach(size_t node, ClientId id) {
+Result<Transport> TcpFabric::Reach(size_t node, ClientId id, const DialOptions& dial) {
   const std::string address = endpoints_[node].ToString();
   if (region_bytes_[node] == 0) {
     return Error(ErrorCode::kUnavailable, why_missing_[node] + "; then open the pool again");
   }
-  Result<Dialled> dialled = Dial(endpoints_[node], id, dial_options());
+  Result<Dialled> dialled = Dial(endpoints_[node], id, dial);
   if (!dialled.ok()) return dialled.error();
   if (dialled->facts.region_id != region_ids_[node] || dialled->facts.region_bytes != region_bytes_[node]) {
     return Error(ErrorCode::kUnavailable,

@@ -30,8 +30,9 @@ namespace farside::fabric::tcp {
 struct Options {
   std::vector<std::string> addresses;  // one per node: "10.0.0.7:7170"
   std::optional<ClientTls> tls;
-  bool insecure = false;                            // plain text to other machines too
-  Nanos connect_timeout = std::chrono::seconds(5);  // per node, with everything that belongs to it
+  bool insecure = false;  // plain text to other machines too
+  // For all nodes together, with everything that belongs to it; a node that hangs leaves some for the others.
+  Nanos connect_timeout = std::chrono::seconds(5);
   // A node that owes an answer, and neither sends nor takes anything for so long, is given up by the client.
   Nanos answer_timeout = std::chrono::seconds(30);
   const Clock* clock = nullptr;  // must outlive the fabric; null: the machine's
@@ -57,10 +58,11 @@ class TcpFabric final : public Fabric {
  private:
   TcpFabric() = default;
 
-  DialOptions dial_options() const;
+  // For the next of so many nodes, if all have to be reached by the deadline.
+  DialOptions DialOptionsFor(Nanos deadline, size_t nodes) const;
   // kAlreadyExists: a node knows another client by this id.
   Result<std::unique_ptr<Client>> ConnectAs(ClientId id);
-  Result<Transport> Reach(size_t node, ClientId id);
+  Result<Transport> Reach(size_t node, ClientId id, const DialOptions& dial);
 
   SteadyClock steady_clock_;
   const Clock* clock_ = nullptr;

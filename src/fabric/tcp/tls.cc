@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -71,8 +72,42 @@ Error Bad(std::string_view what, const std::string& file) {
                            TlsFailure(nullptr)));
 }
 
-Result<Context> NewContext(const SSL_METHOD* method, const std::string& certificate, const std::string& key,
-                           const std::string& ca) {
+// A side of a connection, by what its certificate must be for.
+struct Side {
+  uint32_t usage;  // as X509_get_extended_key_usage spells it
+  const char* name;
+  const char* usage_name;
+};
+constexpr Side kNode{XKU_SSL_SERVER, "a node", "serverAuth"};
+constexpr Side kClient{XKU_SSL_CLIENT, "a client", "clientAuth"};
+
+// OpenSSL itself takes a certificate without any usages to be for all of them.
+bool IsFor(X509* certificate, const Side& side) {
+  const uint32_t usages = X509_get_extended_key_usage(certificate);
+  return usages != UINT32_MAX && (usages & side.usage) != 0;
+}
+
+// Called by OpenSSL for each certificate of a chain, the peer's own last, with what it thinks of it.
+int CheckPeer(int good, X509_STORE_CTX* chain) {
+  if (good != 1 || X509_STORE_CTX_get_error_depth(chain) != 0) return good;
+  const auto* const ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (IsFor(X509_STORE_CTX_get_current_cert(chain), SSL_is_server(ssl) != 0 ? kClient : kNode)) return 1;
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_INVALID_PURPOSE);
+  return 0;
+}
+
+// The other side would refuse it, with an error that is harder to understand.
+Status CheckOwn(SSL_CTX* context, const std::string& file, const Side& side) {
+  if (IsFor(SSL_CTX_get0_certificate(context), side)) return OkStatus();
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("the certificate '{}' is not for {}: it lacks the extended key usage {}; see "
+                           "docs/security.md for how to make one",
+                           file, side.name, side.usage_name));
+}
+
+Result<Context> NewContext(const SSL_METHOD* method, const Side& side, const std::string& certificate,
+                           const std::string& key, const std::string& ca) {
   ERR_clear_error();
   const Context context(SSL_CTX_new(method), SSL_CTX_free);
   if (context == nullptr) return Error(ErrorCode::kUnavailable, "OpenSSL cannot be initialized");
@@ -80,9 +115,12 @@ Result<Context> NewContext(const SSL_METHOD* method, const std::string& certific
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
   SSL_CTX_set_mode(
       raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // A record that brings no bytes, such as a change of keys, ends the call that reads it. Else a peer that
+  // sends nothing but those would keep the thread inside of OpenSSL for as long as it likes.
+  SSL_CTX_clear_mode(raw, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_num_tickets(raw, 0);  // a client connects once and stays
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, CheckPeer);
   if (SSL_CTX_load_verify_locations(raw, ca.c_str(), nullptr) != 1) return Bad("the file of authorities", ca);
   if (certificate.empty() && key.empty()) return context;
   if (SSL_CTX_use_certificate_chain_file(raw, certificate.c_str()) != 1) {
@@ -90,6 +128,7 @@ Result<Context> NewContext(const SSL_METHOD* method, const std::string& certific
   }
   if (SSL_CTX_use_PrivateKey_file(raw, key.c_str(), SSL_FILETYPE_PEM) != 1) return Bad("the key", key);
   if (SSL_CTX_check_private_key(raw) != 1) return Bad("the key (of another certificate?)", key);
+  if (Status fits = CheckOwn(raw, certificate, side); !fits.ok()) return fits.error();
   return context;
 }
 
@@ -107,19 +146,37 @@ bool IsNumeric(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), parsed.data()) == 1;
 }
 
+// ---- what a certificate says
+
+// In UTF-8, whatever its encoding.
+std::optional<std::string> TextOf(const ASN1_STRING* encoded) {
+  unsigned char* text = nullptr;
+  const int bytes = ASN1_STRING_to_UTF8(&text, encoded);
+  if (bytes < 0) return std::nullopt;
+  std::string copy(reinterpret_cast<const char*>(text), static_cast<size_t>(bytes));
+  OPENSSL_free(text);
+  return copy;
+}
+
+bool SaysReadOnly(std::string unit) {
+  for (char& letter : unit) letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter;
+  return unit.find("read-only") != std::string::npos;
+}
+
 }  // namespace
 
 void SslFree::operator()(ssl_st* ssl) const { SSL_free(ssl); }
 
 Result<TlsContext> TlsContext::ForServer(const ServerTls& tls) {
   Result<Context> context =
-      NewContext(TLS_server_method(), tls.certificate_file, tls.key_file, tls.client_ca_file);
+      NewContext(TLS_server_method(), kNode, tls.certificate_file, tls.key_file, tls.client_ca_file);
   if (!context.ok()) return context.error();
   return TlsContext(std::move(*context));
 }
 
 Result<TlsContext> TlsContext::ForClient(const ClientTls& tls) {
-  Result<Context> context = NewContext(TLS_client_method(), tls.certificate_file, tls.key_file, tls.ca_file);
+  Result<Context> context =
+      NewContext(TLS_client_method(), kClient, tls.certificate_file, tls.key_file, tls.ca_file);
   if (!context.ok()) return context.error();
   TlsContext made(std::move(*context));
   made.verify_host_ = tls.verify_host;
@@ -139,6 +196,8 @@ SslPtr TlsContext::Dial(int socket, const std::string& host) const {
   const bool numeric = IsNumeric(host);
   if (!numeric) SSL_set_tlsext_host_name(ssl.get(), host.c_str());
   if (!verify_host_) return ssl;
+  // What a certificate calls itself for people is no host: the subjectAltName alone counts.
+  SSL_set_hostflags(ssl.get(), X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   const int set = numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), host.c_str())
                           : SSL_set1_host(ssl.get(), host.c_str());
   return set == 1 ? std::move(ssl) : nullptr;
@@ -159,18 +218,20 @@ std::string TlsFailure(ssl_st* ssl) {
   return reason != nullptr ? reason : fmt::format("OpenSSL error {:#x}", error);
 }
 
-bool PeerIsReadOnly(ssl_st* ssl) {
+// Whatever is not understood denies the right.
+bool PeerMayWrite(ssl_st* ssl) {
   X509* const certificate = SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr) return true;  // never: certificates are required
+  if (certificate == nullptr) return false;  // never: certificates are required
   const X509_NAME* const subject = X509_get_subject_name(certificate);
+  bool may_write = false;
   int at = -1;
   while ((at = X509_NAME_get_index_by_NID(subject, NID_organizationalUnitName, at)) >= 0) {
-    const ASN1_STRING* const unit = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
-    const std::string_view text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(unit)),
-                                static_cast<size_t>(ASN1_STRING_length(unit)));
-    if (text == "read-only") return true;
+    const std::optional<std::string> unit =
+        TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    if (!unit.has_value() || SaysReadOnly(*unit)) return false;
+    may_write |= *unit == "read-write";
   }
-  return false;
+  return may_write;
 }
 
 std::string PeerName(ssl_st* ssl) {

@@ -1,4 +1,5 @@
-// TLS 1.3 with certificates on both sides, by OpenSSL.
+// TLS 1.3 with certificates on both sides, by OpenSSL. A certificate is for a node or for a client, by its
+// extended key usages (serverAuth, clientAuth); one that does not say so is refused by the other side.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ struct ClientTls {
   std::string certificate_file;  // the client's own
   std::string key_file;
   std::string ca_file;      // signs the certificates of nodes
-  bool verify_host = true;  // the node's certificate must name the host that was dialled
+  bool verify_host = true;  // the node's certificate must name the dialled host, as subjectAltName
 };
 
 struct SslFree {
@@ -49,8 +50,9 @@ class TlsContext {
 
 // Why the last operation of OpenSSL on this thread failed, for people. Forgets it.
 std::string TlsFailure(ssl_st* ssl);
-// Whether the certificate of the peer has the organizational unit "read-only" in its subject.
-bool PeerIsReadOnly(ssl_st* ssl);
+// Whether the certificate of the peer has the organizational unit "read-write" in its subject, and none that
+// says "read-only".
+bool PeerMayWrite(ssl_st* ssl);
 // The common name in the peer's certificate; empty if there is none.
 std::string PeerName(ssl_st* ssl);
 

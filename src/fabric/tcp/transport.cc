@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 
@@ -30,9 +31,9 @@ bool Transport::PeerSharesProcessor() const {
   return getpeername(fd(), peer.get(), &peer.bytes) == 0 && peer.IsLoopback();
 }
 
-Transport::Moved Transport::ReceivePlain(std::span<std::byte> into) {
+Transport::Moved Transport::ReceivePlain(std::span<std::byte> into, int flags) {
   while (true) {
-    const ssize_t received = recv(fd(), into.data(), into.size(), 0);
+    const ssize_t received = recv(fd(), into.data(), into.size(), flags);
     if (received > 0) return {Outcome::kMoved, static_cast<size_t>(received)};
     if (received == 0) return {Outcome::kEnd};
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {Outcome::kWantRead};
@@ -53,7 +54,16 @@ Transport::Moved Transport::SendPlain(std::span<const std::byte> from) {
   }
 }
 
+// What TLS would make of them does not matter. MSG_TRUNC: a TCP socket drops them without copying them, so
+// the buffer is never touched. It is there for the sanitizers, which take recv(2) at its word.
+Transport::Moved Transport::Discard() {
+  thread_local std::array<std::byte, kDiscarded> untouched;
+  return ReceivePlain(untouched, MSG_TRUNC);
+}
+
+// OpenSSL has its own copy of the descriptor, which a child of fork may have given to something else.
 Transport::Moved Transport::ReceiveTls(std::span<std::byte> into) {
+  if (!valid()) return {Outcome::kBroken};
   ERR_clear_error();
   const int received = SSL_read(ssl_.get(), into.data(), Clamped(into.size()));
   if (received > 0) return {Outcome::kMoved, static_cast<size_t>(received)};
@@ -61,6 +71,7 @@ Transport::Moved Transport::ReceiveTls(std::span<std::byte> into) {
 }
 
 Transport::Moved Transport::SendTls(std::span<const std::byte> from) {
+  if (!valid()) return {Outcome::kBroken};
   ERR_clear_error();
   const int sent = SSL_write(ssl_.get(), from.data(), Clamped(from.size()));
   if (sent > 0) return {Outcome::kMoved, static_cast<size_t>(sent)};

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "fabric/tcp/endpoint.h"
 #include "fabric/tcp/tls.h"
 
@@ -27,11 +28,11 @@ class Transport {
   };
 
   Transport() = default;
-  explicit Transport(FileDescriptor socket) : socket_(std::move(socket)) {}
-  Transport(FileDescriptor socket, SslPtr ssl) : socket_(std::move(socket)), ssl_(std::move(ssl)) {}
+  explicit Transport(Descriptor socket) : socket_(std::move(socket)) {}
+  Transport(Descriptor socket, SslPtr ssl) : socket_(std::move(socket)), ssl_(std::move(ssl)) {}
 
   int fd() const { return socket_.get(); }
-  bool valid() const { return socket_.valid(); }
+  bool valid() const { return socket_.open(); }
   bool secure() const { return ssl_ != nullptr; }
   ssl_st* ssl() const { return ssl_.get(); }
   // Whether what came last was sent by a thread of this machine that ran on the processor of the caller. Then
@@ -45,6 +46,9 @@ class Transport {
   // `into` and `from` are not empty.
   Moved Receive(std::span<std::byte> into);
   Moved Send(std::span<const std::byte> from);
+  // Receives up to kDiscarded bytes and forgets them, in plain text or not.
+  Moved Discard();
+  static constexpr size_t kDiscarded = size_t{64} << 10;
   // Says that nothing more will be sent.
   void ShutdownSend();
   void Close();
@@ -53,13 +57,13 @@ class Transport {
   const std::string& failure() const { return failure_; }
 
  private:
-  Moved ReceivePlain(std::span<std::byte> into);
+  Moved ReceivePlain(std::span<std::byte> into, int flags = 0);
   Moved SendPlain(std::span<const std::byte> from);
   Moved ReceiveTls(std::span<std::byte> into);
   Moved SendTls(std::span<const std::byte> from);
   Moved TlsOutcome(int result);
 
-  FileDescriptor socket_;
+  Descriptor socket_;
   SslPtr ssl_;  // dies before its socket
   std::string failure_;
 };

@@ -16,10 +16,10 @@ constexpr uint64_t kPartOfCache = 8;
 
 }  // namespace
 
-Task<bool> BoundTexts::IsBelowFence(Op& op, Key key, Header header) {
+Task<bool> BoundTexts::IsBelowFence(Op& op, Key key, Header header, uint64_t clears) {
   const std::optional<bool> known = IsBelowKnownFence(key, header);
   if (known.has_value()) co_return *known;
-  const Bound fence = co_await FenceOf(op, header);
+  const Bound fence = co_await FenceOf(op, header, clears);
   co_return IsBelow(key, fence);
 }
 
@@ -38,15 +38,14 @@ std::optional<Bound> BoundTexts::Known(uint64_t prefix, BoundRef ref) const {
   return Bound{.prefix = prefix, .text = known->second};
 }
 
-Task<Bound> BoundTexts::Resolve(Op& op, uint64_t prefix, BoundRef ref) {
+Task<Bound> BoundTexts::Resolve(Op& op, uint64_t prefix, BoundRef ref, uint64_t clears) {
   std::optional<Bound> known = Known(prefix, ref);
   if (known.has_value()) co_return std::move(*known);
   BlockBuffer buffer;
-  const uint64_t clears = clears_;
   co_await table_.ReadBlock(op, ref.block(), buffer);
   const Result<pool::BlockView> view = pool::DecodeBlock(buffer.bytes());
   if (!view.ok()) co_return view.error();
-  // INVARIANT chime/8: a READ that was under way at a Clear is not remembered.
+  // INVARIANT chime/8: after a Clear, what an earlier READ has named may be retired.
   if (clears == clears_) Remember(ref, view->key);
   co_return Bound::Of(view->key);
 }

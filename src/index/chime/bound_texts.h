@@ -17,12 +17,17 @@ namespace farside::index::chime {
 
 class BoundTexts {
  public:
+  static constexpr uint64_t kForgotten = ~uint64_t{0};  // as `clears`: the text is not remembered
+
   explicit BoundTexts(const TableContext& table) : table_(table) {}
 
-  // The whole bound, by a READ of its block unless its text is known.
-  Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref);
-  Task<Bound> FenceOf(fabric::Op& op, const Header& header) {
-    return Resolve(op, header.fence_prefix, BoundRef(header.fence_ref));
+  // How often all texts were forgotten: at the same moments as the inner nodes.
+  uint64_t clears() const { return clears_; }
+  // The whole bound, by a READ of its block unless its text is known. `clears`: of before the node was READ
+  // that names the bound. If there was a Clear since, the text is not remembered (chime/8).
+  Task<Bound> Resolve(fabric::Op& op, uint64_t prefix, BoundRef ref, uint64_t clears);
+  Task<Bound> FenceOf(fabric::Op& op, const Header& header, uint64_t clears) {
+    return Resolve(op, header.fence_prefix, BoundRef(header.fence_ref), clears);
   }
   // Whether the key is below the fence of a node, by what the header and the client know of the fence. Empty:
   // it takes IsBelowFence, a coroutine that may READ.
@@ -31,7 +36,7 @@ class BoundTexts {
     if (key.prefix != header.fence_prefix) return key.prefix < header.fence_prefix;
     return IsBelowKnownText(key, BoundRef(header.fence_ref));
   }
-  Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header);
+  Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header, uint64_t clears);
 
   void Clear();
   uint64_t bytes() const { return bytes_; }

@@ -110,7 +110,8 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
     if (leaf.header().heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
     std::optional<bool> below = bounds_.IsBelowKnownFence(change.target.key, leaf.header());
     if (!below.has_value())
-      below = co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header());
+      below =
+          co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header(), change.target.clears);
     if (!*below) co_return Step::kBeyond;
   }
 
@@ -124,8 +125,10 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   if (hood.is_guess() && !finder.found()) co_return Step::kElsewhere;
 
   std::optional<std::string_view> value;
+  FarAddr block;
   if (finder.found()) value = finder.value();
-  const Result<Decision> decision = Decide(change.change, value);
+  if (finder.found() && !shape.inline_keys) block = table_.At(BlockRef(finder.entry().value));
+  const Result<Decision> decision = Decide(change.change, value, block);
   if (!decision.ok()) co_return decision.error();
   change.result = {.was_present = finder.found(), .applied = decision->applied, .counter = decision->counter};
   if (!decision->applied) co_return Step::kUnchanged;

@@ -12,6 +12,7 @@
 #include "index/chime/hotspots.h"
 #include "index/chime/layout.h"
 #include "index/chime/locator.h"
+#include "index/chime/node_locks.h"
 #include "index/chime/table_context.h"
 #include "index/chime/target.h"
 #include "index/kit/change.h"
@@ -22,19 +23,19 @@ namespace farside::index::chime {
 struct SearchContext : index::SearchContext {
   SearchContext(const TableContext& table, const Hotspots& hotspots, fabric::Op& an_op,
                 std::string_view a_key, std::string& a_value)
-      : index::SearchContext(table.pool, an_op, a_key, Hash64(a_key), table.nodes.front(), a_value),
+      : index::SearchContext(table.pool, an_op, a_key, Hash64(a_key), table.nodes.first(), a_value),
         target(table.shape(), hotspots, key, hash) {}
 
   Target target;
   Position position;
-  NodePtr dead;  // the last dead leaf that the search came to
-  int torn = 0;  // attempts at this leaf that met entries on the move
+  NodePtr dead;    // the last dead leaf that the search came to
+  TornReads torn;  // of this leaf
 };
 
 struct ChangeContext : index::ChangeContext {
   ChangeContext(const TableContext& table, const Hotspots& hotspots, PivotInserts& pivot_inserts,
                 fabric::Op& an_op, Change& a_change)
-      : index::ChangeContext(table.pool, an_op, a_change, Hash64(a_change.key), table.nodes.front()),
+      : index::ChangeContext(table.pool, an_op, a_change, Hash64(a_change.key), table.nodes.first()),
         target(table.shape(), hotspots, key, hash),
         deferred(table, pivot_inserts) {}
 

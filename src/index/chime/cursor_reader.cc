@@ -32,6 +32,7 @@ Task<bool> CursorReader::Try(Op& op, Cursor& cursor, std::vector<Record>& page) 
   auto& [phase, word, prefix, hash] = cursor.position;
   const size_t before = page.size();
   const uint64_t merges = root_.merges();  // as it is before any leaf is READ
+  const uint64_t clears = bounds_.clears();
   NodePtr at;
   if (phase % kPhases == kAtBegin) at = co_await locator_.Leftmost(op, 0);
   if (phase % kPhases == kAtLeaf) at = co_await LeafOf(op, cursor);
@@ -44,7 +45,7 @@ Task<bool> CursorReader::Try(Op& op, Cursor& cursor, std::vector<Record>& page) 
     records_.Collect(leaf, KeyRange::All(), items);
     std::vector<Record> records = co_await records_.Read(op, items);
     std::move(records.begin(), records.end(), std::back_inserter(page));
-    const Bound fence = co_await bounds_.FenceOf(op, leaf.header);
+    const Bound fence = co_await bounds_.FenceOf(op, leaf.header, clears);
     // A dead leaf may end before the cursor: the node that led there did not know of a split before the leaf
     // died.
     if (phase % kPhases == kAtLeaf && !leaf.dead() && !fence.infinite && fence.prefix < prefix)
@@ -65,13 +66,14 @@ Task<bool> CursorReader::Try(Op& op, Cursor& cursor, std::vector<Record>& page) 
 Task<NodePtr> CursorReader::LeafOf(Op& op, const Cursor& cursor) {
   const auto& [phase, word, prefix, hash] = cursor.position;
   if (phase / kPhases >= root_.merges() || Mutant(kCursorTrusts)) co_return NodePtr(word);
+  const uint64_t clears = bounds_.clears();
   std::string text = TextOf(prefix, kPrefixBytes);
   while (!text.empty() && text.back() == '\0') text.pop_back();
   Leaf leaf;
   const NodePtr first = co_await ReadLeafOf(op, Key(text), leaf);
   NodePtr at = first;
   for (int steps = 0; steps < kMostSteps; ++steps) {
-    const Bound fence = co_await bounds_.FenceOf(op, leaf.header);
+    const Bound fence = co_await bounds_.FenceOf(op, leaf.header, clears);
     if (fence.infinite || fence.prefix > prefix) co_return first;
     const NodePtr next(leaf.header.sibling);
     if (fence.prefix == prefix && Hash64(fence.text) == hash) co_return next;
@@ -82,6 +84,7 @@ Task<NodePtr> CursorReader::LeafOf(Op& op, const Cursor& cursor) {
 }
 
 Task<NodePtr> CursorReader::ReadLeafOf(Op& op, Key key, Leaf& leaf) {
+  const uint64_t clears = bounds_.clears();
   Position position = co_await locator_.Find(op, key, 0);
   co_await leaves_.Read(op, position.node, leaf);
   NodePtr dead;
@@ -90,7 +93,7 @@ Task<NodePtr> CursorReader::ReadLeafOf(Op& op, Key key, Leaf& leaf) {
       dead = position.node;
       position = co_await locator_.GoToHeir(op, position, leaf.header);
     } else {
-      const bool below = co_await bounds_.IsBelowFence(op, key, leaf.header);
+      const bool below = co_await bounds_.IsBelowFence(op, key, leaf.header, clears);
       // A dead leaf that its heir still names counts as an empty one.
       if (below || leaf.dead()) co_return position.node;
       position = co_await locator_.GoRight(op, key, position, leaf.header);

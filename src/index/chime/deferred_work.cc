@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "index/chime/mutants.h"
 #include "index/chime/pivot_inserts.h"
 #include "pool/memory/allocator.h"
 
@@ -24,6 +25,17 @@ std::optional<FarAddr> DeferredWork::TakeMemory(size_t node, uint64_t bytes) {
 
 void DeferredWork::KeepMemory(FarAddr at, size_t node, uint64_t bytes) {
   rooms_.push_back({.at = at, .node = node, .bytes = bytes});
+}
+
+void DeferredWork::GiveBack(const TableContext& table, const Error& error, size_t node, FarAddr at,
+                            uint64_t bytes) {
+  if (Mutant(kFailedSplitKeeps)) return;
+  pool::Allocator& allocator = table.AllocatorOf(node);
+  if (error.code() == ErrorCode::kOutcomeUnknown) {
+    allocator.NoteInDoubt();
+  } else {
+    allocator.FreeUnpublished(at, bytes);
+  }
 }
 
 Task<Done> DeferredWork::Run(Op& op) {

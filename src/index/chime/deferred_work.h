@@ -33,6 +33,10 @@ class DeferredWork {
   std::optional<fabric::FarAddr> TakeMemory(size_t node, uint64_t bytes);
   // Memory that was taken, and is not needed yet.
   void KeepMemory(fabric::FarAddr at, size_t node, uint64_t bytes);
+  // Memory for which a trip has failed with this error. If the trip has certainly changed nothing, the memory
+  // goes back; otherwise the next sweep tells.
+  static void GiveBack(const TableContext& table, const Error& error, size_t node, fabric::FarAddr at,
+                       uint64_t bytes);
   // A node was split: Run inserts the pivot.
   void InsertLater(MissingPivot pivot) { missing_pivot_ = std::move(pivot); }
 

@@ -16,6 +16,12 @@ Error Contended(std::string_view what) {
   return Error(ErrorCode::kContended, fmt::format("{}; retry later", what));
 }
 
+Error LockedByMistake() {
+  return Error(ErrorCode::kUnavailable,
+               "a node of the tree is locked in the name of this client, which does not hold the lock; "
+               "reconnect, and if it happens again, run farside fsck");
+}
+
 Error LockLost() {
   return Error(ErrorCode::kOutcomeUnknown,
                "the lock was taken from this client, which was taken for dead; reconnect");

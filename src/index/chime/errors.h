@@ -13,6 +13,9 @@ Error Damaged(NodePtr at, std::string_view what);
 // What is wrong with a leaf that the way to a key has led to (chime/11).
 inline constexpr std::string_view kOtherHalf = "has the keys of the other half of the tree";
 Error Contended(std::string_view what);
+// A lock names this client, and no operation of it holds the lock: an operation was destroyed on the way, or
+// the memory is damaged. Another registration of the client finds the owner of the lock gone, and takes it.
+Error LockedByMistake();
 // An unlock found that the lock was not this client's any more.
 Error LockLost();
 

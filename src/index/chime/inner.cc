@@ -25,13 +25,20 @@ void SortPivots(std::vector<Pivot>& pivots) {
   });
 }
 
+size_t FirstFreeSlot(std::span<const Pivot> pivots) {
+  size_t slot = 0;
+  while (std::any_of(pivots.begin(), pivots.end(), [slot](const Pivot& p) { return p.slot == slot; })) ++slot;
+  return slot;
+}
+
 Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
              std::span<const Pivot> pivots)
     : at_(at),
       sibling_(NodePtr(header.sibling)),
       fence_prefix_(header.fence_prefix),
       size_(static_cast<uint32_t>(pivots.size())),
-      infinite_(fence.infinite) {
+      infinite_(fence.infinite),
+      dead_(header.heir != 0) {
   for (size_t i = 0; i < size_; ++i) {
     words()[i] = pivots[i].raw.prefix;
     words()[size_ + i] = pivots[i].raw.child.word();

@@ -22,6 +22,10 @@ class InnerImage {
   // before the last clear does not go into the cache (chime/8).
   uint64_t clears = 0;
 
+  // Its range belongs to another node (chime/12). It still leads to where its keys were when it died.
+  bool dead() const { return header.heir != 0; }
+  // Where to go with a key that the node does not have (chime/6): to the heir if the node is dead.
+  NodePtr next() const { return NodePtr(dead() ? header.heir : header.sibling); }
   RawPivot Get(const Shape& shape, size_t slot) const {
     return LoadPivot(shape, lines_.data() + shape.PivotOffset(slot) - pool::kLine);
   }
@@ -46,6 +50,8 @@ struct Pivot {
   size_t slot = 0;
 };
 void SortPivots(std::vector<Pivot>& pivots);
+// The first slot without a pivot that counts; `fanout` if there is none.
+size_t FirstFreeSlot(std::span<const Pivot> pivots);
 
 // An inner node as a client caches it: its pivots in order. Never changed, only replaced. Clients cache many
 // of them, so their bytes are counted; and prefixes and children follow the object directly, so that
@@ -66,6 +72,7 @@ class Inner {
   Bound fence() const;
   BoundRef fence_ref() const;
   NodePtr sibling() const { return sibling_; }
+  bool dead() const { return dead_; }
   size_t size() const { return size_; }
   NodePtr child(size_t i) const { return NodePtr(children()[i]); }
   // The index of a child; size() if the node does not name it.
@@ -117,6 +124,7 @@ class Inner {
   uint64_t fence_prefix_;
   uint32_t size_;
   bool infinite_;  // there is no fence
+  bool dead_;
   mutable bool used_ = false;
   std::unique_ptr<Texts> texts_;
 };

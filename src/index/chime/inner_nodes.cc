@@ -59,27 +59,41 @@ Task<std::shared_ptr<const Inner>> InnerNodes::Load(Op& op, NodePtr at) {
       op.CountRetry();
       continue;
     }
+    image.header = again;
     const DecodedInner decoded = co_await Decode(op, at, image);
     co_return Remember(at, image, decoded);
   }
   co_return Contended("an inner node of the tree was split again and again");
 }
 
+Task<DecodedInner> InnerNodes::ReadAtRest(Op& op, NodePtr at, InnerImage& image) {
+  image = NewImage();
+  const auto [header, lines] = ReadsOf(at, image);
+  co_await op.InOrder(header, lines);
+  DecodedInner decoded = co_await Decode(op, at, image);
+  co_return std::move(decoded);
+}
+
 Task<DecodedInner> InnerNodes::Decode(Op& op, NodePtr at, const InnerImage& image) {
   if (NodeInfo(image.header.info) != NodeInfo::Of(at.level()))
     co_return Damaged(at, "is not what it should be");
+  const NodePtr heir(image.header.heir);
+  if (!heir.null() && (heir.level() != at.level() || !table_.Has(heir))) co_return Damaged(at, "has no heir");
   DecodedInner decoded;
-  decoded.fence = co_await bounds_.FenceOf(op, image.header);
+  decoded.fence = co_await bounds_.FenceOf(op, image.header, image.clears);
   for (size_t slot = 0; slot < table_.shape().fanout; ++slot) {
     const RawPivot raw = image.Get(table_.shape(), slot);
     if (raw.child.null()) continue;
     if (raw.child.level() + 1 != at.level() || !table_.Has(raw.child))
       co_return Damaged(at, "has a child that is none");
     Pivot pivot{.bound = {}, .raw = raw, .slot = slot};
-    pivot.bound = co_await bounds_.Resolve(op, raw.prefix, raw.ref);
+    pivot.bound = co_await bounds_.Resolve(op, raw.prefix, raw.ref, image.clears);
     // INVARIANT chime/7
-    if (!IsBelow(Key(pivot.bound.text), decoded.fence)) continue;
-    decoded.pivots.push_back(std::move(pivot));
+    if (IsBelow(Key(pivot.bound.text), decoded.fence)) {
+      decoded.pivots.push_back(std::move(pivot));
+    } else {
+      ++decoded.beyond;
+    }
   }
   if (decoded.pivots.empty()) co_return Damaged(at, "has no children");
   SortPivots(decoded.pivots);
@@ -90,8 +104,11 @@ std::shared_ptr<const Inner> InnerNodes::Remember(NodePtr at, const InnerImage& 
                                                   const DecodedInner& decoded) {
   std::shared_ptr<const Inner> node =
       Inner::Make(table_.shape(), at, decoded.fence, image.header, decoded.pivots);
-  // INVARIANT chime/8: a READ that was under way at a Clear may show what was to be forgotten.
-  if (image.clears == clears_ || Mutant(kOldReadRemembered)) cache_.Put(node);
+  // INVARIANT chime/8: a READ that was under way at a Clear may show what was to be forgotten. And an
+  // operation that comes to a dead node may have begun before the last Clear, which has made the client
+  // forget the node.
+  const bool is_new = image.clears == clears_ || Mutant(kOldReadRemembered);
+  if (is_new && (!image.dead() || Mutant(kDeadInnerRemembered))) cache_.Put(node);
   return node;
 }
 

@@ -23,6 +23,7 @@ namespace farside::index::chime {
 struct DecodedInner {
   Bound fence;
   std::vector<Pivot> pivots;  // only pivots that count (chime/7), ascending
+  size_t beyond = 0;          // pivots that do not
 };
 
 class InnerNodes {
@@ -42,9 +43,11 @@ class InnerNodes {
   InnerImage NewImage() const;
   std::array<fabric::ReadIntoVerb, 2> ReadsOf(NodePtr at, InnerImage& image) const;
   Task<DecodedInner> Decode(fabric::Op& op, NodePtr at, const InnerImage& image);
+  // The node as it is at one moment: its lock is held, or no client changes anything.
+  Task<DecodedInner> ReadAtRest(fabric::Op& op, NodePtr at, InnerImage& image);
   // Step 3 of a merge (chime/9): the slot of the pivot becomes free.
   fabric::WriteVerb ClearPivotVerb(NodePtr at, size_t slot) const;
-  // Puts a node into the cache, unless the cache was cleared after the image was made.
+  // Puts a node into the cache, unless it is dead or the cache was cleared after the image was made.
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const DecodedInner& decoded);
 
   void Drop(NodePtr at) { cache_.Drop(at); }

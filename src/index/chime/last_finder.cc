@@ -45,6 +45,7 @@ Task<bool> LastFinder::Try(Op& op, const KeyRange& range, Record& record) {
 }
 
 Task<Done> LastFinder::ReadBelow(Op& op, const Bound& upper, Leaf& leaf, Bound& low) {
+  const uint64_t clears = bounds_.clears();
   Position position = co_await FindBelow(op, upper, low);
   co_await leaves_.Read(op, position.node, leaf);
   // The parent may have led to a dead leaf; a dead leaf that a sibling names counts as an empty one
@@ -53,14 +54,14 @@ Task<Done> LastFinder::ReadBelow(Op& op, const Bound& upper, Leaf& leaf, Bound& 
     position = co_await locator_.GoToHeir(op, position, leaf.header);
     co_await leaves_.Read(op, position.node, leaf);
   }
-  Bound fence = co_await bounds_.FenceOf(op, leaf.header);
+  Bound fence = co_await bounds_.FenceOf(op, leaf.header, clears);
   Circle circle;
   while (EndsBelow(fence, upper)) {
     low = fence;
     const NodePtr next(leaf.header.sibling);
     if (circle.Closes(next)) co_return Damaged(next, kInCircles);
     co_await leaves_.Read(op, next, leaf);
-    fence = co_await bounds_.FenceOf(op, leaf.header);
+    fence = co_await bounds_.FenceOf(op, leaf.header, clears);
   }
   co_return Done{};
 }

@@ -18,11 +18,12 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "fabric/address.h"
+#include "pool/catalog/node_list.h"
 #include "pool/region/layout.h"
 
 namespace farside::index::chime {
 
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
@@ -42,14 +43,10 @@ using LineBits = Field<0, 36>;  // 4 TiB a node
 using NodeBits = Field<36, 6>;
 inline constexpr size_t kMostNodes = NodeBits::kMax + 1;
 
-// False if the table has no such memory node: the word is damaged.
-constexpr bool IsOnNodes(uint64_t word, std::span<const fabric::NodeId> nodes) {
-  return NodeBits::Get(word) < nodes.size();
-}
-constexpr fabric::FarAddr AddressOf(uint64_t word, std::span<const fabric::NodeId> nodes) {
-  // A memory node that no fabric has: the trip fails with kCorrupt.
-  if (!IsOnNodes(word, nodes)) return fabric::FarAddr(static_cast<fabric::NodeId>(0xffff), 0);
-  return fabric::FarAddr(nodes[NodeBits::Get(word)], LineBits::Get(word) * pool::kLine);
+// False if the table has no such memory node: the word is damaged, and its address is nowhere.
+inline bool IsOnNodes(uint64_t word, const pool::NodeList& nodes) { return nodes.Has(NodeBits::Get(word)); }
+inline fabric::FarAddr AddressOf(uint64_t word, const pool::NodeList& nodes) {
+  return fabric::FarAddr(nodes.At(NodeBits::Get(word)), LineBits::Get(word) * pool::kLine);
 }
 
 // Points to a node of the tree: a child, a sibling, an heir, the root.
@@ -72,9 +69,7 @@ class NodePtr {
   constexpr uint32_t level() const { return static_cast<uint32_t>(Level::Get(word_)); }
   constexpr bool is_leaf() const { return level() == 0; }
   constexpr size_t node() const { return NodeBits::Get(word_); }
-  constexpr fabric::FarAddr at(std::span<const fabric::NodeId> nodes) const {
-    return AddressOf(word_, nodes);
-  }
+  fabric::FarAddr at(const pool::NodeList& nodes) const { return AddressOf(word_, nodes); }
 
   friend constexpr bool operator==(NodePtr, NodePtr) = default;
 
@@ -172,11 +167,12 @@ class NodeInfo {
 struct Header {
   uint64_t lock;          // pool::LockWord
   uint64_t info;          // NodeInfo
-  uint64_t moves;         // of a leaf: raised before and after entries change their place; odd in between
+  uint64_t moves;         // of a leaf: raised before and after entries change their place; odd in between.
+                          // Of an inner node: raised when an inner node below it dies (chime/12)
   uint64_t fence_prefix;  // the node has keys below this bound: its first 8 bytes,
   uint64_t fence_ref;     // and the rest, a BoundRef
   uint64_t sibling;       // NodePtr: the node with the keys from the fence on; 0 if there is none
-  uint64_t heir;          // NodePtr: of a dead leaf, the leaf that gets its range; 0: the leaf is not dead
+  uint64_t heir;          // NodePtr: of a dead node, the node that gets its range; 0: the node is not dead
   uint64_t leaving;       // of a leaf: a bit for each entry that the sibling has, and that is to be cleared
 };
 static_assert(sizeof(Header) == pool::kLine);
@@ -319,7 +315,7 @@ inline void StorePivot(const Shape& shape, std::byte* to, const RawPivot& pivot)
 // The line at which every client begins.
 struct RootBlock {
   uint64_t root;    // NodePtr; never a leaf
-  uint64_t merges;  // raised by FAA after a leaf was unlinked, and before it is retired (chime/8)
+  uint64_t merges;  // raised by FAA after a node was unlinked, and before it is retired (chime/8)
   std::array<uint64_t, 6> zero;
 };
 inline constexpr uint64_t kMergesOffset = offsetof(RootBlock, merges);

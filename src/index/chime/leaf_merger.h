@@ -16,8 +16,9 @@
 // So as long as P names a dead sibling, or G a dead child, its lock is held by the merging client, alive or
 // dead: a client that takes a free lock finds neither (chime/9).
 //
-// The first leaf of a parent stays: there is no P. So with keys=inline no merge goes across the middle
-// (chime/11).
+// The first leaf of a parent stays: there is no P. But when it is the only one left, its parent goes
+// (inner_merger.h), and it is merged under the next parent. With keys=inline the leaf that begins at the
+// middle stays the first, so no merge goes across the middle (chime/11).
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@
 
 #include "fabric/op.h"
 #include "farside/task.h"
+#include "index/chime/inner_merger.h"
 #include "index/chime/inner_nodes.h"
 #include "index/chime/key.h"
 #include "index/chime/layout.h"
@@ -40,36 +42,53 @@ namespace farside::index::chime {
 class LeafMerger {
  public:
   LeafMerger(const TableContext& table, NodeLocks& locks, InnerNodes& inner_nodes, Root& root,
-             Locator& locator)
-      : table_(table), locks_(locks), inner_nodes_(inner_nodes), root_(root), locator_(locator) {}
+             Locator& locator, InnerMerger& inner_merger)
+      : table_(table),
+        locks_(locks),
+        inner_nodes_(inner_nodes),
+        root_(root),
+        locator_(locator),
+        inner_merger_(inner_merger) {}
 
-  // After a delete of `key` has left the leaf empty; no lock is held. If other clients hold the locks, the
-  // leaf stays, which is no error.
+  // After a delete of `key` has left the leaf empty; no lock is held. Merges that leaf, then inner nodes that
+  // have one child left, and empty leaves that are the first ones no more. If other clients hold the locks,
+  // what is left stays, which is no error.
   Task<Done> MergeEmptied(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
 
  private:
   enum class Merged : uint8_t {
-    kDecided,  // the leaf is gone, or stays for good
-    kAgain,    // another client held a lock
-    kInDoubt,  // steps may be half done: no lock may be released before this client is fenced
+    kGone,
+    kStays,      // for good
+    kAgain,      // another client held a lock
+    kElsewhere,  // the parent does not have the key; the next node may
+    kInDoubt,    // steps may be half done: no lock may be released before this client is fenced
+  };
+  struct Outcome {
+    Merged merged;
+    NodePtr empty = {};  // a leaf that has the key and may be empty: the heir, or the leaf itself if it stays
+    bool first = false;  // that leaf is its parent's first child
+    NodePtr lonely = {};  // the parent, if that leaf is its only child
   };
   // What is merged, and what was READ of it.
   struct Pair {
     NodePtr left;
     NodePtr leaf;
     NodePtr parent;
-    size_t slot = 0;  // of the leaf's pivot
-    Leaf before;      // the left leaf; its header alone
-    Leaf empty;
+    size_t slot = 0;             // of the leaf's pivot
+    bool left_is_first = false;  // among the children of the parent
+    Leaf before = {};            // the left leaf; its header alone if it is the first
+    Leaf empty = {};
   };
 
+  Task<Outcome> Merge(fabric::Op& op, Key key, NodePtr leaf, const pool::PoolClient::Pin& pin);
   // The lock of the parent is held, and stays held.
-  Task<Merged> MergeUnder(fabric::Op& op, Key key, NodePtr leaf, NodePtr parent, InnerImage& image,
-                          const pool::PoolClient::Pin& pin);
+  Task<Outcome> MergeUnder(fabric::Op& op, Key key, NodePtr leaf, NodePtr parent, InnerImage& image,
+                           const pool::PoolClient::Pin& pin);
   // Both locks, or none.
   Task<bool> TryLockBoth(fabric::Op& op, Pair& pair);
-  Task<bool> TryLockOnTwoNodes(fabric::Op& op, Pair& pair);
   bool CanMerge(const Pair& pair) const;
+  // The left leaf, if it may be empty.
+  NodePtr EmptyLeftOf(const Pair& pair) const;
   // Steps 1 to 4.
   Task<Done> Write(fabric::Op& op, const Pair& pair);
 
@@ -78,6 +97,7 @@ class LeafMerger {
   InnerNodes& inner_nodes_;
   Root& root_;
   Locator& locator_;
+  InnerMerger& inner_merger_;
 };
 
 }  // namespace farside::index::chime

@@ -67,6 +67,7 @@ Task<Done> LeafReader::ReadSeveral(Op& op, std::span<const NodePtr> at, std::vec
 
 Task<Done> LeafReader::Read(Op& op, NodePtr at, Leaf& leaf, LockWait wait) {
   if (at.null() || !at.is_leaf() || !table_.Has(at)) co_return Damaged(at, "should be a leaf");
+  TornReads torn;
   for (int attempt = 1; attempt < kMostAttempts; ++attempt) {
     Header again;
     co_await ReadOfOneNode(op, std::span(&at, 1), std::span(&leaf, 1), std::span(&again, 1));
@@ -76,7 +77,8 @@ Task<Done> LeafReader::Read(Op& op, NodePtr at, Leaf& leaf, LockWait wait) {
     leaf.header = again;
     if (at_rest) co_return Done{};
     op.CountRetry();
-    co_await locks_.AwaitRest(op, at, attempt, wait);
+    torn.Note(again);
+    co_await locks_.AwaitRest(op, at, torn, wait);
   }
   co_return Contended("a leaf of the tree was never at rest");
 }

@@ -56,6 +56,12 @@ bool LeafSplitter::TakeMemory(DeferredWork& deferred, size_t node, Memory& memor
   return false;
 }
 
+void LeafSplitter::GiveBack(const Error& error, size_t node, const Memory& memory) const {
+  DeferredWork::GiveBack(table_, error, memory.leaf_node, *memory.leaf, table_.shape().leaf_bytes());
+  if (memory.separator.has_value())
+    DeferredWork::GiveBack(table_, error, node, *memory.separator, memory.separator_bytes);
+}
+
 Task<Step> LeafSplitter::Split(ChangeContext& change, Leaf& leaf) {
   const NodePtr at = change.position.node;
   const Division division = co_await Divide(change, leaf);
@@ -79,7 +85,11 @@ Task<Step> LeafSplitter::Split(ChangeContext& change, Leaf& leaf) {
   const NodePtr made = NodePtr::To(memory.leaf_node, memory.leaf->offset, 0);
   Leaf right;
   MoveEntries(division, made, ref, leaf, right);
-  co_await Write(change.op, at, leaf, made, right, std::move(first));
+  const Result<Done> written = co_await Write(change.op, at, leaf, made, right, std::move(first)).Outcome();
+  if (!written.ok()) {
+    GiveBack(written.error(), at.node(), memory);
+    co_return written.error();
+  }
   change.deferred.InsertLater({.level = 1, .bound = bound, .ref = ref, .child = made});
   co_return Step::kAgain;
 }

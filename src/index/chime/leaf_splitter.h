@@ -43,6 +43,8 @@ class LeafSplitter {
 
   Task<Division> Divide(ChangeContext& change, const Leaf& leaf);
   bool TakeMemory(DeferredWork& deferred, size_t node, Memory& memory) const;
+  // After a trip of the split has failed.
+  void GiveBack(const Error& error, size_t node, const Memory& memory) const;
   // Moves the entries that leave to the right leaf, and sets the headers to those of step 2 and 1.
   void MoveEntries(const Division& division, NodePtr made, BoundRef ref, Leaf& leaf, Leaf& right) const;
   Task<Done> Write(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,

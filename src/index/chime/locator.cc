@@ -15,6 +15,17 @@ namespace {
 // Nodes that one search may visit: far more than splits whose pivot is missing.
 constexpr size_t kMostSteps = size_t{1} << 20;
 
+// INVARIANT chime/6: a sibling has the keys from the fence of the node before it on, so its own fence is
+// beyond that one, whatever was split or merged meanwhile. If it is not, the siblings may lead in circles.
+// Long fences that begin alike are not compared further.
+bool EndsBeyondPassed(const Header& header, const Position& position) {
+  if (header.fence_prefix != position.passed_prefix) return header.fence_prefix > position.passed_prefix;
+  return BoundRef(header.fence_ref) != position.passed_ref;
+}
+bool EndsBeyond(const Inner& node, const Bound& passed) {
+  return node.fence().infinite || node.fence().text > passed.text;
+}
+
 }  // namespace
 
 bool Locator::FindCached(const Key& key, uint32_t level, Position& position) const {
@@ -36,6 +47,7 @@ Task<Position> Locator::Find(Op& op, Key key, uint32_t level) {
   for (size_t steps = 0; steps < kMostSteps; ++steps) {
     if (fresh) co_await root_.Read(op);
     Position position{.node = root_.node()};
+    Bound passed;  // the fence of the node whose sibling this one is
     bool stale = false;
     while (position.node.level() > level && !stale) {
       if (++steps > kMostSteps) co_return Damaged(position.node, "leads nowhere");
@@ -45,13 +57,21 @@ Task<Position> Locator::Find(Op& op, Key key, uint32_t level) {
       } else {
         node = co_await inner_nodes_.Get(op, position.node);
       }
+      stale = node->dead() && !fresh;
+      if (stale) continue;
+      // INVARIANT chime/12: the parent was just READ, and names a dead node. Another client is about to
+      // unlink it, or has died before it had; meanwhile the node leads on.
+      if (node->dead() && passed == Bound()) co_await FinishMerge(op, position.parent);
       if (node->Has(key)) {
         position.parent = position.node;
         position.node = node->ChildOf(key);
+        passed = Bound();
         continue;
       }
       stale = !fresh;
       if (stale) continue;
+      if (!EndsBeyond(*node, passed)) co_return Damaged(node->at(), kInCircles);
+      passed = node->fence();
       // INVARIANT chime/7: the parent was just READ, and does not name the sibling.
       if (node->sibling().null()) co_return Damaged(node->at(), "has a fence and no sibling");
       MissingPivot missing{.level = node->at().level() + 1,
@@ -71,6 +91,11 @@ Task<Position> Locator::Find(Op& op, Key key, uint32_t level) {
   co_return Damaged(root_.node(), "leads nowhere");
 }
 
+Task<Done> Locator::FinishMerge(Op& op, NodePtr parent) {
+  if (!parent.null() && !table_.pool.read_only()) co_await recovery_.TakeOverFromDead(op, parent);
+  co_return Done{};
+}
+
 Task<NodePtr> Locator::Leftmost(Op& op, uint32_t level) {
   co_await root_.Read(op);
   NodePtr at = root_.node();
@@ -85,7 +110,12 @@ Task<NodePtr> Locator::Leftmost(Op& op, uint32_t level) {
 Task<Position> Locator::GoRight(Op& op, Key key, Position position, Header header) {
   const NodePtr sibling(header.sibling);
   if (sibling.null() || !sibling.is_leaf()) co_return Damaged(position.node, "has a fence and no sibling");
-  const Position next{.node = sibling, .parent = position.parent, .by_sibling = true};
+  if (!EndsBeyondPassed(header, position)) co_return Damaged(position.node, kInCircles);
+  const Position next{.node = sibling,
+                      .parent = position.parent,
+                      .by_sibling = true,
+                      .passed_prefix = header.fence_prefix,
+                      .passed_ref = BoundRef(header.fence_ref)};
   if (!position.parent.null() && !position.by_sibling) {
     const std::shared_ptr<const Inner> parent = co_await inner_nodes_.Load(op, position.parent);
     if (parent->Has(key)) {
@@ -93,7 +123,8 @@ Task<Position> Locator::GoRight(Op& op, Key key, Position position, Header heade
       if (child != position.node) co_return Position{.node = child, .parent = position.parent};
       // INVARIANT chime/7: the parent was just READ, and does not name the sibling.
       MissingPivot missing{.level = 1, .bound = {}, .ref = BoundRef(header.fence_ref), .child = sibling};
-      missing.bound = co_await bounds_.FenceOf(op, header);
+      // The header may have been READ before the texts were last forgotten.
+      missing.bound = co_await bounds_.FenceOf(op, header, BoundTexts::kForgotten);
       co_await pivot_inserts_.InsertMissing(op, std::move(missing));
       co_return next;
     }
@@ -110,12 +141,12 @@ Task<Position> Locator::GoRight(Op& op, Key key, Position position, Header heade
 Task<Position> Locator::GoToHeir(Op& op, Position position, Header header) {
   const NodePtr heir(header.heir);
   if (!heir.is_leaf() || !table_.Has(heir)) co_return Damaged(position.node, "has no heir");
+  if (position.heirs.Closes(position.node)) co_return Damaged(position.node, kInCircles);
   if (!position.parent.null() && !position.by_sibling) {
     const std::shared_ptr<const Inner> parent = co_await inner_nodes_.Load(op, position.parent);
-    const bool named = parent->Find(position.node) < parent->size();
-    if (named && !table_.pool.read_only()) co_await recovery_.TakeOverFromDead(op, position.parent);
+    if (parent->Find(position.node) < parent->size()) co_await FinishMerge(op, position.parent);
   }
-  co_return Position{.node = heir, .parent = position.parent, .by_sibling = true};
+  co_return Position{.node = heir, .parent = position.parent, .by_sibling = true, .heirs = position.heirs};
 }
 
 }  // namespace farside::index::chime

@@ -6,6 +6,7 @@
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/chime/bound_texts.h"
+#include "index/chime/circle.h"
 #include "index/chime/inner_nodes.h"
 #include "index/chime/key.h"
 #include "index/chime/layout.h"
@@ -22,6 +23,12 @@ struct Position {
   NodePtr node;
   NodePtr parent;           // null if it is not known
   bool by_sibling = false;  // a sibling or an heir led to the node; the parent did not name it
+  // Of the leaf whose sibling this one is, if a sibling led to it: siblings ascend.
+  uint64_t passed_prefix = 0;
+  BoundRef passed_ref = {};
+  // The dead leaves that have led to this one, one after the other. A dead leaf keeps its heir for as long as
+  // a pin can see it, and an heir stands before it; so they never lead in circles.
+  Circle heirs = {};
 };
 
 class Locator {
@@ -48,6 +55,9 @@ class Locator {
   Task<Position> GoToHeir(fabric::Op& op, Position position, Header header);
 
  private:
+  // The parent names a dead child: if the client that should have unlinked it is dead, this one does.
+  Task<Done> FinishMerge(fabric::Op& op, NodePtr parent);
+
   const TableContext& table_;
   Root& root_;
   InnerNodes& inner_nodes_;

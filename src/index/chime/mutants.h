@@ -93,16 +93,37 @@ inline constexpr MutantName kHotspotsKept{"chime/hotspots-outlive-leaves"};
 // The hotspots grow without a bound.
 inline constexpr MutantName kHotspotsUnbounded{"chime/hotspots-unbounded"};
 
+// An inner node that was READ after its death goes into the cache (chime/8).
+inline constexpr MutantName kDeadInnerRemembered{"chime/dead-inner-remembered"};
+// A dead inner node is changed like any other (chime/12).
+inline constexpr MutantName kDeadInnerChanged{"chime/dead-inner-changed"};
+// An inner node is merged with one that is not its sibling, over another that the parent does not know yet.
+inline constexpr MutantName kInnerMergedOver{"chime/inner-merged-over-another"};
+// The heir of an inner node gets its child before the node is dead.
+inline constexpr MutantName kInnerFilledFirst{"chime/inner-filled-before-the-other-is-dead"};
+// A client that takes over the lock of an inner node in the middle of a merge does not give it the dead
+// node's range (chime/12).
+inline constexpr MutantName kInnerNotCompleted{"chime/inner-merge-not-completed"};
+// A parent does not count its children that have died (chime/12).
+inline constexpr MutantName kDeathsNotCounted{"chime/inner-deaths-not-counted"};
+// The parents of leaves of both halves are merged (chime/11).
+inline constexpr MutantName kParentsAcross{"chime/parents-merged-across-the-middle"};
+// A leaf that is remembered as the first child of its parent is taken for one (StaysFirst).
+inline constexpr MutantName kFirstRemembered{"chime/first-child-remembered"};
+// A split that fails keeps the memory that it has taken.
+inline constexpr MutantName kFailedSplitKeeps{"chime/failed-split-keeps-memory"};
+
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,    kMissNotConfirmed, kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
-    kNotNormalized,     kOddIgnored,       kClearedFirst,      kLockBroken,        kNoTakeover,
-    kUnlockByWrite,     kRefusedKeepsLock, kNotRepaired,       kRootOverwritten,   kPrefixIsKey,
-    kZeroKeyIsFree,     kReuseAtOnce,      kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,
-    kWaitsWithPin,      kDeadIsChanged,    kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,
-    kDeadPivotInserted, kAbsorbedNotEmpty, kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered,
-    kSweptUnannounced,  kCursorTrusts,     kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded,
-    kHotspotsKept,      kHeirBeforeFence,  kDeadInherits,      kMergedAcross,      kHalfIgnored,
-    kSpotsOfBothHalves,
+    kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
+    kNotNormalized,     kOddIgnored,          kClearedFirst,      kLockBroken,        kNoTakeover,
+    kUnlockByWrite,     kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,   kPrefixIsKey,
+    kZeroKeyIsFree,     kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,
+    kWaitsWithPin,      kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,
+    kDeadPivotInserted, kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered,
+    kSweptUnannounced,  kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded,
+    kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,      kHalfIgnored,
+    kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,   kInnerFilledFirst,
+    kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,  kFirstRemembered,
 };
 
 }  // namespace farside::index::chime

@@ -53,6 +53,10 @@ Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoV
     // If the owner has changed, the new one is alive.
     const bool is_same = held == std::exchange(last, held);
     if (attempt >= kAttemptsUntilAsking && is_same) {
+      if (held == HeldBySelf(at)) {
+        const bool own = co_await IsOwnByMistake(op, at);
+        if (own) co_return LockedByMistake();
+      }
       const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await recovery_.TakeOver(op, at, held);
@@ -83,6 +87,40 @@ Task<uint64_t> NodeLocks::TryLock(Op& op, NodePtr at, std::span<const fabric::Re
   co_return read.error();
 }
 
+// CAS, READ keep their order.
+Task<bool> NodeLocks::TryLockTwo(Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
+                                 NodePtr second, std::span<const fabric::ReadIntoVerb> of_second) {
+  if (first.node() != second.node()) {
+    const bool locked = co_await TryLockOnTwoNodes(op, first, of_first, second, of_second);
+    co_return locked;
+  }
+  fabric::Batch trip(op, Order::kInOrder);
+  const size_t lock_first = trip.Add(LockVerb(first));
+  for (const fabric::ReadIntoVerb& read : of_first) trip.Add(read);
+  const size_t lock_second = trip.Add(LockVerb(second));
+  for (const fabric::ReadIntoVerb& read : of_second) trip.Add(read);
+  co_await trip;
+  const bool have_first = trip.Old(lock_first) == 0;
+  const bool have_second = trip.Old(lock_second) == 0;
+  if (have_first && have_second) co_return true;
+  if (have_first) Unlock(op, first);
+  if (have_second) Unlock(op, second);
+  co_return false;
+}
+
+Task<bool> NodeLocks::TryLockOnTwoNodes(Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
+                                        NodePtr second, std::span<const fabric::ReadIntoVerb> of_second) {
+  const uint64_t first_held = co_await TryLock(op, first, of_first);
+  if (first_held != 0) co_return false;
+  const Result<uint64_t> second_held = co_await TryLock(op, second, of_second).Outcome();
+  if (second_held.ok() && *second_held == 0) co_return true;
+  // Also if that memory node is out of reach: nothing was changed, and this client lives on, so the lock
+  // would stay.
+  Unlock(op, first);
+  if (!second_held.ok()) co_return second_held.error();
+  co_return false;
+}
+
 Task<Done> NodeLocks::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> reads) {
   fabric::SmallBatch<3> trip(op, Order::kInOrder);
   for (const fabric::ReadIntoVerb& read : reads) trip.Add(read);
@@ -97,7 +135,7 @@ void NodeLocks::Unlock(Op& op, NodePtr at) const {
 }
 
 Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
-  const Nanos lease = table_.pool.member(table_.nodes.front()).options().lease;
+  const Nanos lease = table_.pool.member(table_.nodes.first()).options().lease;
   const Nanos began = op.client().Now();
   Result<Done> locked = co_await Lock(op, at, {}).Outcome();
   while (wait == LockWait::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
@@ -110,10 +148,19 @@ Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
   co_return Done{};
 }
 
-Task<Done> NodeLocks::AwaitRest(Op& op, NodePtr leaf, int times, LockWait wait) {
-  if (times % kTornUntilLock != 0) co_return Done{};
+// The waiting operation does not hold this lock, and only operations with a pin hold locks. An unlock that is
+// not awaited may be on its way.
+Task<bool> NodeLocks::IsOwnByMistake(Op& op, NodePtr at) {
+  if (table_.pool.operations_in_flight() > 1 || op.client().HasUnawaited()) co_return false;
+  const auto held = co_await op.InOrder(Read<uint64_t>(table_.At(at) + kLockOffset));
+  co_return held == HeldBySelf(at);
+}
+
+Task<Done> NodeLocks::AwaitRest(Op& op, NodePtr leaf, TornReads torn, LockWait wait) {
+  if (torn.ProveDamage()) co_return Damaged(leaf, "has entries on the move, and no client moves them");
+  if (torn.times() % kTornUntilLock != 0) co_return Done{};
   if (table_.pool.read_only()) {
-    co_await op.Pause(table_.options.backoff * times);
+    co_await op.Pause(table_.options.backoff * torn.times());
   } else {
     co_await AwaitUnlocked(op, leaf, wait);
   }

@@ -22,6 +22,31 @@ enum class LockWait : uint8_t {
   kLong,   // until the owner is fenced; for operations that look through the whole table
 };
 
+// What a client has seen of a leaf that it READs again and again, because its entries are on the move.
+class TornReads {
+ public:
+  // The header of the next READ.
+  void Note(const Header& header) {
+    ++times_;
+    if (header.moves != moves_) free_ = 0;
+    moves_ = header.moves;
+    if (header.moves % 2 != 0 && header.lock == 0) ++free_;
+  }
+  int times() const { return times_; }
+  // INVARIANT chime/4: only the lock's holder makes `moves` odd, and makes it even before it unlocks; and the
+  // lock of a dead holder stays until another client has brought the leaf to rest. Lock and `moves` stand in
+  // one line, which a READ shows as it was at one moment. So one READ of an odd number beside a free lock
+  // would be proof; the client asks for some of the same number, each of another trip.
+  bool ProveDamage() const { return free_ >= kProof; }
+
+ private:
+  static constexpr int kProof = 4;
+
+  int times_ = 0;
+  int free_ = 0;  // READs that showed `moves_`, odd, beside a free lock
+  uint64_t moves_ = 0;
+};
+
 class NodeLocks {
  public:
   NodeLocks(const TableContext& table, Recovery& recovery) : table_(table), recovery_(recovery) {}
@@ -31,14 +56,17 @@ class NodeLocks {
   Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
   // One attempt. 0: the lock is taken, and `reads` are done; otherwise the word of the lock's owner.
   Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
+  // The locks of two nodes, or none. True: both are taken, and what was asked for is READ behind each.
+  Task<bool> TryLockTwo(fabric::Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
+                        NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
   // Not awaited: the client's epoch waits for it (pool/1).
   void Unlock(fabric::Op& op, NodePtr at) const;
   // Takes the lock and releases it: afterwards no dead client holds it.
   Task<Done> AwaitUnlocked(fabric::Op& op, NodePtr at, LockWait wait = LockWait::kBrief);
-  // For a client that has READ a leaf, `times` times by now, while its entries were on the move: lets it READ
-  // again at once, or waits first. The client that moves them may be dead: then the client that takes the
-  // lock brings the leaf to rest.
-  Task<Done> AwaitRest(fabric::Op& op, NodePtr leaf, int times, LockWait wait = LockWait::kBrief);
+  // For a client that has READ a leaf while its entries were on the move: lets it READ again at once, or
+  // waits first. The client that moves them may be dead: then the client that takes the lock brings the leaf
+  // to rest. kCorrupt if no client moves them.
+  Task<Done> AwaitRest(fabric::Op& op, NodePtr leaf, TornReads torn, LockWait wait = LockWait::kBrief);
 
   // For trips that lock or unlock together with something else.
   uint64_t HeldBySelf(NodePtr at) const { return pool::LockWord::HeldBy(table_.MemberOf(at).self()).word(); }
@@ -50,6 +78,10 @@ class NodeLocks {
   }
 
  private:
+  Task<bool> TryLockOnTwoNodes(fabric::Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
+                               NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
+  // Whether the lock names this client, although no operation of this client holds it.
+  Task<bool> IsOwnByMistake(fabric::Op& op, NodePtr at);
   static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
 
   const TableContext& table_;

@@ -29,9 +29,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"cache", [](Options& o,
                  const OptionText& given) { return Set(o.cache_bytes, given.Number(0, uint64_t{1} << 44)); }},
     {"hotspot",
-     [](Options& o, const OptionText& given) {
-       return Set(o.hotspot_bytes, given.Number(0, uint64_t{1} << 38));
-     }},
+     [](Options& o, const OptionText& given) { return Set(o.hotspot_bytes, given.NumberInMemory(1)); }},
     {"leaf_read",
      [](Options& o, const OptionText& given) { return SetToOneOf(o.leaf_read, given, kLeafReads); }},
     {"insert_read",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "index/chime/circle.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 #include "pool/catalog/placement.h"
@@ -31,7 +32,7 @@ bool IsWithoutHarm(const Error& error) {
 }  // namespace
 
 size_t NodeForNew(const TableContext& table, size_t old, std::string_view separator) {
-  return table.nodes.size() == 1 ? old : pool::PickNode(Hash64(separator), table.nodes);
+  return table.nodes.size() == 1 ? old : pool::PickNode(Hash64(separator), table.nodes.all());
 }
 
 // Hundreds of operations of one client may meet the same split. One inserts the pivot; the others wait until
@@ -71,8 +72,10 @@ Task<Done> PivotInserts::Insert(Op& op, MissingPivot missing) {
 Task<PivotInserts::Inserted> PivotInserts::InsertFrom(Op& op, NodePtr at, const MissingPivot& missing,
                                                       DeferredWork& deferred) {
   const NodePtr child = missing.child;
-  Inserted inserted = Inserted::kRight;
-  for (int step = 0; inserted == Inserted::kRight && step < kMostAttempts; ++step) {
+  Inserted inserted = Inserted::kElsewhere;
+  Circle circle;
+  for (int step = 0; inserted == Inserted::kElsewhere && step < kMostAttempts; ++step) {
+    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     InnerImage image = inner_nodes_.NewImage();
     Header of_child{};
     const auto [header, lines] = inner_nodes_.ReadsOf(at, image);
@@ -96,17 +99,21 @@ Task<PivotInserts::Inserted> PivotInserts::InsertLocked(Op& op, NodePtr& at, Inn
                                                         DeferredWork& deferred) {
   DecodedInner decoded = co_await inner_nodes_.Decode(op, at, image);
   std::vector<Pivot>& pivots = decoded.pivots;
-  if (!IsBelow(Key(missing.bound.text), decoded.fence)) {
+  // INVARIANT chime/12: a dead node is not changed any more.
+  const bool is_dead = image.dead() && !Mutant(kDeadInnerChanged);
+  if (is_dead || !IsBelow(Key(missing.bound.text), decoded.fence)) {
     locks_.Unlock(op, at);
-    at = NodePtr(image.header.sibling);
-    co_return Inserted::kRight;
+    if (is_dead) inner_nodes_.Drop(at);
+    at = is_dead ? NodePtr(image.header.heir) : NodePtr(image.header.sibling);
+    co_return Inserted::kElsewhere;
   }
   const NodePtr child = missing.child;
   const bool there = std::any_of(pivots.begin(), pivots.end(),
                                  [child](const Pivot& pivot) { return pivot.raw.child == child; });
-  // INVARIANT chime/9: whether a leaf is dead is READ under the lock that unlinking it takes.
-  if (child.is_leaf() && child.node() != at.node())
-    of_child = co_await op.InOrder(Read<Header>(table_.At(child)));
+  // INVARIANT chime/9: whether a leaf is dead is READ under the lock that unlinking it takes. Likewise of an
+  // inner node; but as long as none below this node has died, this one has not either (chime/12).
+  const bool may_be_dead = child.is_leaf() ? child.node() != at.node() : image.header.moves != 0;
+  if (may_be_dead) of_child = co_await op.InOrder(Read<Header>(table_.At(child)));
   const bool dead = of_child.heir != 0 && !Mutant(kDeadPivotInserted);
   if (there || dead) {
     locks_.Unlock(op, at);
@@ -117,9 +124,7 @@ Task<PivotInserts::Inserted> PivotInserts::InsertLocked(Op& op, NodePtr& at, Inn
     const Inserted split = co_await SplitInner(op, at, image, std::move(decoded), deferred);
     co_return split;
   }
-  // The slot of a pivot that does not count is free.
-  size_t slot = 0;
-  while (std::any_of(pivots.begin(), pivots.end(), [slot](const Pivot& p) { return p.slot == slot; })) ++slot;
+  const size_t slot = FirstFreeSlot(pivots);
   Pivot added{.bound = missing.bound,
               .raw = {.prefix = missing.bound.prefix, .ref = missing.ref, .child = child},
               .slot = slot};
@@ -163,7 +168,11 @@ Task<PivotInserts::Inserted> PivotInserts::SplitInner(Op& op, NodePtr at, InnerI
       right.Set(shape, i - middle, pivots[i].raw);
     }
   }
-  co_await WriteSplit(op, at, left, made, right);
+  const Result<Done> written = co_await WriteSplit(op, at, left, made, right).Outcome();
+  if (!written.ok()) {
+    DeferredWork::GiveBack(table_, written.error(), node, *free, shape.inner_bytes());
+    co_return written.error();
+  }
   inner_nodes_.Drop(at);
   deferred.InsertLater(
       {.level = at.level() + 1, .bound = separator.bound, .ref = separator.raw.ref, .child = made});

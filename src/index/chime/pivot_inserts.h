@@ -31,12 +31,12 @@ class PivotInserts {
   Task<Done> InsertMissing(fabric::Op& op, MissingPivot missing);
 
  private:
-  enum class Inserted : uint8_t { kDone, kRight, kAgain };
+  enum class Inserted : uint8_t { kDone, kElsewhere, kAgain };
 
   Task<Done> Insert(fabric::Op& op, MissingPivot missing);
-  // At the parent, or at a sibling to the right of it.
+  // At the parent, or at a sibling or an heir of it.
   Task<Inserted> InsertFrom(fabric::Op& op, NodePtr at, const MissingPivot& missing, DeferredWork& deferred);
-  // The lock of `at` is held. If it succeeds, the lock is released; kRight: `at` is the sibling.
+  // The lock of `at` is held. If it succeeds, the lock is released; kElsewhere: `at` is the node to go on at.
   Task<Inserted> InsertLocked(fabric::Op& op, NodePtr& at, InnerImage& image, const MissingPivot& missing,
                               Header of_child, DeferredWork& deferred);
   Task<Inserted> SplitInner(fabric::Op& op, NodePtr at, InnerImage& image, DecodedInner decoded,

@@ -1,8 +1,11 @@
 #include "index/chime/recovery.h"
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "index/chime/errors.h"
+#include "index/chime/inner_merger.h"
 #include "index/chime/mutants.h"
 #include "pool/members/membership.h"
 
@@ -17,10 +20,9 @@ using fabric::Write;
 using pool::LockWord;
 using pool::Standing;
 
-// An inner node above the parents of leaves is valid at any moment (chime/7), so its lock is just released.
 Task<Done> Recovery::TakeOver(Op& op, NodePtr at, uint64_t held) {
   const FarAddr lock = table_.At(at) + kLockOffset;
-  if (at.level() > 1 || (at.is_leaf() && Mutant(kNotNormalized))) {
+  if (at.is_leaf() && Mutant(kNotNormalized)) {
     co_await op.InOrder(Cas(lock, held, 0));
     co_return Done{};
   }
@@ -31,7 +33,7 @@ Task<Done> Recovery::TakeOver(Op& op, NodePtr at, uint64_t held) {
   if (at.is_leaf()) {
     finished = co_await FinishLeaf(op, at).Outcome();
   } else {
-    finished = co_await ClearDeadChildren(op, at).Outcome();
+    finished = co_await FinishInner(op, at).Outcome();
     if (finished.ok()) locks_.Unlock(op, at);
   }
   if (finished.ok()) co_return Done{};
@@ -88,31 +90,80 @@ Task<Done> Recovery::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   co_return Done{};
 }
 
-// ---- parents of leaves ---------------------------------------------------------------------------------
+// ---- inner nodes ---------------------------------------------------------------------------------------
 
-// Steps 3 to 5 of a merge, if the owner died before them. The lock of the parent is held, taken over; it
+// An inner node is valid at any moment (chime/7): only merges are finished. The lock is held, taken over; it
 // stays held.
-Task<Done> Recovery::ClearDeadChildren(Op& op, NodePtr at) {
-  const pool::PoolClient::Pin pin = table_.pool.Begin();
-  InnerImage image = inner_nodes_.NewImage();
-  const auto [header, lines] = inner_nodes_.ReadsOf(at, image);
-  co_await op.InOrder(header, lines);
-  const DecodedInner decoded = co_await inner_nodes_.Decode(op, at, image);
+Task<Done> Recovery::FinishInner(Op& op, NodePtr at) {
+  InnerImage image;
+  const DecodedInner decoded = co_await inner_nodes_.ReadAtRest(op, at, image);
+  // A node that is dead itself gets no range, and another node has its children.
+  if (image.dead()) co_return Done{};
+  co_await CompleteInnerMerge(op, at, image, decoded);
+  co_await ClearDeadChildren(op, at, image, decoded);
+  co_return Done{};
+}
+
+// Steps 2 and 3 of a merge of inner nodes, if the owner died before them. The slot is the one that the owner
+// has chosen, because nothing else has changed: so nothing of what it may have written is left behind.
+Task<Done> Recovery::CompleteInnerMerge(Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded) {
+  const NodePtr sibling(image.header.sibling);
+  if (sibling.null() || Mutant(kInnerNotCompleted)) co_return Done{};
+  const auto next = co_await op.InOrder(Read<Header>(table_.At(sibling)));
+  if (NodeInfo(next.info) != NodeInfo::Of(at.level())) co_return Damaged(sibling, "is not what it should be");
+  if (next.heir == 0) co_return Done{};
+  if (NodePtr(next.heir) != at) co_return Damaged(sibling, "has another heir than the node before it");
+  InnerImage dead;
+  const DecodedInner left_behind = co_await inner_nodes_.ReadAtRest(op, sibling, dead);
+  const size_t slot = FirstFreeSlot(decoded.pivots);
+  if (left_behind.pivots.size() != 1 || slot >= table_.shape().fanout)
+    co_return Damaged(sibling, "is dead, and has more children than its heir has room for");
+  std::array<std::byte, kMostPivotBytes> bytes;
+  StorePivot(table_.shape(), bytes.data(), left_behind.pivots[0].raw);
+  InheritInner(image.header, dead.header);
+  co_await op.InOrder(Write(table_.At(at) + table_.shape().PivotOffset(slot),
+                            std::span<const std::byte>(bytes).first(table_.shape().pivot_bytes())),
+                      Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(image.header)));
+  co_return Done{};
+}
+
+// The last steps of a merge, if the owner died before them: the parent forgets a dead leaf or inner node.
+Task<Done> Recovery::ClearDeadChildren(Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded) {
   const std::vector<Header> headers = co_await leaves_.ReadHeaders(op, decoded.pivots);
+  // The first child never dies.
   for (size_t i = 1; i < decoded.pivots.size(); ++i) {
     if (headers[i].heir == 0 || Mutant(kDeadChildKept)) continue;
-    const Pivot& pivot = decoded.pivots[i];
-    const NodePtr child = pivot.raw.child;
-    const NodePtr heir(headers[i].heir);
-    const auto before = co_await op.InOrder(Read<Header>(table_.At(heir)));
-    if (NodePtr(before.sibling) == child) co_await locks_.AwaitUnlocked(op, heir);
-    uint64_t separator_bytes = 0;
-    if (pivot.raw.ref.in_block()) separator_bytes = co_await table_.SizeOf(op, pivot.raw.ref.block());
-    co_await op.InOrder(inner_nodes_.ClearPivotVerb(at, pivot.slot));
-    co_await root_.RaiseMerges(op);
-    RetireLeaf(table_, child, pivot.raw.ref, separator_bytes, pin);
+    co_await ClearDeadChild(op, at, image, decoded.pivots[i], NodePtr(headers[i].heir));
   }
   co_return Done{};
+}
+
+Task<Done> Recovery::ClearDeadChild(Op& op, NodePtr at, InnerImage& image, const Pivot& pivot, NodePtr heir) {
+  const pool::PoolClient::Pin pin = table_.pool.Begin();
+  const NodePtr child = pivot.raw.child;
+  const auto before = co_await op.InOrder(Read<Header>(table_.At(heir)));
+  if (NodePtr(before.sibling) == child) co_await locks_.AwaitUnlocked(op, heir);
+  const bool with_separator = child.is_leaf() && pivot.raw.ref.in_block();
+  uint64_t separator_bytes = 0;
+  if (with_separator) separator_bytes = co_await table_.SizeOf(op, pivot.raw.ref.block());
+  if (!child.is_leaf()) {
+    // INVARIANT chime/12
+    image.header.moves += 1;
+    co_await op.InOrder(Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(image.header)));
+  }
+  co_await op.InOrder(inner_nodes_.ClearPivotVerb(at, pivot.slot));
+  co_await root_.RaiseMerges(op);
+  if (child.is_leaf()) {
+    RetireLeaf(table_, child, pivot.raw.ref, separator_bytes, pin);
+  } else {
+    RetireInner(table_, child, pin);
+  }
+  co_return Done{};
+}
+
+void RetireInner(const TableContext& table, NodePtr node, const pool::PoolClient::Pin& pin) {
+  const FarAddr at = table.At(node);
+  table.pool.allocator(at.node).Retire(at, table.shape().inner_bytes(), pin.epoch(at.node));
 }
 
 void RetireLeaf(const TableContext& table, NodePtr leaf, BoundRef separator, uint64_t separator_bytes,

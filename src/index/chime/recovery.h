@@ -1,6 +1,6 @@
 // Locks of dead clients. The client that takes such a lock over finishes what its owner had begun, and
 // releases it: a leaf is brought to rest (chime/2), and the steps of a merge that are missing are done
-// (leaf_merger.h).
+// (leaf_merger.h, inner_merger.h).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,10 @@ class Recovery {
   Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
   Task<Done> CompleteMerge(fabric::Op& op, NodePtr at, Header& header);
   Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
-  Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at);
+  Task<Done> FinishInner(fabric::Op& op, NodePtr at);
+  Task<Done> CompleteInnerMerge(fabric::Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded);
+  Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded);
+  Task<Done> ClearDeadChild(fabric::Op& op, NodePtr at, InnerImage& image, const Pivot& pivot, NodePtr heir);
 
   const TableContext& table_;
   NodeLocks& locks_;
@@ -46,5 +49,7 @@ class Recovery {
 // the leaf were the first child of the next one.
 void RetireLeaf(const TableContext& table, NodePtr leaf, BoundRef separator, uint64_t separator_bytes,
                 const pool::PoolClient::Pin& pin);
+// The same for an inner node. Its separator stays: it is the pivot of the child that its heir has now.
+void RetireInner(const TableContext& table, NodePtr node, const pool::PoolClient::Pin& pin);
 
 }  // namespace farside::index::chime

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "index/chime/deferred_work.h"
 #include "index/chime/errors.h"
 #include "index/chime/mutants.h"
 
@@ -59,23 +60,32 @@ Task<bool> Root::Grow(Op& op, const Bound& bound, BoundRef ref, NodePtr sibling)
   image.Set(shape, 0, {.prefix = 0, .ref = BoundRef::Short(0), .child = old});
   image.Set(shape, 1, {.prefix = bound.prefix, .ref = ref, .child = sibling});
   const NodePtr made = NodePtr::To(0, at.offset, level);
-  const auto write_header = Unreachable(Write(at, BytesOf(image.header)));
-  const auto write_lines = Unreachable(Write(at + pool::kLine, image.lines(shape)));
-  if (Mutant(kRootOverwritten)) {
-    const uint64_t word = made.word();
-    co_await op.InOrder(write_header, write_lines, WriteObject(table_.root_block, word));
-    node_ = made;
-    co_return true;
+  const Result<bool> replaced = co_await Replace(op, old, made, image).Outcome();
+  if (!replaced.ok()) {
+    DeferredWork::GiveBack(table_, replaced.error(), 0, at, shape.inner_bytes());
+    co_return replaced.error();
   }
-  auto [a, b, found] =
-      co_await op.InOrder(write_header, write_lines, Cas(table_.root_block, old.word(), made.word()));
-  if (found == old.word()) {
+  if (*replaced) {
     node_ = made;
     co_return true;
   }
   allocator.FreeUnpublished(at, shape.inner_bytes());
   co_await Read(op);
   co_return false;
+}
+
+Task<bool> Root::Replace(Op& op, NodePtr old, NodePtr made, InnerImage& image) {
+  const FarAddr at = table_.At(made);
+  const auto write_header = Unreachable(Write(at, BytesOf(image.header)));
+  const auto write_lines = Unreachable(Write(at + pool::kLine, image.lines(table_.shape())));
+  if (Mutant(kRootOverwritten)) {
+    const uint64_t word = made.word();
+    co_await op.InOrder(write_header, write_lines, WriteObject(table_.root_block, word));
+    co_return true;
+  }
+  auto [a, b, found] =
+      co_await op.InOrder(write_header, write_lines, Cas(table_.root_block, old.word(), made.word()));
+  co_return found == old.word();
 }
 
 fabric::AtomicVerb Root::RaiseMergesVerb() const { return fabric::Faa(table_.root_block + kMergesOffset, 1); }

@@ -44,9 +44,11 @@ class Root {
   // The epochs of the table's memory nodes, added up. Epochs only grow, so the sum does.
   uint64_t EpochsOf(const pool::PoolClient::Pin& pin) const {
     uint64_t sum = 0;
-    for (const fabric::NodeId node : table_.nodes) sum += pin.epoch(node);
+    for (const fabric::NodeId node : table_.nodes.all()) sum += pin.epoch(node);
     return sum;
   }
+  // Writes the new root, and makes it the root if `old` still is. False: it was not.
+  Task<bool> Replace(fabric::Op& op, NodePtr old, NodePtr made, InnerImage& image);
   void ForgetAll();
 
   const TableContext& table_;

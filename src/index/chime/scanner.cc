@@ -25,12 +25,14 @@ constexpr size_t kSlotsPerEntry = 2;
 
 struct Scanner::Progress {
   Key from;
+  uint64_t clears = 0;  // of the texts of bounds, before anything was READ
   Position position = {};
   // Whether the scan has come to the leaf that has `from`. From there on it follows siblings, and a dead leaf
   // counts as an empty one: when the leaf before it was READ, no leaf had the dead one's range (chime/9).
   bool arrived = false;
   int attempts = 0;
-  NodePtr dead = {};  // the last dead leaf that the scan came to
+  NodePtr dead = {};       // the last dead leaf that the scan came to
+  bool met_empty = false;  // the leaves that were taken last had no records: the next few are READ at once
   bool done = false;
   NodePtr next = {};  // the sibling of the last leaf that was taken
 
@@ -42,9 +44,10 @@ struct Scanner::Progress {
 Task<bool> Scanner::Try(Op& op, const KeyRange& range, size_t limit, std::vector<Record>& page) {
   const size_t before = page.size();
   bool more = !range.to.has_value() || *range.to > range.from;
-  Progress scan{.from = Key(range.from)};
+  Progress scan{.from = Key(range.from), .clears = bounds_.clears()};
   scan.done = !more;
   if (!scan.done) scan.position = co_await locator_.Find(op, scan.from, 0);
+  scan.met_empty = !empty_front_.null() && scan.position.node == empty_front_;
   Circle circle;
   while (!scan.done) {
     if (scan.arrived && circle.Closes(scan.position.node)) co_return Damaged(scan.position.node, kInCircles);
@@ -53,6 +56,8 @@ Task<bool> Scanner::Try(Op& op, const KeyRange& range, size_t limit, std::vector
     const bool takes = co_await Arrive(op, scan);
     if (!takes) continue;
     std::vector<Item> items = co_await TakeLeaves(op, range, scan, wanted);
+    if (!scan.position.by_sibling) NoteFront(scan, items);
+    scan.met_empty = items.empty();
     const bool left = co_await records_.Append(op, range, std::move(items), wanted, page);
     more = left || !scan.done;
     scan.done |= page.size() - before == limit;
@@ -66,24 +71,32 @@ Task<bool> Scanner::Try(Op& op, const KeyRange& range, size_t limit, std::vector
   co_return more;
 }
 
-std::vector<NodePtr> Scanner::LeavesAhead(const Position& position, size_t records) const {
+void Scanner::NoteFront(const Progress& scan, const std::vector<Item>& items) {
+  const NodePtr front = scan.ahead[0];
+  const bool empty = items.empty() || (scan.met_empty && scan.leaves[0].Count(table_.shape()) == 0);
+  if (empty) empty_front_ = front;
+  if (!empty && empty_front_ == front) empty_front_ = NodePtr();
+}
+
+std::vector<NodePtr> Scanner::LeavesAhead(const Position& position, size_t wanted) const {
   std::vector<NodePtr> ahead = {position.node};
-  const std::shared_ptr<const Inner> parent = inner_nodes_.CachedShared(position.parent);
+  std::shared_ptr<const Inner> parent = inner_nodes_.CachedShared(position.parent);
   if (parent == nullptr) return ahead;
-  const size_t wanted =
-      std::min(kLeavesAtOnce, 1 + records * kSlotsPerEntry / std::max<size_t>(table_.shape().span, 1));
-  size_t i = parent->Find(position.node);
-  for (++i; i < parent->size() && ahead.size() < wanted; ++i) ahead.push_back(parent->child(i));
-  // And those of the next parent.
-  const std::shared_ptr<const Inner> next = inner_nodes_.CachedShared(parent->sibling());
-  for (i = 0; next != nullptr && i < next->size() && ahead.size() < wanted; ++i)
-    ahead.push_back(next->child(i));
+  // Then those of the next parents, of which there are as many at most.
+  size_t i = parent->Find(position.node) + 1;
+  for (size_t parents = 0; parents < kLeavesAtOnce && parent != nullptr; ++parents) {
+    for (; i < parent->size() && ahead.size() < wanted; ++i) ahead.push_back(parent->child(i));
+    if (ahead.size() == wanted) break;
+    parent = inner_nodes_.CachedShared(parent->sibling());
+    i = 0;
+  }
   return ahead;
 }
 
 // The first leaf counts in any case: it is READ until it is at rest.
 Task<Done> Scanner::ReadAhead(Op& op, Progress& scan, size_t records) {
-  scan.ahead = LeavesAhead(scan.position, records);
+  const size_t enough = 1 + records * kSlotsPerEntry / std::max<size_t>(table_.shape().span, 1);
+  scan.ahead = LeavesAhead(scan.position, scan.met_empty ? kLeavesAtOnce : std::min(kLeavesAtOnce, enough));
   scan.leaves.clear();
   co_await leaves_.ReadSeveral(op, scan.ahead, scan.leaves, scan.at_rest);
   if (scan.at_rest[0]) co_return Done{};
@@ -99,7 +112,7 @@ Task<bool> Scanner::Arrive(Op& op, Progress& scan) {
     scan.position = co_await locator_.GoToHeir(op, scan.position, leaf.header);
     co_return false;
   }
-  const bool below = co_await bounds_.IsBelowFence(op, scan.from, leaf.header);
+  const bool below = co_await bounds_.IsBelowFence(op, scan.from, leaf.header, scan.clears);
   if (!below && !scan.dead.null() && NodePtr(leaf.header.sibling) == scan.dead) {
     scan.arrived = true;
     scan.position.node = scan.dead;
@@ -122,7 +135,7 @@ Task<std::vector<Item>> Scanner::TakeLeaves(Op& op, const KeyRange& range, Progr
     if (!follows || (i > 0 && !scan.at_rest[i])) break;
     records_.Collect(scan.leaves[i], range, items);
     const Header& header = scan.leaves[i].header;
-    const Bound fence = co_await bounds_.FenceOf(op, header);
+    const Bound fence = co_await bounds_.FenceOf(op, header, scan.clears);
     scan.done = fence.infinite || (range.to.has_value() && fence.text >= *range.to);
     scan.next = NodePtr(header.sibling);
     if (!scan.done && (scan.next.null() || !scan.next.is_leaf()))

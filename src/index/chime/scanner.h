@@ -41,8 +41,11 @@ class Scanner {
   // Where a scan stands.
   struct Progress;
 
-  // The leaf of the position and those behind it, as far as cached parents tell; enough for so many records.
-  std::vector<NodePtr> LeavesAhead(const Position& position, size_t records) const;
+  // The leaf of the position and those behind it, as far as cached parents tell; so many at most.
+  std::vector<NodePtr> LeavesAhead(const Position& position, size_t wanted) const;
+  // Remembers whether the leaf at which the scan began had no records.
+  void NoteFront(const Progress& scan, const std::vector<Item>& items);
+  // Enough leaves for so many records.
   Task<Done> ReadAhead(fabric::Op& op, Progress& scan, size_t records);
   // Whether the leaf of the position has the first key of the range. If not, the position moves towards it.
   Task<bool> Arrive(fabric::Op& op, Progress& scan);
@@ -58,6 +61,9 @@ class Scanner {
   BoundTexts& bounds_;
   LeafReader& leaves_;
   RecordReader& records_;
+  // The last leaf at which a scan began in vain: the first one of a queue (inner_merger.h). The next scan
+  // that begins there READs the leaves behind it at once. A guess, which is never followed.
+  NodePtr empty_front_;
 };
 
 }  // namespace farside::index::chime

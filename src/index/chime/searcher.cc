@@ -34,11 +34,11 @@ Task<bool> Searcher::TrySearch(SearchContext& search) {
     search.position = co_await locator_.Find(op, target.key, 0);
   Neighbourhood hood(table_.shape(), target.home, target.half());
   search.dead = NodePtr();
-  search.torn = 0;
+  search.torn = TornReads();
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     const NodePtr leaf = search.position.node;
     Header header{};
-    if (search.torn == 0) {
+    if (search.torn.times() == 0) {
       co_await ReadNeighbourhood(op, leaf, hood, header);  // trip 1
       if (Contradicts(table_.shape(), header, target)) co_return Damaged(leaf, kOtherHalf);
       const bool found = co_await FindValue(search, leaf, hood);  // trip 2, with keys=bytes
@@ -46,7 +46,7 @@ Task<bool> Searcher::TrySearch(SearchContext& search) {
       // INVARIANT chime/5: the search goes on to the sibling only if the leaf is at rest.
       if (NodeInfo(header.info) == NodeInfo::Of(0) && header.moves % 2 == 0) {
         std::optional<bool> below = bounds_.IsBelowKnownFence(target.key, header);
-        if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, target.key, header);
+        if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, target.key, header, target.clears);
         if (!*below) {
           op.CountRetry();
           search.position = co_await locator_.GoRight(op, target.key, search.position, header);
@@ -68,17 +68,18 @@ Task<bool> Searcher::TrySearch(SearchContext& search) {
 Task<Done> Searcher::GoOn(SearchContext& search, Looked looked, Header header) {
   const NodePtr leaf = search.position.node;
   if (looked == Looked::kDead) {
-    search.torn = 0;
+    search.torn = TornReads();
     search.dead = leaf;
     search.position = co_await locator_.GoToHeir(search.op, search.position, header);
     co_return Done{};
   }
   if (looked == Looked::kBeyond) {
-    search.torn = 0;
+    search.torn = TornReads();
     search.position = co_await locator_.GoRight(search.op, search.target.key, search.position, header);
     co_return Done{};
   }
-  co_await locks_.AwaitRest(search.op, leaf, ++search.torn);
+  search.torn.Note(header);
+  co_await locks_.AwaitRest(search.op, leaf, search.torn);
   co_return Done{};
 }
 
@@ -145,7 +146,8 @@ Task<Searcher::Looked> Searcher::LookAgain(SearchContext& search, Neighbourhood&
   const bool odd = header.moves % 2 != 0 && !Mutant(kOddIgnored);
   if (before.moves != header.moves || odd) co_return Looked::kTorn;
   std::optional<bool> below = bounds_.IsBelowKnownFence(search.target.key, header);
-  if (!below.has_value()) below = co_await bounds_.IsBelowFence(op, search.target.key, header);
+  if (!below.has_value())
+    below = co_await bounds_.IsBelowFence(op, search.target.key, header, search.target.clears);
   // The fence before the heir: the heir gets the keys below the fence. What was split off before the leaf
   // died is to the right of it.
   const bool had_key = *below || Mutant(kHeirBeforeFence);

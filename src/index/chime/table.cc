@@ -30,7 +30,8 @@ Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<F
       searcher_(context_, hotspots_, root_, locator_, bounds_, locks_),
       mover_(context_, locks_),
       splitter_(context_, locks_, records_),
-      merger_(context_, locks_, inner_nodes_, root_, locator_),
+      inner_merger_(context_, locks_, inner_nodes_, root_, locator_),
+      merger_(context_, locks_, inner_nodes_, root_, locator_, inner_merger_),
       changer_(context_, hotspots_, root_, locator_, bounds_, locks_, mover_, splitter_, merger_),
       scanner_(context_, locator_, inner_nodes_, bounds_, leaves_, records_),
       last_finder_(root_, locator_, inner_nodes_, bounds_, leaves_, records_),
@@ -72,7 +73,7 @@ Task<T> Table::Retry(Op& op, Attempt attempt) {
   Result<T> outcome = co_await Pinned<T>(op, attempt).Outcome();
   if (!outcome.ok()) {
     const auto again = [&] { return Pinned<T>(op, attempt); };
-    RetryPolicy policy = RetryPolicySince(catalogs, context_.nodes.front());
+    RetryPolicy policy = RetryPolicySince(catalogs, context_.nodes.first());
     outcome = co_await WithRetries<T>(op, policy, outcome.error(), again).Outcome();
   }
   co_return std::move(outcome);

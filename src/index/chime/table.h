@@ -96,6 +96,7 @@ class Table final : public KeyedIndex<Table> {
   Searcher searcher_;
   EntryMover mover_;
   LeafSplitter splitter_;
+  InnerMerger inner_merger_;
   LeafMerger merger_;
   Changer changer_;
   Scanner scanner_;

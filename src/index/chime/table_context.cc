@@ -1,6 +1,7 @@
 #include "index/chime/table_context.h"
 
 #include <array>
+#include <utility>
 
 #include "farside/result.h"
 #include "pool/memory/block.h"
@@ -15,10 +16,10 @@ using fabric::Read;
 
 namespace {
 
-std::vector<NodeId> NodesOf(const std::vector<FarAddr>& roots) {
+pool::NodeList NodesOf(const std::vector<FarAddr>& roots) {
   std::vector<NodeId> nodes;
   for (const FarAddr& root : roots) nodes.push_back(root.node);
-  return nodes;
+  return pool::NodeList(std::move(nodes));
 }
 
 }  // namespace

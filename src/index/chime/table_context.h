@@ -25,8 +25,8 @@ struct TableContext {
   fabric::FarAddr At(BlockRef block) const { return AddressOf(block.word(), nodes); }
   bool Has(NodePtr node) const { return IsOnNodes(node.word(), nodes); }
   // By the position of the memory node in `nodes`.
-  pool::Allocator& AllocatorOf(size_t node) const { return pool.allocator(nodes[node]); }
-  pool::Membership& MemberOf(NodePtr node) const { return pool.member(nodes[node.node()]); }
+  pool::Allocator& AllocatorOf(size_t node) const { return pool.allocator(nodes.At(node)); }
+  pool::Membership& MemberOf(NodePtr node) const { return pool.member(nodes.At(node.node())); }
 
   Task<Done> ReadBlock(fabric::Op& op, BlockRef block, BlockBuffer& buffer) const;
   // The size of a block. If the reference does not have it, a READ of the block's header tells.
@@ -35,7 +35,7 @@ struct TableContext {
   const Options options;
   pool::PoolClient& pool;
   const fabric::FarAddr root_block;
-  const std::vector<fabric::NodeId> nodes;  // of the table, in the order in which NodePtr counts them
+  const pool::NodeList nodes;  // of the table, in the order in which NodePtr counts them
 };
 
 }  // namespace farside::index::chime

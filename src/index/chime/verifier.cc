@@ -28,12 +28,14 @@ Task<Done> Verifier::Verify(Op& op) {
 }
 
 Task<Done> Verifier::FinishMerges(Op& op) {
-  Circle circle;
-  for (NodePtr at = co_await locator_.Leftmost(op, 1); !at.null();) {
-    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
-    const auto header = co_await op.InOrder(Read<Header>(table_.At(at)));
-    if (header.lock != 0) co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
-    at = NodePtr(header.sibling);
+  for (uint32_t level = root_.node().level(); level > 0; --level) {
+    Circle circle;
+    for (NodePtr at = co_await locator_.Leftmost(op, level); !at.null();) {
+      if (circle.Closes(at)) co_return Damaged(at, kInCircles);
+      const auto header = co_await op.InOrder(Read<Header>(table_.At(at)));
+      if (header.lock != 0) co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
+      at = NodePtr(header.sibling);
+    }
   }
   co_return Done{};
 }
@@ -50,7 +52,7 @@ Task<Done> Verifier::VerifyLeaves(Op& op, LowerBounds& bounds) {
       co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
       co_await leaves_.Read(op, at, leaf, LockWait::kLong);
     }
-    const Bound fence = co_await bounds_.FenceOf(op, leaf.header);
+    const Bound fence = co_await bounds_.FenceOf(op, leaf.header, bounds_.clears());
     co_await VerifyLeaf(op, at, leaf, low, fence);
     bounds.emplace(at.word(), low.text);
     low = fence;
@@ -67,20 +69,27 @@ Task<Verifier::LowerBounds> Verifier::VerifyLevel(Op& op, uint32_t level, const 
   Circle circle;
   for (NodePtr at = co_await locator_.Leftmost(op, level); !at.null();) {
     if (circle.Closes(at)) co_return Damaged(at, kInCircles);
-    const std::shared_ptr<const Inner> node = co_await inner_nodes_.Load(op, at);
-    for (size_t i = 0; i < node->size(); ++i) {
-      const auto child = below.find(node->child(i).word());
+    InnerImage image;
+    const DecodedInner node = co_await inner_nodes_.ReadAtRest(op, at, image);
+    if (image.dead()) co_return Damaged(at, "is dead, and named by the node before it");
+    if (node.beyond != 0) co_return Damaged(at, "has a pivot beyond its fence");
+    for (const Pivot& pivot : node.pivots) {
+      const auto child = below.find(pivot.raw.child.word());
       if (child == below.end()) co_return Damaged(at, "has a child that its level does not have");
-      const Bound pivot = node->LowerBound(i);
-      if (child->second != pivot.text) co_return Damaged(at, "has a pivot that is not its child's");
-      if (i == 0 && pivot.text != low) co_return Damaged(at, "does not begin where the one before it ends");
+      // With keys=inline, a pivot of 0 is that of the first node of all: the empty text.
+      const bool is_lowest = table_.shape().inline_keys && pivot.raw.prefix == 0;
+      const std::string_view text = is_lowest ? std::string_view() : std::string_view(pivot.bound.text);
+      if (child->second != text) co_return Damaged(at, "has a pivot that is not its child's");
+      if (&pivot == &node.pivots.front() && text != low)
+        co_return Damaged(at, "does not begin where the one before it ends");
     }
-    if (level == 1 && IsAcross(Bound::Of(low), node->fence()))
+    if (level == 1 && IsAcross(Bound::Of(low), node.fence))
       co_return Damaged(at, "has leaves of both halves of the tree");
     bounds.emplace(at.word(), low);
-    low = node->fence().text;
-    at = node->sibling();
-    if (node->fence().infinite != at.null()) co_return Damaged(node->at(), "ends in the wrong place");
+    low = node.fence.text;
+    const NodePtr next(image.header.sibling);
+    if (node.fence.infinite != next.null()) co_return Damaged(at, "ends in the wrong place");
+    at = next;
   }
   co_return std::move(bounds);
 }

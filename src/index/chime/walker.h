@@ -28,12 +28,13 @@ class Walker {
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach);
 
  private:
-  Task<Done> MarkInnerNodes(fabric::Op& op, pool::Reach& reach);
-  // The dead leaves that siblings still name go into `dead`.
+  // The dead nodes that siblings still name go into `dead`; likewise below.
+  Task<Done> MarkInnerNodes(fabric::Op& op, pool::Reach& reach, std::set<uint64_t>& dead);
   Task<Done> MarkLeaves(fabric::Op& op, pool::Reach& reach, std::set<uint64_t>& dead);
   Task<Done> MarkRecords(fabric::Op& op, pool::Reach& reach, const Leaf& leaf);
-  // Dead leaves that parents still name, but for those in `marked`.
-  Task<Done> MarkDeadChildren(fabric::Op& op, pool::Reach& reach, const std::set<uint64_t>& marked);
+  // Dead nodes that the nodes of a level still name, but for those in `marked`.
+  Task<Done> MarkDeadChildren(fabric::Op& op, pool::Reach& reach, uint32_t level,
+                              const std::set<uint64_t>& marked);
   Task<Done> MarkBound(fabric::Op& op, pool::Reach& reach, BoundRef bound);
 
   const TableContext& table_;

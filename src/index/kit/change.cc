@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pool/mutants.h"
+
 namespace farside::index {
 namespace {
 
@@ -20,14 +22,25 @@ Result<Decision> Add(const Change& change, const std::optional<std::string_view>
   return added;
 }
 
+// INVARIANT evac/1: the value that is copied was read through the entry that is about to be changed. What an
+// evacuation read of the block says which key to look for, and how large a copy is; the block may have been
+// given back since, and hold another value of the key.
+Decision Move(const Change& change, const std::optional<std::string_view>& found, fabric::FarAddr block) {
+  const bool stands_there = found.has_value() && block == change.victim;
+  if (!stands_there || found->size() != change.value.size()) return {};
+  return {.applied = true, .moved = Mutant(pool::kHandsOutAndCopiesEarly) ? change.value : *found};
+}
+
 }  // namespace
 
-Result<Decision> Decide(const Change& change, const std::optional<std::string_view>& found) {
+Result<Decision> Decide(const Change& change, const std::optional<std::string_view>& found,
+                        fabric::FarAddr block) {
   const Decision refused{};
   const bool present = found.has_value();
   switch (change.kind) {
     case ChangeKind::kPut: break;
     case ChangeKind::kIncrement: return Add(change, found);
+    case ChangeKind::kTouch: return Move(change, found, block);
     case ChangeKind::kDelete: return Decision{.applied = present, .removes = present};
     case ChangeKind::kInsert:
       if (present) return refused;

@@ -47,7 +47,9 @@ struct SearchContext : OperationContext {
 struct ChangeContext : OperationContext {
   ChangeContext(pool::PoolClient& pool, fabric::Op& an_op, Change& a_change, uint64_t key_hash,
                 fabric::NodeId a_node)
-      : OperationContext(pool, an_op, a_change.key, key_hash, a_node), change(a_change) {}
+      : OperationContext(pool, an_op, a_change.key, key_hash, a_node), change(a_change) {
+    if (change.kind == ChangeKind::kTouch) draft.OnlyAtHand();
+  }
 
   // Whether the change may have taken effect. An engine that publishes anything but drafts says so by a
   // function of the same name in its own context.

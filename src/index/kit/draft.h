@@ -13,6 +13,8 @@ namespace farside::index {
 
 class Draft : public Unpublished {
  public:
+  Draft() : Unpublished(pool::BlockUse::kRecords) {}
+
   // What it will hold; as many bytes as were asked for.
   void Fill(std::string_view key, std::string_view value, uint64_t hash) {
     pool::EncodeBlock(buffer_.Resize(bytes()), key, value, hash);

@@ -52,9 +52,9 @@ void GrowingPartition::AskForSync() {
   pool_.RequestSync();
 }
 
-pool::SyncRequest GrowingPartition::BeforeSync() {
+pool::SyncRequest GrowingPartition::BeforeSync(bool may_add) {
   pool::SyncRequest request{.read_at = root_.offset};
-  if (unreported_ != 0) {
+  if (unreported_ != 0 && may_add) {
     request.add_at = root_.offset + kRecordsOffset;
     request.delta = static_cast<uint64_t>(unreported_);
     unreported_ = 0;
@@ -114,8 +114,16 @@ Task<Done> GrowingPartition::CatchUp(Op& op) {
   co_return Done{};
 }
 
+Status GrowingPartition::CheckState(StateWord found, uint32_t progress) const {
+  if (found.is_sound() && found.Progress() >= progress) return OkStatus();
+  return BadRoot(options_.engine, root_, "has a state that cannot be");
+}
+
 Task<Done> GrowingPartition::Refresh(Op& op) {
+  const uint32_t known = directory_.Progress();
   const RootLine line = co_await op.InOrder(ForMaintenance(Read<RootLine>(root_)));
+  const Status checked = CheckState(line.state, known);
+  if (!checked.ok()) co_return checked.error();
   Learn(line);
   if (stale_) co_await ReadDirectory(op);
   co_return Done{};
@@ -129,13 +137,15 @@ Task<Done> GrowingPartition::ReadDirectory(Op& op) {
     Learn(line);
   }
   StateWord state = seen_;
+  const Status checked = CheckState(state, 0);
+  if (!checked.ok()) co_return checked.error();
   const Root root = co_await op.InOrder(ForMaintenance(Read<Root>(root_)));
   if (Mutant(kit::kStateOfSameRead)) state = root.line.state;
   Directory read;
   read.version = state.version();
   read.announced = state.phase() == Phase::kAnnounced;
   read.newest = read.version + (read.announced ? state.steps() : 0);
-  if (read.version == 0 || read.newest > options_.most_version)
+  if (read.newest > options_.most_version || read.newest > read.version + options_.most_steps)
     co_return BadRoot(options_.engine, root_, "has a version that cannot be");
   for (size_t segment = 0; segment < read.newest; ++segment) {
     const uint64_t offset = root.segments[segment];
@@ -188,6 +198,9 @@ Task<Done> GrowingPartition::Activate(Op& op) {
   const StateWord steady = StateWord::Steady(directory_.newest);
   auto [old, line] = co_await op.InOrder(ForMaintenance(Cas(root_, announced.word(), steady.word())),
                                          ForMaintenance(Read<RootLine>(root_)));
+  const bool mine = old == announced.word();
+  const Status checked = CheckState(StateWord(old), mine ? announced.Progress() : steady.Progress());
+  if (!checked.ok()) co_return checked.error();
   Learn(line);
   if (stale_) co_await ReadDirectory(op);
   co_return Done{};
@@ -277,6 +290,8 @@ Task<bool> GrowingPartition::TakePreparation(Op& op) {
   const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(root_, steady, mine)));
   if (old == steady) co_return true;
   const StateWord found(old);
+  const Status checked = CheckState(found, StateWord::Steady(version).Progress());
+  if (!checked.ok()) co_return checked.error();
   if (found.phase() != Phase::kPreparing || found.version() != version || found.owner() == member.self())
     co_return false;
   const pool::Standing standing = co_await member.StandingOf(op, found.owner());

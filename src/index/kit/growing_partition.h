@@ -91,7 +91,7 @@ class GrowingPartition : public pool::SyncListener, public std::enable_shared_fr
   uint64_t failed_growths() const { return failed_growths_; }
 
   // ---- pool::SyncListener
-  pool::SyncRequest BeforeSync() override;
+  pool::SyncRequest BeforeSync(bool may_add) override;
   void AfterSync(std::span<const std::byte, pool::kLine> line) override;
   void MissedSync() override { ++missed_; }
 
@@ -110,6 +110,8 @@ class GrowingPartition : public pool::SyncListener, public std::enable_shared_fr
 
   void AskForSync();
   void Learn(const RootLine& line);
+  // kCorrupt if no correct client can have left this state where this client had seen `progress` before.
+  Status CheckState(StateWord found, uint32_t progress) const;
   bool IsFull() const;
   double Load(uint64_t records) const;
   void SetSyncFrequency();

@@ -27,6 +27,10 @@ class GrowingPartitions : public Partitions<Part> {
   ~GrowingPartitions() {
     for (const auto& part : this->parts()) pool_.RemoveSyncListener(part->node(), part.get());
   }
+  // See Index.
+  void ConfirmTable(const pool::Membership& home, uint64_t catalog_changes) {
+    for (const auto& part : this->parts()) part->ConfirmTable(home, catalog_changes);
+  }
 
  private:
   pool::PoolClient& pool_;

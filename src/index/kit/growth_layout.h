@@ -53,7 +53,17 @@ class StateWord {
   constexpr pool::Owner owner() const {
     return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
   }
-  // A larger one is later. Preparing changes nothing for other clients.
+  // Whether a correct client may have written it.
+  constexpr bool is_sound() const {
+    if (version() == 0) return false;
+    switch (phase()) {
+      case Phase::kSteady: return word_ == Steady(version()).word_;
+      case Phase::kPreparing: return word_ == Preparing(version(), owner()).word_;
+      case Phase::kAnnounced: return steps() > 0 && word_ == Announced(version(), steps()).word_;
+    }
+    return false;
+  }
+  // A larger one is later: it never falls. Preparing changes nothing for other clients.
   constexpr uint32_t Progress() const { return 2 * version() + (phase() == Phase::kAnnounced ? 1 : 0); }
 
  private:

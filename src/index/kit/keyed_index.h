@@ -78,6 +78,14 @@ class KeyedIndex : public Index {
     change.delta = delta;
     return Execute<uint64_t>(op, change);
   }
+  // A change like any other, in the queue of its key; no other kind of change is coalesced with it.
+  Task<bool> Touch(fabric::Op& op, fabric::FarAddr block, std::span<const std::byte> bytes) final {
+    const Result<pool::BlockView> record = table().DecodeRecord(bytes);
+    if (!record.ok()) return NotMoved();
+    Change change(ChangeKind::kTouch, record->key, record->value);
+    change.victim = block;
+    return Execute<bool>(op, change);
+  }
 
  protected:
   // `backoff`: the first pause of an operation that waits.
@@ -86,6 +94,10 @@ class KeyedIndex : public Index {
   // What an engine may say otherwise, by members of the same name.
   static constexpr int kEagerAttempts = 8;
   static Status CheckKey(std::string_view /*key*/) { return OkStatus(); }
+  // The record in a block of the table.
+  static Result<pool::BlockView> DecodeRecord(std::span<const std::byte> bytes) {
+    return pool::DecodeBlock(bytes);
+  }
   static Status CheckChange(const Change& change) { return pool::CheckBlockSizes(change.key, change.value); }
 
   pool::PoolClient& pool() const { return pool_; }
@@ -122,6 +134,7 @@ class KeyedIndex : public Index {
   }
 
  private:
+  static Task<bool> NotMoved() { co_return false; }
   // For as long as a change may be destroyed on the way.
   template <class Context>
   class GivesUp {
@@ -155,15 +168,32 @@ class KeyedIndex : public Index {
       for (context.attempt = 0; context.attempt < Table::kEagerAttempts; ++context.attempt) {
         outcome = co_await table().TryChange(context).Outcome();
         if (!outcome.ok() || *outcome == Attempt::kDone) break;
+        queued.CountOutpaced();
         op.CountRetry();
       }
       context.Unpin();
       if (outcome.ok() && *outcome == Attempt::kDone) break;
-      Error error = outcome.ok() ? Outpaced(Table::kEagerAttempts) : outcome.error();
+      Error error = outcome.ok() ? queued.Outpaced() : outcome.error();
+      if (error.code() == ErrorCode::kOutOfMemory && change.kind == ChangeKind::kIncrement)
+        co_await CheckCounter(op, change);
       co_await queued.AwaitRetry(std::move(error));
     }
     queued.Complete();
     co_return EndChange<Answer>(op, change.kind, context.result);
+  }
+
+  // An engine may look for memory before it looks at the value. That a value is no counter is said first:
+  // with more memory it would be none either.
+  Task<Done> CheckCounter(fabric::Op& op, const Change& change) {
+    std::string value;
+    auto context = table().ContextOf(op, change.key, value);
+    context.pin.emplace(pool_.Begin());
+    const Result<bool> found = co_await table().TrySearch(context).Outcome();
+    context.pin.reset();
+    if (!found.ok() || !*found) co_return Done{};  // the error of the change stands
+    const Result<Decision> decision = Decide(change, value);
+    if (!decision.ok()) co_return decision.error();
+    co_return Done{};
   }
 
   template <class Answer>
@@ -191,6 +221,7 @@ class KeyedIndex : public Index {
       case ChangeKind::kUpdate:
       case ChangeKind::kCompareAndSet: return op.End(fabric::OpKind::kUpdate, outcome);
       case ChangeKind::kDelete: return op.End(fabric::OpKind::kDelete, outcome);
+      case ChangeKind::kTouch: return op.End(fabric::OpKind::kMaintenance, outcome);
     }
   }
 

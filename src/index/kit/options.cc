@@ -1,6 +1,7 @@
 #include "index/kit/options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,6 +29,14 @@ Result<Number> InRange(const OptionText& given, Number low, Number high) {
   if (!number.has_value() || !(*number >= low && *number <= high))
     return given.Expected(fmt::format("a number from {} to {}", low, high));
   return *number;
+}
+
+// If the kernel does not say, as much as small machines have.
+uint64_t MachineBytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)
+                               : uint64_t{1} << 30;
 }
 
 }  // namespace
@@ -59,6 +68,17 @@ Result<Nanos> OptionText::Micros(uint64_t low, uint64_t high) const {
   const Result<uint64_t> number = Number(low, high);
   if (!number.ok()) return number.error();
   return Nanos(std::chrono::microseconds(*number));
+}
+
+Result<uint64_t> OptionText::NumberInMemory(uint64_t bytes_each) const {
+  const uint64_t most = std::bit_floor(MachineBytes() / 4 / bytes_each);
+  const std::optional<uint64_t> number = Parse<uint64_t>(text);
+  if (!number.has_value() || *number > most)
+    return Expected(
+        fmt::format("a number from 0 to {}, of {} byte{} each: a quarter of the machine's memory is "
+                    "the most that a session may take for it",
+                    most, bytes_each, bytes_each == 1 ? "" : "s"));
+  return *number;
 }
 
 Result<size_t> OptionText::OneOf(std::span<const std::string_view> words) const {

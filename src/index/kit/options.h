@@ -32,6 +32,9 @@ struct OptionText {
   Result<uint64_t> PowerOfTwo(uint64_t most) const;
   Result<uint64_t> MultipleOf(uint64_t unit, uint64_t most) const;
   Result<Nanos> Micros(uint64_t low, uint64_t high) const;
+  // A number of things that a client keeps in its own memory, in one piece of so many bytes each: at most a
+  // quarter of the machine's memory, since each session has its own.
+  Result<uint64_t> NumberInMemory(uint64_t bytes_each) const;
   // The place of the word among these.
   Result<size_t> OneOf(std::span<const std::string_view> words) const;
 

@@ -10,6 +10,13 @@
 
 namespace farside::index {
 
+namespace {
+
+// No client is outpaced so often by others; in damaged memory, each attempt may find the same.
+constexpr uint64_t kMostOutpaced = 20'000;
+
+}  // namespace
+
 void ChangeContext::Unpin() {
   if (!Mutant(kit::kDraftWithoutPin)) draft.Discard();
   if (!Mutant(kit::kWaitsPinned)) pin.reset();
@@ -43,6 +50,10 @@ Task<Done> QueuedChange::AwaitRetry(Error error) {
     if (!unchanged.ok()) co_return unchanged.error();
     co_return Done{};
   }
+  if (outpaced_ >= kMostOutpaced) {
+    ticket_.Complete(error);
+    co_return error;
+  }
   if (!waiting_since_.has_value()) waiting_since_ = context_.op.client().Now();
   const RetryPolicy policy(pool_, context_.node, backoff_, context_.catalogs, waiting_since_);
   const Result<Done> waited = co_await policy.AwaitRetry(context_.op, std::move(error)).Outcome();
@@ -57,9 +68,11 @@ void QueuedChange::GiveUp(bool may_have_effect) {
                          "on the way"));
 }
 
-Error Outpaced(int attempts) {
+Error QueuedChange::Outpaced() const {
   return Error(ErrorCode::kContended,
-               fmt::format("others changed the key's place in {} attempts; retry later", attempts));
+               fmt::format("others changed the key's place in {} attempts; retry later, and if it happens "
+                           "again, run farside fsck",
+                           outpaced_));
 }
 
 }  // namespace farside::index

@@ -29,6 +29,9 @@ class QueuedChange {
   // the context. False: it is this one's turn, and it has coalesced the changes behind it.
   Task<bool> AwaitTurn();
 
+  // An attempt has met changes by other clients.
+  void CountOutpaced() { ++outpaced_; }
+  Error Outpaced() const;
   // After an attempt that ended with `error`; no pin may be held. Ends with an error if there should be no
   // further attempt; then the passengers have it too.
   Task<Done> AwaitRetry(Error error);
@@ -49,10 +52,8 @@ class QueuedChange {
   const std::string_view own_value_;
   std::string last_value_;  // of the passengers
   std::optional<Nanos> waiting_since_;
+  uint64_t outpaced_ = 0;  // attempts
   ChangeTicket ticket_;
 };
-
-// An attempt after the other has met changes by others.
-Error Outpaced(int attempts);
 
 }  // namespace farside::index

@@ -9,6 +9,7 @@
 
 #include "fabric/address.h"
 #include "fabric/op.h"
+#include "farside/result.h"
 #include "farside/task.h"
 #include "pool/memory/allocator.h"
 
@@ -16,10 +17,12 @@ namespace farside::index {
 
 class Unpublished {
  public:
-  Unpublished() = default;
+  explicit Unpublished(pool::BlockUse use = pool::BlockUse::kStructure) : use_(use) {}
   Unpublished(Unpublished&& other) noexcept { *this = std::move(other); }
   Unpublished& operator=(Unpublished&& other) noexcept {
     Discard();
+    use_ = other.use_;
+    only_at_hand_ = other.only_at_hand_;
     allocator_ = other.allocator_;
     at_ = other.at_;
     bytes_ = other.bytes_;
@@ -29,13 +32,16 @@ class Unpublished {
   }
   ~Unpublished() { Discard(); }
 
+  // From now on, FetchRoom fails: what is not at hand is not there (evac/2).
+  void OnlyAtHand() { only_at_hand_ = true; }
+
   // Asks for room. True: it has it, from an earlier attempt, or because some was at hand. False: FetchRoom.
   bool Reserve(pool::Allocator& allocator, uint64_t bytes) {
     if (owned_ && allocator_ == &allocator && bytes_ == bytes) return true;
     Discard();
     allocator_ = &allocator;
     bytes_ = bytes;
-    const std::optional<fabric::FarAddr> free = allocator.TryAllocate(bytes);
+    const std::optional<fabric::FarAddr> free = allocator.TryAllocate(bytes, use_);
     if (!free.has_value()) return false;
     at_ = *free;
     owned_ = true;
@@ -43,7 +49,8 @@ class Unpublished {
   }
   // As much as was asked for, by trips to the node.
   Task<Done> FetchRoom(fabric::Op& op) {
-    at_ = co_await allocator_->Allocate(op, bytes_);
+    if (only_at_hand_) co_return NoRoomAtHand();
+    at_ = co_await allocator_->Allocate(op, bytes_, use_);
     owned_ = true;
     co_return Done{};
   }
@@ -77,6 +84,12 @@ class Unpublished {
   }
 
  private:
+  static Error NoRoomAtHand() {
+    return Error(ErrorCode::kOutOfMemory, "no free block for the copy of a record is at hand");
+  }
+
+  pool::BlockUse use_ = pool::BlockUse::kStructure;
+  bool only_at_hand_ = false;
   pool::Allocator* allocator_ = nullptr;
   fabric::FarAddr at_;
   uint64_t bytes_ = 0;

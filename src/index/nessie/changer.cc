@@ -1,7 +1,6 @@
 #include "index/nessie/changer.h"
 
 #include <optional>
-#include <span>
 
 #include "index/nessie/errors.h"
 #include "index/nessie/mutants.h"
@@ -13,10 +12,10 @@ using fabric::MaskedCas;
 
 namespace {
 
-// A table of more slots, of which fewer than one in kLeastLoad is used, does not grow for a key without a
-// place: keys that fill a chain there have hashes that growth does not tell apart.
-constexpr uint64_t kSlotsToGrowTo = 1 << 16;
-constexpr uint64_t kLeastLoad = 64;
+// A table with so many slots, and with more than so many of them for each record, does not grow for a key
+// without a place: keys that fill a chain there have hashes that growth does not tell apart.
+constexpr uint64_t kManySlots = 1 << 16;
+constexpr uint64_t kManySlotsPerRecord = 64;
 
 }  // namespace
 
@@ -38,8 +37,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
       co_return concluded;
     }
     if (!look.is_settled()) {
-      Look* const unfinished = &look;
-      co_await FinishLooks(context.op, part, std::span(&unfinished, 1));
+      co_await FinishLooks(context.op, part, &look);
       part.NoteUnsplit(true);
     }
   } else {
@@ -101,7 +99,7 @@ Task<Done> Changer::AwaitWriter(const Access& at, const Look& look, const Entrie
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     const Entry& entry = entries.of(candidate);
     if (!entry.is_pending()) continue;
-    bool gone = co_await cleaner_.IsGone(at, entry.item.owner);
+    bool gone = co_await cleaner_.IsGone(at, entry.item.owner, entry.word);
     if (Mutant(kLiveEntryHelped)) gone = true;
     if (!gone) co_return AwaitsWriter();
     co_await cleaner_.RollBack(at, look.of(candidate).effective_step().slot, entry.word, entry.item);
@@ -113,7 +111,8 @@ Task<Attempt> Changer::ChangePresent(ChangeContext& context, Look& look, const E
   const Candidate candidate =
       entries.of(Candidate::kPrimary).is_live() ? Candidate::kPrimary : Candidate::kSecondary;
   const Entry& entry = entries.of(candidate);
-  const Result<Decision> decision = Decide(context.change, entry.item.value);
+  const fabric::FarAddr block(context.node, entry.word.offset());
+  const Result<Decision> decision = Decide(context.change, entry.item.value, block);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied) {
     // The value was there when the slot was sampled.
@@ -176,29 +175,23 @@ Task<Attempt> Changer::Insert(ChangeContext& context, Look& look, const Decision
   const Room room = co_await room_maker_.Make(at, look);
   switch (room.found) {
     case Room::Found::kLookAgain: co_return Attempt::kRetry;
-    case Room::Found::kTaken: co_return AwaitsWriter();
+    case Room::Found::kBusy: co_return AwaitsWriter();
     case Room::Found::kNone: co_return HasNoPlace(context);
     case Room::Found::kFreed: break;
   }
-  const Attempt attempt = co_await InsertWhereFreed(context, look, decision, room);
-  co_return attempt;
-}
-
-// The source that is left in the slot is cleared by the very CAS that makes the entry pending there.
-Task<Attempt> Changer::InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision,
-                                        const Room& room) {
-  Trail& trail = look.of(room.candidate);
-  const OwnEntry own{.candidate = room.candidate, .step = trail.effective(), .replaced = Word::FirstEmpty()};
-  OwnEntry entry = own;
-  co_await Draft(context, decision, own.replaced);
-  entry.pending = context.item.WordAs(Kind::kPending, context.key_hash.tag());
-  entry.own_bytes = context.item.bytes();
-  const fabric::FarAddr slot = context.part.SlotAt(trail.step(entry.step).slot);
-  const bool placed =
-      co_await committer_.Place(context, entry, Cas(slot, room.word.word(), entry.pending.word()), look);
-  if (!placed) co_return Attempt::kRetry;
-  cleaner_.Retire(context.access(), room.word, room.bytes);
-  const Attempt attempt = co_await Conclude(context, look, entry, decision);
+  // Without memory for the new item, the first item of the way need not stand twice.
+  const Result<Done> drafted = co_await Draft(context, decision, Word::FirstEmpty()).Outcome();
+  if (!drafted.ok()) {
+    const uint64_t slot = look.of(room.candidate).effective_step().slot;
+    if (drafted.error().code() == ErrorCode::kOutOfMemory)
+      co_await cleaner_.ClearSource(at, slot, room.word, room.bytes);
+    co_return drafted.error();
+  }
+  const OwnEntry own{.candidate = room.candidate,
+                     .step = look.of(room.candidate).effective(),
+                     .replaced = Word::FirstEmpty(),
+                     .bytes = room.bytes};
+  const Attempt attempt = co_await PlaceAndConclude(context, look, own, room.word, decision);
   co_return attempt;
 }
 
@@ -211,6 +204,8 @@ Task<Attempt> Changer::PlaceAndConclude(ChangeContext& context, Look& look, OwnE
   const bool placed =
       co_await committer_.Place(context, own, Cas(slot, from.word(), own.pending.word()), look);
   if (!placed) co_return Attempt::kRetry;
+  // A source that was left there is cleared by the very CAS that makes the entry pending.
+  if (own.is_fresh() && from.is(Kind::kLive)) cleaner_.Retire(context.access(), from, own.bytes);
   const Attempt attempt = co_await Conclude(context, look, own, decision);
   co_return attempt;
 }
@@ -290,7 +285,7 @@ Result<Attempt> Changer::HasNoPlace(ChangeContext& context) {
   if (!grow_) return NoPlace();
   if (part.directory().announced) return AwaitsGrowth();
   const uint64_t slots = part.shape().slots(part.directory().version);
-  if (slots >= kSlotsToGrowTo && part.records() < slots / kLeastLoad) return NoPlace();
+  if (slots >= kManySlots && part.records() < slots / kManySlotsPerRecord) return NoPlace();
   if (part.failed_growths() != context.failed_growths) return NoMemoryToGrow();
   if (!part.RequestGrowth()) return NoPlace();
   return AwaitsGrowth();

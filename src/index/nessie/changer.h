@@ -42,8 +42,7 @@ class Changer {
   Task<Attempt> ChangeAbsent(ChangeContext& context, Look& look);
   Task<Attempt> Refuse(ChangeContext& context, const Look& look);
   Task<Attempt> Insert(ChangeContext& context, Look& look, const Decision& decision);
-  Task<Attempt> InsertWhereFreed(ChangeContext& context, Look& look, const Decision& decision,
-                                 const Room& room);
+  // `from`: what the slot has: no item, the one that the entry replaces, or one that was copied elsewhere.
   Task<Attempt> PlaceAndConclude(ChangeContext& context, Look& look, OwnEntry own, Word from,
                                  const Decision& decision);
   Task<Attempt> Conclude(ChangeContext& context, Look& look, OwnEntry own, const Decision& decision);

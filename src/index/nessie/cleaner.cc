@@ -22,8 +22,8 @@ void Cleaner::Retire(const Access& at, Word word, uint64_t bytes) {
   allocator.Retire(block, size, at.birth);
 }
 
-Task<bool> Cleaner::IsGone(Access at, pool::Owner writer) {
-  if (writer == self(at.part)) co_return false;
+Task<bool> Cleaner::IsGone(Access at, pool::Owner writer, Word pending) {
+  if (writer == self(at.part)) co_return !running_.Has(at.part, pending);
   if (Mutant(kTakenBackUnfenced)) co_return true;
   const pool::Standing standing = co_await pool_.member(at.node()).StandingOf(at.op, writer);
   co_return standing == pool::Standing::kGone;
@@ -35,39 +35,41 @@ Task<Swapped> Cleaner::Swap(Access at, uint64_t slot, Word from, Word to) {
   co_return Swapped{.done = done, .now = done ? to : Word(old)};
 }
 
+// INVARIANT nessie/10.
+Task<Swapped> Cleaner::Unlink(Access at, uint64_t slot, Word item, Word to, uint64_t bytes) {
+  const Swapped swapped = co_await Swap(at, slot, item, to);
+  if (swapped.done || Mutant(kLoserRetires)) Retire(at, item, bytes);
+  co_return swapped;
+}
+
 // A dead writer's entry is never finished: beside a value that the key has in its other slot by now, that
 // would make a second one.
 Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const Item& item) {
   const bool had_value = item.replaced.is(Kind::kLive);
   Word back = had_value ? item.replaced : NewToken(at.part, Kind::kEmpty);
   if (Mutant(kDeadEntryFinished)) back = pending.As(Kind::kLive);
-  const Swapped swapped = co_await Swap(at, slot, pending, back);
   if (Mutant(kDeadEntryFinished)) {
+    const Swapped swapped = co_await Swap(at, slot, pending, back);
     if (swapped.done && had_value) Retire(at, item.replaced, item.bytes);
     co_return swapped;
   }
-  if (swapped.done) Retire(at, pending, item.bytes);
+  Swapped swapped;
+  if (item.owner == self(at.part)) {
+    swapped = co_await Swap(at, slot, pending, back);  // the item is not used again (running_entries.h)
+  } else {
+    swapped = co_await Unlink(at, slot, pending, back, item.bytes);
+  }
   co_return swapped;
 }
 
 Task<Swapped> Cleaner::RemoveClaim(Access at, uint64_t slot, Word claim) {
-  uint64_t bytes = claim.bytes();
-  if (bytes == 0) {
-    ItemRead copy(claim);
-    co_await ReadItem(at.op, at.node(), copy);
-    bytes = copy.buffer.bytes().size();
-  }
-  const Word empty = NewToken(at.part, Kind::kEmpty);
-  const Swapped swapped = co_await Swap(at, slot, claim, empty);
-  if (swapped.done) Retire(at, claim, bytes);
+  const uint64_t bytes = co_await BytesOfItem(at.op, at.node(), claim);
+  const Swapped swapped = co_await Unlink(at, slot, claim, NewToken(at.part, Kind::kEmpty), bytes);
   co_return swapped;
 }
 
 Task<Swapped> Cleaner::ClearSource(Access at, uint64_t slot, Word live, uint64_t bytes) {
-  const Word empty = NewToken(at.part, Kind::kEmpty);
-  const Swapped swapped = co_await Swap(at, slot, live, empty);
-  if (swapped.done) Retire(at, live, bytes);
-  co_return swapped;
+  return Unlink(at, slot, live, NewToken(at.part, Kind::kEmpty), bytes);
 }
 
 Task<Swapped> Cleaner::Unmark(Access at, uint64_t slot, Word splitting) {

@@ -1,7 +1,5 @@
 #include "index/nessie/committer.h"
 
-#include <span>
-
 #include "index/kit/retry_policy.h"
 #include "index/nessie/errors.h"
 #include "index/nessie/mutants.h"
@@ -41,6 +39,7 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
   for (size_t i = 0; i < other.read(); ++i)
     batch.Add(Read(part.SlotAt(other.step(i).slot), BytesOf(other.step(i).word)));
   context.Publish();
+  context.running.emplace(cleaner_.running(), part, own.pending);
   co_await batch;
   const Word old(batch.Old(swap));
   trail.step(own.step).word = old;
@@ -63,10 +62,7 @@ Task<bool> Committer::ConcludeOrFail(ChangeContext& context, OwnEntry own, Look&
   const Access at = context.access();
   const uint64_t slot = look.of(own.candidate).step(own.step).slot;
   Trail& other = look.of(Other(own.candidate));
-  if (!other.is_settled()) {
-    Look* const unfinished = &look;
-    co_await FinishLooks(context.op, context.part, std::span(&unfinished, 1));
-  }
+  if (!other.is_settled()) co_await FinishLooks(context.op, context.part, &look);
   const Nanos began = pool_.client().Now();
   int waits = 0;
   while (true) {
@@ -155,7 +151,7 @@ Task<Committer::Verdict> Committer::DecideByPending(ChangeContext& context, cons
                                                     const Item& item) {
   const Access at = context.access();
   const Trail::Step& step = trail.step(trail.effective());
-  const bool gone = co_await cleaner_.IsGone(at, item.owner);
+  const bool gone = co_await cleaner_.IsGone(at, item.owner, step.word);
   if (gone) {
     co_await cleaner_.RollBack(at, step.slot, step.word, item);
     co_await ReadAgain(at, trail);
@@ -190,7 +186,7 @@ Task<bool> Committer::Commit(ChangeContext& context, const OwnEntry& own, uint64
   const uint64_t old = co_await at.op.InOrder(Cas(at.part.SlotAt(slot), own.pending.word(), to.word()));
   if (old != own.pending.word()) {
     if (Mutant(kTakenBackUnfenced)) co_return false;
-    co_return TakenForDead();
+    if (!Mutant(kFailedCommitIgnored)) co_return TakenForDead();
   }
   // INVARIANT nessie/10.
   if (!own.is_fresh()) cleaner_.Retire(at, own.replaced, own.bytes);

@@ -29,7 +29,7 @@ struct OwnEntry {
   Word pending;
   Word replaced;           // live: it replaces a value; otherwise it is fresh
   uint32_t moves = 0;      // of the item that it replaces
-  uint64_t bytes = 0;      // of the item that it replaces
+  uint64_t bytes = 0;      // of the item whose place it takes
   bool removes = false;    // it deletes the key
   uint64_t own_bytes = 0;  // of its own item
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "index/nessie/item.h"
 #include "index/nessie/layout.h"
 #include "index/nessie/partition.h"
+#include "index/nessie/running_entries.h"
 #include "index/nessie/spare_lines.h"
 #include "pool/client.h"
 
@@ -35,10 +37,13 @@ struct ChangeContext : index::ChangeContext {
       : index::ChangeContext(pool, an_op, a_change, a_hash, a_part.node()),
         part(a_part),
         key_hash(a_hash),
-        failed_growths(a_part.failed_growths()) {}
+        failed_growths(a_part.failed_growths()) {
+    if (change.kind == ChangeKind::kTouch) item.OnlyAtHand();
+  }
 
   bool MayHaveEffect() const { return item.may_be_published(); }
   void Unpin() {
+    running.reset();
     spare.reset();
     item.Discard();
     index::ChangeContext::Unpin();
@@ -60,6 +65,7 @@ struct ChangeContext : index::ChangeContext {
   const uint64_t failed_growths;           // when the operation began
   ItemDraft item;                          // in place of the kit's draft
   std::unique_ptr<SpareLines::Use> spare;  // what the item is written to, if it is a spare line
+  std::optional<RunningEntries::Entry> running;
 };
 
 }  // namespace farside::index::nessie

@@ -56,6 +56,11 @@ Result<Item> DecodeItem(std::span<const std::byte> bytes) {
               .bytes = bytes.size()};
 }
 
+Result<pool::BlockView> DecodeRecord(std::span<const std::byte> bytes) {
+  if (bytes.size() < pool::kLine) return Error(ErrorCode::kCorrupt, "an item is shorter than a line");
+  return pool::DecodeBlock(bytes.subspan(sizeof(ItemHeader)), sizeof(ItemHeader));
+}
+
 Task<Done> ReadItems(Op& op, fabric::NodeId node, std::span<ItemRead* const> reads) {
   assert(reads.size() <= kMostItemReads);
   fabric::SmallBatch<kMostItemReads> first(op, Order::kTogether);
@@ -79,10 +84,30 @@ Task<Done> ReadItems(Op& op, fabric::NodeId node, std::span<ItemRead* const> rea
   co_return Done{};
 }
 
+Task<Done> ReadManyItems(Op& op, fabric::NodeId node, std::span<ItemRead* const> reads) {
+  fabric::Batch batch(op, Order::kTogether);
+  for (ItemRead* const read : reads) {
+    const uint64_t bytes = read->word.bytes();
+    if (bytes != 0) batch.Add(ForBlock(Read(FarAddr(node, read->word.offset()), read->buffer.Resize(bytes))));
+  }
+  co_await batch;
+  for (ItemRead* const read : reads) {
+    if (read->word.bytes() == 0) co_await ReadItem(op, node, *read);
+  }
+  co_return Done{};
+}
+
 Task<Item> ReadItem(Op& op, fabric::NodeId node, ItemRead& read) {
   ItemRead* const one = &read;
   co_await ReadItems(op, node, std::span(&one, 1));
   co_return read.Decode();
+}
+
+Task<uint64_t> BytesOfItem(Op& op, fabric::NodeId node, Word word) {
+  if (word.bytes() != 0) co_return word.bytes();
+  ItemRead read(word);
+  const Item item = co_await ReadItem(op, node, read);
+  co_return item.bytes;
 }
 
 void ItemDraft::Fill(pool::Owner owner, uint32_t moves, Word replaced, std::string_view key,

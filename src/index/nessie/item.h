@@ -12,6 +12,7 @@
 #include "index/kit/block_buffer.h"
 #include "index/kit/unpublished.h"
 #include "index/nessie/layout.h"
+#include "pool/memory/block.h"
 #include "pool/region/layout.h"
 
 namespace farside::index::nessie {
@@ -37,6 +38,9 @@ struct Item {
 // possible.
 Result<Item> DecodeItem(std::span<const std::byte> bytes);
 
+// The same for what was read of a block that may be larger than its item: its key and its value.
+Result<pool::BlockView> DecodeRecord(std::span<const std::byte> bytes);
+
 // One of the items that a trip reads. It stays where it is: what was decoded are views of it.
 struct ItemRead {
   explicit ItemRead(Word a_word = Word()) : word(a_word) {}
@@ -53,12 +57,19 @@ inline constexpr size_t kMostItemReads = 2;
 // READs some items, kMostItemReads at most, by one trip; by two if one of them is too large for its size to
 // stand in its word.
 Task<Done> ReadItems(fabric::Op& op, fabric::NodeId node, std::span<ItemRead* const> reads);
+// The same for any number, where those that are too large are read one by one behind the others.
+Task<Done> ReadManyItems(fabric::Op& op, fabric::NodeId node, std::span<ItemRead* const> reads);
 // The same for one, decoded.
 Task<Item> ReadItem(fabric::Op& op, fabric::NodeId node, ItemRead& read);
+
+// Bytes of an item, as allocated; READs it if they do not stand in its word.
+Task<uint64_t> BytesOfItem(fabric::Op& op, fabric::NodeId node, Word word);
 
 // An item on its way into the table.
 class ItemDraft : public Unpublished {
  public:
+  ItemDraft() : Unpublished(pool::BlockUse::kRecords) {}
+
   // What it will hold; as many bytes as were asked for.
   void Fill(pool::Owner owner, uint32_t moves, Word replaced, std::string_view key, std::string_view value,
             uint64_t hash);

@@ -34,7 +34,7 @@ namespace farside::index::nessie {
 inline constexpr uint32_t kLayoutVersion = 1;
 inline constexpr uint32_t kLeastInitialBits = 2;
 inline constexpr uint32_t kMostInitialBits = 30;
-inline constexpr uint32_t kMostSlotBits = 40;
+inline constexpr uint32_t kMostSlotBits = 39;
 
 enum class Kind : uint8_t {
   kUnsplit = 0,    // the slot's keys stand in its parent
@@ -149,7 +149,7 @@ struct Shape {
   uint32_t initial_bits = 6;  // the table starts with 2^initial_bits slots
 
   constexpr uint64_t slots(uint32_t version) const { return uint64_t{1} << (initial_bits + version - 1); }
-  constexpr uint32_t most_version() const { return std::min(kMostVersion, kMostSlotBits - initial_bits); }
+  constexpr uint32_t most_version() const { return std::min(kMostVersion, kMostSlotBits + 1 - initial_bits); }
 
   constexpr size_t SegmentOf(uint64_t slot) const {
     return std::max<int>(std::bit_width(slot) - static_cast<int>(initial_bits), 0);

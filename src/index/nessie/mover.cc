@@ -21,7 +21,8 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   if (!copy.Reserve(pool_.allocator(at.node()), ItemBytes(item.key.size(), item.value.size())))
     co_await copy.FetchRoom(at.op);
   copy.Fill(cleaner_.self(at.part), item.moves + 1, source.word, item.key, item.value, item.hash);
-  const Word claim = copy.WordAs(Kind::kClaim, source.word.tag());
+  Word claim = copy.WordAs(Kind::kClaim, source.word.tag());
+  if (Mutant(kItemChangesSlots)) claim = source.word.As(Kind::kClaim);
 
   uint64_t move = 0;
   const bool claimed = co_await Claim(at, look, from, copy, claim, expected, move);
@@ -31,6 +32,7 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
     co_return false;
   }
   cleared = true;
+  if (Mutant(kItemChangesSlots)) copy.Unpublish();
   if (expected.is(Kind::kLive)) cleaner_.Retire(at, expected, expected_bytes);
   if (Mutant(kSourceClearedFirst)) co_await cleaner_.ClearSource(at, source.slot, source.word, item.bytes);
   // INVARIANT nessie/1.
@@ -43,12 +45,12 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
   const fabric::AtomicVerb commit = Cas(at.part.SlotAt(dest), claim.word(), claim.As(Kind::kLive).word());
   if (!is_entered) {
     const uint64_t old = co_await at.op.InOrder(commit);
-    co_return old == claim.word();
+    co_return old == claim.word() || Mutant(kLostClaimIgnored);
   }
   // INVARIANT nessie/11: WRITE, CAS keep their order.
   const LogEntry entry{.number = move + 1, .hash = item.hash};
   auto [written, old] = co_await at.op.InOrder(fabric::WriteObject(at.part.LogAt(move), entry), commit);
-  co_return old == claim.word();
+  co_return old == claim.word() || Mutant(kLostClaimIgnored);
 }
 
 // A number was taken for nothing. Its entry is made all the same: cursors wait for it.

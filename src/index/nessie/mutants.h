@@ -26,6 +26,8 @@ inline constexpr MutantName kTagIsKey{"nessie/tag-is-key"};
 inline constexpr MutantName kEmptyIsZero{"nessie/empty-is-zero"};
 // An item is given back as soon as it is unlinked.
 inline constexpr MutantName kReusedAtOnce{"nessie/item-reused-at-once"};
+// Of two clients that unlink an item, the one whose CAS fails retires it too (nessie/10).
+inline constexpr MutantName kLoserRetires{"nessie/loser-retires"};
 
 // ---- pending entries
 
@@ -43,18 +45,23 @@ inline constexpr MutantName kBothFreshGoOn{"nessie/both-fresh-go-on"};
 inline constexpr MutantName kClaimLeft{"nessie/claim-left"};
 // A client that meets two copies removes the newer one (nessie/2).
 inline constexpr MutantName kCopyRemoved{"nessie/copy-removed"};
+// A writer whose commit fails, because its entry is gone, answers that the change is done.
+inline constexpr MutantName kFailedCommitIgnored{"nessie/failed-commit-ignored"};
 // Two copies are told from words that were not there at one time (nessie/2).
 inline constexpr MutantName kCopiesToldAtOnce{"nessie/copies-told-at-once"};
 
 // ---- migration
 
+// A claim names the item of the source, and not a copy with one move more (nessie/1).
+inline constexpr MutantName kItemChangesSlots{"nessie/item-changes-slots"};
 // The source is cleared before the copy is live, as the paper has it (nessie/1).
 inline constexpr MutantName kSourceClearedFirst{"nessie/source-cleared-first"};
 // A migration does not read the source behind its claim (nessie/1).
 inline constexpr MutantName kSourceNotReadAgain{"nessie/source-not-read-again"};
 // A migration that is given up keeps its claim.
 inline constexpr MutantName kClaimKept{"nessie/aborted-migration-keeps-claim"};
-
+// A migration whose claim was removed takes its copy for live (nessie/1).
+inline constexpr MutantName kLostClaimIgnored{"nessie/lost-claim-ignored"};
 // A migration to a lower slot does not enter its key in the move log (nessie/11).
 inline constexpr MutantName kMoveNotEntered{"nessie/move-not-entered"};
 // A cursor does not look up the keys that have moved behind it (nessie/11).
@@ -74,11 +81,35 @@ inline constexpr MutantName kOwnTrailNotLookedAt{"nessie/own-trail-not-looked-at
 inline constexpr MutantName kMarkLeft{"nessie/mark-left"};
 
 inline constexpr std::array kAllMutants = {
-    kSlotsReadInTurn,      kMissAtOnce,          kClaimIsItem,       kPendingHides,    kTagIsKey,
-    kEmptyIsZero,          kReusedAtOnce,        kTakenBackUnfenced, kLiveEntryHelped, kDeadEntryFinished,
-    kFreshBesideLive,      kBothFreshGoOn,       kClaimLeft,         kCopyRemoved,     kCopiesToldAtOnce,
-    kSourceClearedFirst,   kSourceNotReadAgain,  kClaimKept,         kNoMiddleState,   kParentReadBeforeMark,
-    kOtherSlotNotLookedAt, kOwnTrailNotLookedAt, kMarkLeft,          kMoveNotEntered,  kMovesNotRead,
+    kSlotsReadInTurn,
+    kMissAtOnce,
+    kClaimIsItem,
+    kPendingHides,
+    kTagIsKey,
+    kEmptyIsZero,
+    kReusedAtOnce,
+    kTakenBackUnfenced,
+    kLiveEntryHelped,
+    kDeadEntryFinished,
+    kFreshBesideLive,
+    kBothFreshGoOn,
+    kClaimLeft,
+    kCopyRemoved,
+    kCopiesToldAtOnce,
+    kSourceClearedFirst,
+    kSourceNotReadAgain,
+    kClaimKept,
+    kNoMiddleState,
+    kParentReadBeforeMark,
+    kOtherSlotNotLookedAt,
+    kOwnTrailNotLookedAt,
+    kMarkLeft,
+    kMoveNotEntered,
+    kMovesNotRead,
+    kItemChangesSlots,
+    kLoserRetires,
+    kFailedCommitIgnored,
+    kLostClaimIgnored,
 };
 
 }  // namespace farside::index::nessie

@@ -11,7 +11,8 @@
 //   nessie/3  (committer.h) A pending entry commits only if its writer has looked at all other slots of the
 //             key behind it.
 //   nessie/4  (committer.h) Of two fresh entries, the one in the secondary slot gives way.
-//   nessie/5  The entry of a writer that is gone is always taken back, never finished; gone means fenced.
+//   nessie/5  The entry of a writer that is gone is always taken back, never finished; gone means fenced, or
+//             destroyed, for the client whose operation it was (running_entries.h).
 //   nessie/6  (committer.h) Only its writer touches the entry of a live writer.
 //   nessie/7  No word comes back to a slot while an operation may compare it: words that name an item are
 //             protected by pins, empty words and marks are tokens that occur once. Two words do come back,
@@ -56,8 +57,6 @@ class NessieEngine final : public Engine {
   std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
 
  private:
-  Task<fabric::FarAddr> MakeFirstSegment(fabric::Op& op, pool::Allocator& allocator);
-
   const Options options_;
 };
 

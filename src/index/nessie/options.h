@@ -12,7 +12,7 @@
 namespace farside::index::nessie {
 
 inline constexpr uint64_t kMostChain = 64;
-inline constexpr uint64_t kMostSweep = 8;  // splitter.h: kMostSplitTogether
+inline constexpr uint64_t kMostSweep = 8;
 
 struct Options {
   // ---- recorded with the table

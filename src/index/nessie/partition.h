@@ -27,8 +27,8 @@ class Partition final : public GrowingPartition {
   // ---- what the root has besides
   fabric::FarAddr MovesAt() const { return root() + kMovesOffset; }
   fabric::FarAddr SweptAt() const { return root() + kSweptOffset; }
-  fabric::FarAddr LogAt(uint64_t number) const {
-    return root() + kLogOffset + number % kLogEntries * sizeof(LogEntry);
+  fabric::FarAddr LogAt(uint64_t move) const {
+    return root() + kLogOffset + move % kLogEntries * sizeof(LogEntry);
   }
   fabric::FarAddr SpareOwnerAt(size_t number) const { return root() + kSparesOffset + number * 8; }
   fabric::FarAddr SpareAt(size_t number) const { return root() + kLinesOffset + number * pool::kLine; }

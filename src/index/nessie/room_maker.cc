@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <span>
 
 #include "index/nessie/errors.h"
@@ -16,25 +17,25 @@ Task<Room> RoomMaker::Make(Access at, Look look) {
     way.next_slot = look.of(candidate).effective_step().slot;
     way.next_word = look.of(candidate).effective_step().word;
   }
-  bool taken = false;
+  bool busy = false;
   for (uint64_t length = 0; length < chain_; ++length) {
     std::vector<Way*> open;
     for (Way& way : ways) {
       if (!way.is_open) continue;
-      const Step entered = co_await Enter(at, way);
-      if (entered == Step::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
-      taken = taken || entered == Step::kTaken;
-      way.is_open = entered == Step::kGoesOn;
+      const Progress entered = co_await Enter(at, way);
+      if (entered == Progress::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
+      busy = busy || entered == Progress::kBusy;
+      way.is_open = entered == Progress::kGoesOn;
       if (way.is_open) open.push_back(&way);
     }
     if (open.empty()) break;
     co_await ReadFrontier(at, open);
     for (Way* way : open) {
-      const Step step = co_await Advance(at, *way);
-      if (step == Step::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
-      taken = taken || step == Step::kTaken;
-      if (step == Step::kClosed || step == Step::kTaken) way->is_open = false;
-      if (step != Step::kEnds) continue;
+      const Progress advanced = co_await Advance(at, *way);
+      if (advanced == Progress::kLookAgain) co_return Room{.found = Room::Found::kLookAgain};
+      busy = busy || advanced == Progress::kBusy;
+      if (advanced == Progress::kClosed || advanced == Progress::kBusy) way->is_open = false;
+      if (advanced != Progress::kEnds) continue;
       const bool cleared = co_await Clear(at, *way);
       if (!cleared) co_return Room{.found = Room::Found::kLookAgain};
       const Hop& first = *way->hops.front();
@@ -44,31 +45,31 @@ Task<Room> RoomMaker::Make(Access at, Look look) {
                      .bytes = first.item.bytes};
     }
   }
-  co_return Room{.found = taken ? Room::Found::kTaken : Room::Found::kNone};
+  co_return Room{.found = busy ? Room::Found::kBusy : Room::Found::kNone};
 }
 
 // The slot that the way comes to is not empty.
-Task<RoomMaker::Step> RoomMaker::Enter(const Access& at, Way& way) {
+Task<RoomMaker::Progress> RoomMaker::Enter(const Access& at, Way& way) {
   const Word word = way.next_word;
   if (word.is_damaged()) co_return BrokenWord(at.part, way.next_slot);
   if (word.is(Kind::kClaim)) {
     co_await cleaner_.RemoveClaim(at, way.next_slot, word);
-    co_return Step::kLookAgain;
+    co_return Progress::kLookAgain;
   }
   if (word.is(Kind::kPending)) {
     ItemRead read(word);
     const Item item = co_await ReadItem(at.op, at.node(), read);
-    const bool gone = co_await cleaner_.IsGone(at, item.owner);
-    if (!gone) co_return Step::kTaken;
+    const bool gone = co_await cleaner_.IsGone(at, item.owner, word);
+    if (!gone) co_return Progress::kBusy;
     co_await cleaner_.RollBack(at, way.next_slot, word, item);
-    co_return Step::kLookAgain;
+    co_return Progress::kLookAgain;
   }
   auto hop = std::make_unique<Hop>();
   hop->slot = way.next_slot;
   hop->word = word;
   hop->read.word = word;
   way.hops.push_back(std::move(hop));
-  co_return Step::kGoesOn;
+  co_return Progress::kGoesOn;
 }
 
 // Two trips: the items, and the slots of their keys.
@@ -76,7 +77,7 @@ Task<Done> RoomMaker::ReadFrontier(const Access& at, std::vector<Way*>& open) {
   std::array<ItemRead*, kMostItemReads> reads{};
   for (size_t i = 0; i < open.size(); ++i) reads[i] = &open[i]->hops.back()->read;
   co_await ReadItems(at.op, at.node(), std::span(reads).first(open.size()));
-  std::array<Look*, kMostLooksByATrip> looks{};
+  std::array<Look*, kMostItemReads> looks{};
   for (size_t i = 0; i < open.size(); ++i) {
     Hop& hop = *open[i]->hops.back();
     const Result<Item> item = hop.read.Decode();
@@ -85,11 +86,11 @@ Task<Done> RoomMaker::ReadFrontier(const Access& at, std::vector<Way*>& open) {
     BeginLook(at.part, KeyHash(item->hash), hop.look);
     looks[i] = &hop.look;
   }
-  co_await FinishLooks(at.op, at.part, std::span(looks).first(open.size()));
+  co_await FinishLooks(at.op, at.part, looks[0], looks[1]);
   co_return Done{};
 }
 
-Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
+Task<RoomMaker::Progress> RoomMaker::Advance(const Access& at, Way& way) {
   Hop& hop = *way.hops.back();
   std::optional<size_t> step;
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
@@ -104,31 +105,31 @@ Task<RoomMaker::Step> RoomMaker::Advance(const Access& at, Way& way) {
   if (own.effective() < *step) {
     // The key stands in a child of the slot: what is here was left behind by its split.
     co_await cleaner_.ClearSource(at, hop.slot, hop.word, hop.item.bytes);
-    co_return Step::kLookAgain;
+    co_return Progress::kLookAgain;
   }
-  if (own.effective_step().word != hop.word) co_return Step::kLookAgain;
+  if (own.effective() != *step || own.effective_step().word != hop.word) co_return Progress::kLookAgain;
   if (*step > 0 && at.part.MaySplit(own.step(*step - 1).slot)) {
     way.ends_in_child = true;
-    co_return Step::kEnds;
+    co_return Progress::kEnds;
   }
-  if (own.read() > kMostTrailOfChange) co_return Step::kTaken;
+  assert(own.read() <= kMostTrailOfChange);  // the slots above are only announced
   if (other.read() > kMostTrailOfChange) {
     // More growth would make it longer still: it is shortened, by the slot next to the one that is in use.
     const uint64_t child = other.step(other.effective() - 1).slot;
     bool split = false;
     if (at.part.MaySplit(child)) split = co_await splitter_.Split(at, child);
-    co_return split ? Step::kLookAgain : Step::kTaken;
+    co_return split ? Progress::kLookAgain : Progress::kBusy;
   }
   const Trail::Step& next = other.effective_step();
-  if (next.word.is(Kind::kEmpty)) co_return Step::kEnds;
+  if (next.word.is(Kind::kEmpty)) co_return Progress::kEnds;
   const bool twice = co_await EndMigration(at, hop, next.word);
-  if (twice) co_return Step::kLookAgain;
+  if (twice) co_return Progress::kLookAgain;
   const bool is_circle = std::any_of(way.hops.begin(), way.hops.end(),
                                      [&next](const auto& passed) { return passed->slot == next.slot; });
-  if (is_circle) co_return Step::kClosed;
+  if (is_circle) co_return Progress::kClosed;
   way.next_slot = next.slot;
   way.next_word = next.word;
-  co_return Step::kGoesOn;
+  co_return Progress::kGoesOn;
 }
 
 // Whether the item stands in both slots of its key, because a client died in the middle of a migration. Then
@@ -150,23 +151,26 @@ Task<bool> RoomMaker::Clear(const Access& at, Way& way) {
   for (size_t i = way.hops.size(); i-- > 0;) {
     Hop& hop = *way.hops[i];
     const bool is_last = i + 1 == way.hops.size();
-    bool copied = false;
+    Result<bool> copied = false;
     bool cleared = is_last;
     if (is_last && way.ends_in_child) {
       const Trail& own = hop.look.of(hop.candidate);
-      copied = co_await splitter_.Split(at, own.step(own.effective() - 1).slot, false);
+      copied = co_await splitter_.Split(at, own.step(own.effective() - 1).slot, false).Outcome();
     } else {
       const Word expected =
           is_last ? hop.look.of(Other(hop.candidate)).effective_step().word : way.hops[i + 1]->word;
       const uint64_t bytes = is_last ? 0 : way.hops[i + 1]->item.bytes;
-      copied = co_await mover_.Copy(at, hop.look, hop.candidate, hop.item, expected, bytes, cleared);
+      copied =
+          co_await mover_.Copy(at, hop.look, hop.candidate, hop.item, expected, bytes, cleared).Outcome();
     }
-    if (copied) continue;
-    // What was copied already need not stand twice.
-    if (!is_last && !cleared) {
+    if (copied.ok() && *copied) continue;
+    // What was copied already need not stand twice, also if there is no memory for the next copy.
+    const bool goes_on = copied.ok() || copied.error().code() == ErrorCode::kOutOfMemory;
+    if (!is_last && !cleared && goes_on) {
       const Hop& behind = *way.hops[i + 1];
       co_await cleaner_.ClearSource(at, behind.slot, behind.word, behind.item.bytes);
     }
+    if (!copied.ok()) co_return copied.error();
     co_return false;
   }
   co_return true;

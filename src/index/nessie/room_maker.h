@@ -27,7 +27,7 @@ struct Room {
   enum class Found : uint8_t {
     kFreed,      // the slot of `candidate` has `word`, whose item was copied elsewhere: it may be replaced
     kLookAgain,  // something has changed
-    kTaken,      // by clients that are at work
+    kBusy,       // entries of live writers are in the way
     kNone,       // both ways are too long, or circles
   };
   Found found = Found::kNone;
@@ -63,11 +63,11 @@ class RoomMaker {
     bool ends_in_child = false;  // of the last hop's slot
   };
   // What following a way further came to.
-  enum class Step : uint8_t { kGoesOn, kEnds, kClosed, kTaken, kLookAgain };
+  enum class Progress : uint8_t { kGoesOn, kEnds, kClosed, kBusy, kLookAgain };
 
-  Task<Step> Enter(const Access& at, Way& way);
+  Task<Progress> Enter(const Access& at, Way& way);
   Task<Done> ReadFrontier(const Access& at, std::vector<Way*>& open);
-  Task<Step> Advance(const Access& at, Way& way);
+  Task<Progress> Advance(const Access& at, Way& way);
   Task<bool> EndMigration(const Access& at, const Hop& hop, Word other);
   Task<bool> Clear(const Access& at, Way& way);
 

@@ -12,8 +12,6 @@
 namespace farside::index::nessie {
 
 using fabric::Cas;
-using fabric::FarAddr;
-using fabric::ForBlock;
 using fabric::Order;
 using fabric::Read;
 
@@ -81,16 +79,15 @@ Task<bool> Splitter::SplitParents(const Access& at, const Children& children) {
 }
 
 Task<Done> Splitter::ReadParents(const Access& at, Children& children) {
-  fabric::Batch batch(at.op, Order::kTogether);
+  std::vector<ItemRead*> reads;
   for (const auto& child : children) {
     const Word word = child->parent_word;
     if (word.is_damaged()) co_return BrokenWord(at.part, child->parent);
     if (!child->goes_on || !word.has_item() || word.is(Kind::kClaim)) continue;
     child->read.word = word;
-    if (word.bytes() == 0) continue;  // LookAtParent reads it
-    batch.Add(ForBlock(Read(FarAddr(at.node(), word.offset()), child->read.buffer.Resize(word.bytes()))));
+    reads.push_back(&child->read);
   }
-  co_await batch;
+  co_await ReadManyItems(at.op, at.node(), reads);
   for (const auto& child : children) {
     if (child->goes_on) co_await LookAtParent(at, *child);
   }
@@ -106,23 +103,19 @@ Task<Done> Splitter::LookAtParent(const Access& at, Child& child) {
     co_return Done{};
   }
   if (!word.has_item()) co_return Done{};
-  if (word.bytes() == 0) {
-    child.item = co_await ReadItem(at.op, at.node(), child.read);
-  } else {
-    const Result<Item> item = child.read.Decode();
-    if (!item.ok()) co_return item.error();
-    child.item = *item;
-  }
+  const Result<Item> item = child.read.Decode();
+  if (!item.ok()) co_return item.error();
+  child.item = *item;
   BeginLook(at.part, KeyHash(child.item.hash), child.look);
   for (const Candidate candidate : {Candidate::kPrimary, Candidate::kSecondary}) {
     if (!child.look.of(candidate).Find(child.slot).has_value()) continue;
     child.candidate = candidate;
-    child.moves = true;
+    child.belongs = true;
   }
-  if (!child.moves || word.is(Kind::kLive)) co_return Done{};
+  if (!child.belongs || word.is(Kind::kLive)) co_return Done{};
   // A pending entry of a key that would move.
   child.goes_on = false;
-  const bool gone = co_await cleaner_.IsGone(at, child.item.owner);
+  const bool gone = co_await cleaner_.IsGone(at, child.item.owner, word);
   if (gone) co_await cleaner_.RollBack(at, child.parent, word, child.item);
   co_return Done{};
 }
@@ -130,7 +123,7 @@ Task<Done> Splitter::LookAtParent(const Access& at, Child& child) {
 // INVARIANT nessie/8: CAS, READ keep their order, so parents and other slots are read behind the marks.
 Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (const auto& child : children) {
-    if (!child->goes_on || !child->moves) continue;
+    if (!child->goes_on || !child->belongs) continue;
     const Item& item = child->item;
     if (!child->copy.Reserve(pool_.allocator(at.node()), ItemBytes(item.key.size(), item.value.size())))
       co_await child->copy.FetchRoom(at.op);
@@ -139,7 +132,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   }
   fabric::Batch batch(at.op, Order::kInOrder);
   for (const auto& child : children) {
-    if (!child->goes_on || !child->moves) continue;
+    if (!child->goes_on || !child->belongs) continue;
     batch.Add(child->copy.Write());
     child->copy.Publish();  // until it is written: an operation that is destroyed meanwhile must not free it
   }
@@ -155,7 +148,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
     child->parent_now = child->parent_word;
     if (!Mutant(kParentReadBeforeMark))
       batch.Add(Read(at.part.SlotAt(child->parent), BytesOf(child->parent_now)));
-    if (!child->moves) continue;
+    if (!child->belongs) continue;
     Trail& other = child->look.of(Other(child->candidate));
     other.set_read(children.size() == 1 ? other.count() : std::min(other.count(), kMostStepsTogether));
     for (size_t i = 0; i < other.read(); ++i)
@@ -165,7 +158,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
   for (size_t i = 0; i < children.size(); ++i) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
-    if (child.moves) child.copy.Unpublish();
+    if (child.belongs) child.copy.Unpublish();
     child.goes_on = batch.Old(swaps[i]) == child.from.word();
     if (!child.goes_on) continue;
     child.goes_on = co_await IsUndisturbed(at, child);
@@ -177,7 +170,7 @@ Task<Done> Splitter::Mark(const Access& at, Children& children) {
 // Nothing of the slot's keys is changing.
 Task<bool> Splitter::IsUndisturbed(const Access& at, const Child& child) {
   if (child.parent_now != child.parent_word) co_return false;
-  if (!child.moves || Mutant(kOtherSlotNotLookedAt)) co_return true;
+  if (!child.belongs || Mutant(kOtherSlotNotLookedAt)) co_return true;
   const Trail& other = child.look.of(Other(child.candidate));
   if (!other.is_settled()) co_return false;
   // A mark there may be that of a client which moves the same key to another slot: both would make a copy. Or
@@ -221,7 +214,7 @@ Task<Done> Splitter::Commit(const Access& at, Children& children) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
     Word to;
-    if (child.moves) {
+    if (child.belongs) {
       to = child.copy.WordAs(Kind::kLive, child.parent_word.tag());
       child.copy.Publish();
     } else {
@@ -234,7 +227,7 @@ Task<Done> Splitter::Commit(const Access& at, Children& children) {
     Child& child = *children[i];
     if (!child.goes_on) continue;
     child.goes_on = batch.Old(swaps[i]) == child.mark.word();
-    if (!child.goes_on && child.moves) child.copy.Unpublish();
+    if (!child.goes_on && child.belongs) child.copy.Unpublish();
   }
   co_return Done{};
 }
@@ -245,14 +238,14 @@ Task<Done> Splitter::Clear(const Access& at, Children& children) {
   std::array<size_t, kMostSplitTogether> swaps{};
   for (size_t i = 0; i < children.size(); ++i) {
     Child& child = *children[i];
-    if (!child.goes_on || !child.moves) continue;
+    if (!child.goes_on || !child.belongs) continue;
     const Word empty = cleaner_.NewToken(at.part, Kind::kEmpty);
     swaps[i] = batch.Add(Cas(at.part.SlotAt(child.parent), child.parent_word.word(), empty.word()));
   }
   co_await batch;
   for (size_t i = 0; i < children.size(); ++i) {
     const Child& child = *children[i];
-    if (!child.goes_on || !child.moves || batch.Old(swaps[i]) != child.parent_word.word()) continue;
+    if (!child.goes_on || !child.belongs || batch.Old(swaps[i]) != child.parent_word.word()) continue;
     cleaner_.Retire(at, child.parent_word, child.item.bytes);
   }
   co_return Done{};
@@ -268,12 +261,7 @@ Task<Done> Splitter::ResolveCopies(Access at, const Look& look, uint32_t moves_o
   Candidate source = moves_of_primary < moves_of_secondary ? Candidate::kPrimary : Candidate::kSecondary;
   if (Mutant(kCopyRemoved)) source = Other(source);
   const Trail::Step& step = look.of(source).effective_step();
-  uint64_t bytes = step.word.bytes();
-  if (bytes == 0) {
-    ItemRead read(step.word);
-    co_await ReadItem(at.op, at.node(), read);
-    bytes = read.buffer.bytes().size();
-  }
+  const uint64_t bytes = co_await BytesOfItem(at.op, at.node(), step.word);
   co_await cleaner_.ClearSource(at, step.slot, step.word, bytes);
   co_return Done{};
 }

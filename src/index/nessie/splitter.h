@@ -61,9 +61,9 @@ class Splitter {
     Word parent_now;  // read behind the mark
     ItemRead read;    // the parent's item, if it has one
     Item item;
-    bool moves = false;                         // the item belongs to the slot
+    bool belongs = false;                       // the item belongs to the slot, and moves there
     Candidate candidate = Candidate::kPrimary;  // of the item's key
-    Look look;  // of the item's key, if it moves: its other slot is read behind the mark
+    Look look;  // of the item's key, if it belongs: its other slot is read behind the mark
     ItemDraft copy;
     bool goes_on = true;
   };

@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kSlotsOfRange = 128;
 constexpr int kMostAttempts = 3;
 
+static_assert(kMostSweep <= kMostSplitTogether, "a put sweeps once");
 uint64_t SlotsTogether(const Shape& shape) { return std::min<uint64_t>(kMostSplitTogether, shape.slots(1)); }
 
 }  // namespace
@@ -49,6 +50,8 @@ Task<bool> Sweeper::TakeRange(const Access& at) {
     const uint64_t from = sweep.taken;
     const uint64_t to = std::min(all, from + kSlotsOfRange);
     const uint64_t old = co_await at.op.InOrder(ForMaintenance(Cas(at.part.SweptAt(), from, to)));
+    // No client writes such a number: the word is damaged, and splitting is left to the puts that need it.
+    if (old % SlotsTogether(at.shape()) != 0) co_return false;
     sweep.taken = std::max(sweep.taken, old == from ? to : old);
     // Another operation of this client may have taken a range too: then this one is left to the puts that
     // need it.

@@ -38,6 +38,9 @@ class Table final : public KeyedIndex<Table> {
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override { return walker_.Walk(op, reach); }
   Task<Done> Verify(fabric::Op& op) override { return walker_.Verify(op); }
   uint64_t growth() const override;
+  void ConfirmTable(const pool::Membership& home, uint64_t catalog_changes) override {
+    partitions_.ConfirmTable(home, catalog_changes);
+  }
 
  private:
   friend class KeyedIndex<Table>;
@@ -49,6 +52,9 @@ class Table final : public KeyedIndex<Table> {
   SearchContext ContextOf(fabric::Op& op, std::string_view key, std::string& value);
   Task<Attempt> TryChange(ChangeContext& context) { return changer_.TryChange(context); }
   Task<bool> TrySearch(SearchContext& context);
+  static Result<pool::BlockView> DecodeRecord(std::span<const std::byte> bytes) {
+    return nessie::DecodeRecord(bytes);
+  }
 
   Partitions partitions_;
   SpareLines spares_;

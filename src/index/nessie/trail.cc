@@ -38,8 +38,7 @@ Task<Done> ReadLook(Op& op, Partition& part, const KeyHash& hash, Look& look) {
     if (first.is_settled() && second.is_settled()) part.NoteUnsplit(false);
   }
   if (look.is_settled()) co_return Done{};
-  Look* const unfinished = &look;
-  co_await FinishLooks(op, part, std::span(&unfinished, 1));
+  co_await FinishLooks(op, part, &look);
   part.NoteUnsplit(first.effective() != 0 || second.effective() != 0);
   co_return Done{};
 }
@@ -64,10 +63,12 @@ Task<Done> ReadLookAgain(Op& op, const Partition& part, const Look& look, Look& 
   co_return Done{};
 }
 
-Task<Done> FinishLooks(Op& op, Partition& part, std::span<Look* const> looks) {
+Task<Done> FinishLooks(Op& op, Partition& part, Look* first, Look* second) {
+  const std::array<Look*, 2> both = {first, second};
+  const std::span<Look* const> looks = std::span(both).first(second == nullptr ? 1 : 2);
   size_t depth = 2;  // as a rule, the parent of an unsplit slot is in use
   while (true) {
-    fabric::SmallBatch<kMostLooksByATrip * kCandidates * kMostByATrip> batch(op, Order::kTogether);
+    fabric::SmallBatch<both.size() * kCandidates * kMostByATrip> batch(op, Order::kTogether);
     for (Look* look : looks) {
       for (Trail& trail : look->trails) {
         if (trail.is_settled()) continue;

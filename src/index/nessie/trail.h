@@ -101,8 +101,7 @@ Task<Done> ReadLook(fabric::Op& op, Partition& part, const KeyHash& hash, Look& 
 // READs a look once more, the same slots as before: one trip.
 Task<Done> ReadLookAgain(fabric::Op& op, const Partition& part, const Look& look, Look& again);
 // Goes on with trails of which some steps were read, or none: those of one key or two, by the same trips.
-Task<Done> FinishLooks(fabric::Op& op, Partition& part, std::span<Look* const> looks);
-inline constexpr size_t kMostLooksByATrip = 2;
+Task<Done> FinishLooks(fabric::Op& op, Partition& part, Look* first, Look* second = nullptr);
 
 // A change shortens such trails first.
 inline bool IsTooLong(const Look& look) {

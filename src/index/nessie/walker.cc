@@ -12,15 +12,14 @@
 #include "index/nessie/move_log.h"
 #include "index/nessie/mutants.h"
 #include "index/nessie/searcher.h"
+#include "pool/beats.h"
 
 namespace farside::index::nessie {
 
 using fabric::FarAddr;
-using fabric::ForBlock;
 using fabric::Op;
 using fabric::OpKind;
 using fabric::OpOutcome;
-using fabric::Order;
 using fabric::Read;
 
 namespace {
@@ -55,18 +54,10 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
   for (size_t begin = 0; begin < range.size(); begin += kItemsByATrip) {
     const std::span<std::unique_ptr<Used>> some =
         std::span(range).subspan(begin, std::min(kItemsByATrip, range.size() - begin));
-    fabric::Batch batch(op, Order::kTogether);
+    std::vector<ItemRead*> reads;
+    for (const auto& used : some) reads.push_back(&used->read);
+    co_await ReadManyItems(op, part.node(), reads);
     for (const auto& used : some) {
-      if (used->word.bytes() == 0) continue;
-      batch.Add(ForBlock(
-          Read(FarAddr(part.node(), used->word.offset()), used->read.buffer.Resize(used->word.bytes()))));
-    }
-    co_await batch;
-    for (const auto& used : some) {
-      if (used->word.bytes() == 0) {
-        used->item = co_await ReadItem(op, part.node(), used->read);
-        continue;
-      }
       const Result<Item> item = used->read.Decode();
       if (!item.ok()) co_return item.error();
       used->item = *item;
@@ -75,12 +66,20 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
   co_return end - first;
 }
 
+bool Walker::IsHome(const Partition& part, const Used& used) {
+  const KeyHash hash(used.item.hash);
+  const uint32_t newest = part.directory().newest;
+  return used.slot == hash.SlotOf(part.shape(), Candidate::kPrimary, newest) ||
+         used.slot == hash.SlotOf(part.shape(), Candidate::kSecondary, newest);
+}
+
 // ---- walking -----------------------------------------------------------------------------------------
 
 // Items never change their slots: one that is linked throughout is in the slot, or is what a pending entry
 // there replaces. Slots that the table gets meanwhile have only items that were not there when the walk
 // began.
 Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
+  pool::Beats beats(pool_);
   for (size_t i = 0; i < partitions_.size(); ++i) {
     Partition& part = partitions_[i];
     const Shape& shape = part.shape();
@@ -93,6 +92,7 @@ Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
     for (uint64_t slot = 0; slot < shape.slots(directory.newest);) {
       slot += co_await ReadRange(op, part, slot, shape.slots(directory.newest), range);
       co_await MarkRange(op, part, range, reach);
+      if (beats.Due()) co_await beats.Beat(op);
     }
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
@@ -103,19 +103,14 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
   for (const auto& used : range) {
     const FarAddr block(part.node(), used->word.offset());
     if (used->word.is(Kind::kLive)) {
-      reach.MarkBlockBehind(block, used->item.bytes, sizeof(ItemHeader));
+      reach.MarkBlock(block, used->item.bytes, sizeof(ItemHeader));
       continue;
     }
     if (!part.IsSpare(used->word.offset())) reach.Mark(block, used->item.bytes);
     if (!used->word.is(Kind::kPending) || !used->item.replaced.is(Kind::kLive)) continue;
     const Word replaced = used->item.replaced;
-    uint64_t bytes = replaced.bytes();
-    if (bytes == 0) {
-      ItemRead read(replaced);
-      co_await ReadItem(op, part.node(), read);
-      bytes = read.buffer.bytes().size();
-    }
-    reach.MarkBlockBehind(FarAddr(part.node(), replaced.offset()), bytes, sizeof(ItemHeader));
+    const uint64_t bytes = co_await BytesOfItem(op, part.node(), replaced);
+    reach.MarkBlock(FarAddr(part.node(), replaced.offset()), bytes, sizeof(ItemHeader));
   }
   co_return Done{};
 }
@@ -210,12 +205,8 @@ Task<Done> Walker::AppendHash(Op& op, Partition& part, uint64_t hash, std::vecto
 }
 
 Task<Done> Walker::AppendRange(Op& op, Partition& part, const Range& range, std::vector<Record>& page) {
-  const uint32_t newest = part.directory().newest;
   for (const auto& used : range) {
-    const KeyHash hash(used->item.hash);
-    const bool is_home = used->slot == hash.SlotOf(part.shape(), Candidate::kPrimary, newest) ||
-                         used->slot == hash.SlotOf(part.shape(), Candidate::kSecondary, newest);
-    if (used->word.is(Kind::kLive) && is_home) {
+    if (used->word.is(Kind::kLive) && IsHome(part, *used)) {
       page.push_back({.key = std::string(used->item.key), .value = std::string(used->item.value)});
     } else {
       std::string key = co_await KeyOf(op, part, *used);
@@ -294,14 +285,9 @@ Task<Done> Walker::AddStats(Op& op, Partition& part, TableStats& stats, Counts& 
 Task<bool> Walker::IsRecord(Op& op, Partition& part, const Used& used) {
   if (used.word.is(Kind::kPending)) co_return used.item.replaced.is(Kind::kLive);
   if (!used.word.is(Kind::kLive)) co_return false;
-  const Shape& shape = part.shape();
-  const KeyHash hash(used.item.hash);
-  const uint32_t newest = part.directory().newest;
-  const bool is_home = used.slot == hash.SlotOf(shape, Candidate::kPrimary, newest) ||
-                       used.slot == hash.SlotOf(shape, Candidate::kSecondary, newest);
-  if (is_home && used.item.moves == 0) co_return true;
+  if (IsHome(part, used) && used.item.moves == 0) co_return true;
   Look look;
-  co_await ReadLook(op, part, hash, look);
+  co_await ReadLook(op, part, KeyHash(used.item.hash), look);
   const bool in_primary = look.of(Candidate::kPrimary).Find(used.slot).has_value();
   const Candidate candidate = in_primary ? Candidate::kPrimary : Candidate::kSecondary;
   if (look.of(candidate).effective_step().slot != used.slot) co_return false;

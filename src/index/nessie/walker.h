@@ -44,6 +44,8 @@ class Walker {
     uint64_t moved = 0;  // records that stand in their secondary slots
   };
 
+  // Whether the slot is a home of the item's key.
+  static bool IsHome(const Partition& part, const Used& used);
   // READs some slots, from `first` on and in one segment, and the items in them. Returns how many slots.
   Task<uint64_t> ReadRange(fabric::Op& op, Partition& part, uint64_t first, uint64_t slots, Range& range,
                            Counts* counts = nullptr);

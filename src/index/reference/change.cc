@@ -62,8 +62,10 @@ Task<Done> Table::ChangeLocked(ChangeContext& context, const Bucket& bucket) {
   const std::optional<Match> match =
       co_await FindKey(context.op, context.node, image, context.hash, context.key);
   std::optional<std::string_view> found;
+  FarAddr block;
   if (match.has_value()) found = match->record.value;
-  const Result<Decision> decision = Decide(context.change, found);
+  if (match.has_value()) block = FarAddr(context.node, image.entries[match->entry].offset());
+  const Result<Decision> decision = Decide(context.change, found, block);
   if (!decision.ok()) co_return decision.error();
   const Changed changed{
       .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};

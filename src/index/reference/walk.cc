@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "index/kit/block_buffer.h"
 #include "index/reference/table.h"
+#include "pool/beats.h"
 
 namespace farside::index::reference {
 
@@ -67,6 +68,7 @@ Task<TableStats> Table::Stats(Op& op) {
 // Entries never move to another bucket, and a bucket is read as it was at one moment: whatever is in the
 // table throughout is marked.
 Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
+  pool::Beats beats(pool());
   for (size_t part = 0; part < roots_.size(); ++part) {
     reach.Mark(roots_[part], RootBytes(options_.buckets));
     for (uint64_t i = 0; i < options_.buckets; ++i) {
@@ -82,8 +84,9 @@ Task<Done> Table::Walk(Op& op, pool::Reach& reach) {
           co_await ReadBlock(op, block_at, bytes, block);
           bytes = block.bytes().size();
         }
-        reach.MarkBlock(block_at, bytes);
+        reach.MarkBlock(block_at, bytes, 0);
       }
+      if (beats.Due()) co_await beats.Beat(op);
     }
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);

@@ -71,6 +71,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   std::optional<Found> found;
   BlockBuffer block;
   if (!blind) found = co_await FindInView(at, view, block);
+  if (context.change.kind == ChangeKind::kTouch) co_await NoteTouched(context, segment, look, found);
   if (found.has_value() && !found->present()) found.reset();
   const Decision decision = co_await DecideAndDraft(context, found);
   context.result = {.was_present = found.has_value(),
@@ -97,11 +98,25 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
   co_return appended;
 }
 
+// A block of a key that is absent may be one that a merge has dropped.
+Task<Done> Changer::NoteTouched(ChangeContext& context, Segment& segment, const Look& look,
+                                const std::optional<Found>& found) {
+  bool may_name = found.has_value();
+  if (!may_name) {
+    const MainHead head = co_await reader_.ReadHead(context.op, segment, look.meta());
+    may_name = head.dropped > 0;
+  }
+  if (may_name) closer_.NoteTouched(context.at, segment);
+  co_return Done{};
+}
+
 Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::optional<Found>& found) {
   std::optional<std::string_view> value;
+  FarAddr block;
   if (found.has_value()) value = found->value;
+  if (found.has_value()) block = FarAddr(context.node, found->entry.offset());
   const Change& change = context.change;
-  const Result<Decision> decision = Decide(change, value);
+  const Result<Decision> decision = Decide(change, value, block);
   if (!decision.ok()) co_return decision.error();
   if (!decision->applied || decision->removes) co_return *decision;
   const std::string_view stored = decision->Value(change);

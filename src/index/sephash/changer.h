@@ -35,6 +35,9 @@ class Changer {
   Task<Attempt> TryChange(ChangeContext& context);
 
  private:
+  // Of a touch: the table may name the block, so the round of its segment is to be closed.
+  Task<Done> NoteTouched(ChangeContext& context, Segment& segment, const Look& look,
+                         const std::optional<Found>& found);
   // What the change makes of the value that was found, and the draft of its block if it has one.
   Task<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
   // Appends the draft's block, or a tombstone for the block that was found.

@@ -63,6 +63,29 @@ Task<Done> Closer::CloseOne(Op& op, const pool::PoolClient::Pin& pin) {
   co_return Done{};
 }
 
+void Closer::NoteTouched(const Access& at, Segment& segment) {
+  const auto is_same = [&segment](const Waiting& noted) { return noted.segment == &segment; };
+  if (std::any_of(touched_.begin(), touched_.end(), is_same)) return;
+  touched_.push_back({.directory = &at.directory, .segment = &segment});
+}
+
+Task<Done> Closer::CloseTouched(Op& op, const pool::PoolClient::Pin& pin) {
+  const Waiting next = touched_.front();
+  touched_.pop_front();
+  const Access at{op, *next.directory};
+  const Result<Done> closed = co_await CloseTwice(at, *next.segment, pin.epoch(at.node())).Outcome();
+  if (!closed.ok()) touched_.push_back(next);
+  co_return closed;
+}
+
+// The first merge drops what slots of the round name, and the second one retires it.
+Task<Done> Closer::CloseTwice(Access at, Segment& segment, uint64_t birth) {
+  co_await CloseParent(at, segment, birth);
+  co_await Close(at, segment, birth, Which::kTouched);
+  co_await Close(at, segment, birth, Which::kTouched);
+  co_return Done{};
+}
+
 // A segment that a split has made gives nothing back while slots of its parent may name it (sephash/3).
 Task<Done> Closer::CloseParent(Access at, const Segment& segment, uint64_t birth) {
   const MetaWord meta = co_await at.op.InOrder(Read<MetaWord>(segment.at));
@@ -83,9 +106,10 @@ Task<bool> Closer::Close(Access at, Segment& segment, uint64_t birth, Which whic
   const bool holds_memory = look.Used() > 0 || head.words() > 0;
   const bool is_empty = holds_memory && SeemsEmpty(look, head.entries);
   if (which == Which::kEmpty && !is_empty) co_return false;
+  if (which == Which::kTouched && look.Used() == 0 && head.dropped == 0) co_return false;
   const bool padded = co_await Pad(at, segment, look, head.merges);
   if (!padded) co_return false;
-  co_await merger_.Merge(at, segment, look, birth, /*frees=*/which == Which::kEmpty);
+  co_await merger_.Merge(at, segment, look, birth, /*frees=*/which != Which::kAny);
   co_return true;
 }
 

@@ -9,6 +9,9 @@
 // The same helps a segment that must not retire anything before its parent, the segment that it was split
 // from, is merged (sephash/3): if no key of the parent is changed any more, the parent's round is closed.
 //
+// Blocks that an evacuation wants to have back are named by slots and by lists of what was dropped, whether
+// or not their records have moved: the rounds of their segments are closed too, as soon as there is memory.
+//
 // That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.
 #pragma once
 
@@ -41,6 +44,13 @@ class Closer {
   // Closes one segment. The operation holds a pin.
   Task<Done> CloseOne(fabric::Op& op, const pool::PoolClient::Pin& pin);
 
+  // A block of this segment was touched (evac/1).
+  void NoteTouched(const Access& at, Segment& segment);
+  bool has_touched() const { return !touched_.empty(); }
+  // Closes one of the segments that were noted, so that nothing of the table names a block that no record
+  // stands in. The operation holds a pin. kOutOfMemory: it stays noted.
+  Task<Done> CloseTouched(fabric::Op& op, const pool::PoolClient::Pin& pin);
+
  private:
   struct Waiting {
     Directory* directory = nullptr;
@@ -48,9 +58,11 @@ class Closer {
     uint64_t epochs = 0;  // pool.KnownEpochs() when it was noted
   };
 
-  enum class Which : uint8_t { kEmpty, kAny };  // which segments are closed
+  // Which segments are closed: those without a key; those that hold more than their records; any.
+  enum class Which : uint8_t { kEmpty, kTouched, kAny };
   // True: the round was closed.
   Task<bool> Close(Access at, Segment& segment, uint64_t birth, Which which);
+  Task<Done> CloseTwice(Access at, Segment& segment, uint64_t birth);
   // If its slots keep the segment from retiring blocks.
   Task<Done> CloseParent(Access at, const Segment& segment, uint64_t birth);
   // Fills the free slots. False: another client has merged the round.
@@ -60,6 +72,7 @@ class Closer {
   SegmentReader& reader_;
   Merger& merger_;
   std::deque<Waiting> waiting_;
+  std::deque<Waiting> touched_;
 };
 
 }  // namespace farside::index::sephash

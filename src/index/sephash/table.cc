@@ -34,6 +34,22 @@ SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value)
   return SearchContext(pool(), op, directories_.Of(hash), hash, key, value);
 }
 
+// A segment after the other, each under a pin of its own: what one merge has replaced may be memory for the
+// next.
+Task<bool> Table::UnlinkTouched(Op& op) {
+  const uint64_t catalogs = pool().known_catalog_changes();
+  while (closer_.has_touched()) {
+    const Status unchanged = RetryPolicy::CheckCatalogs(pool(), catalogs);
+    if (!unchanged.ok()) co_return unchanged.error();
+    const pool::PoolClient::Pin pin = pool().Begin();
+    const Result<Done> closed = co_await closer_.CloseTouched(op, pin).Outcome();
+    if (closed.ok()) continue;
+    if (closed.error().code() != ErrorCode::kOutOfMemory) co_return closed.error();
+    co_return true;
+  }
+  co_return false;
+}
+
 // How often the directory of the node that is ahead has doubled. No doubling is ever under way.
 uint64_t Table::growth() const {
   uint32_t deepest = options_.shape.initial_bits;

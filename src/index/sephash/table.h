@@ -32,6 +32,7 @@ class Table final : public KeyedIndex<Table> {
   }
   Task<TableStats> Stats(fabric::Op& op) override { return walker_.Stats(op, merger_.counts()); }
   uint64_t growth() const override;
+  Task<bool> UnlinkTouched(fabric::Op& op) override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override { return walker_.Walk(op, reach); }
   Task<Done> Verify(fabric::Op& op) override { return walker_.Verify(op); }
 

@@ -9,6 +9,7 @@
 #include "index/kit/block_buffer.h"
 #include "index/sephash/errors.h"
 #include "index/sephash/mutants.h"
+#include "pool/beats.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::sephash {
@@ -71,9 +72,11 @@ Task<uint64_t> Walker::BytesOfBlock(Access at, Entry entry) {
 // ---- walking -----------------------------------------------------------------------------------------
 
 Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
+  pool::Beats beats(pool_);
   for (size_t i = 0; i < directories_.size(); ++i) {
     const Access at{op, directories_[i]};
     co_await WalkDirectory(at, reach);
+    if (beats.Due()) co_await beats.Beat(op);
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
@@ -91,12 +94,14 @@ Task<Done> Walker::WalkDirectory(Access at, pool::Reach& reach) {
   std::vector<Spare> spares;
   co_await FindSpares(at, spares);
   std::set<uint64_t> mains;
+  pool::Beats beats(pool_);
   std::optional<uint64_t> suffix = 0;
   while (suffix.has_value()) {
     Whole whole;
     co_await ReadWhole(at, *suffix, whole);
     mains.insert(whole.look.meta().main());
     co_await WalkSegment(at, whole, reach);
+    if (beats.Due()) co_await beats.Beat(at.op);
     suffix = NextSuffix(*suffix, whole.look.depth());
   }
   co_await FindSpares(at, spares);
@@ -136,7 +141,7 @@ Task<Done> Walker::WalkSegment(Access at, const Whole& whole, pool::Reach& reach
   MarkPages(at, whole.main.pages, reach);
   for (const Entry& entry : whole.merged.entries) {
     const uint64_t bytes = co_await BytesOfBlock(at, entry);
-    reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes);
+    reach.MarkBlock(FarAddr(at.node(), entry.offset()), bytes, 0);
   }
   for (const auto* list : {&whole.main.dropped, &whole.merged.dropped, &whole.merged.replaced}) {
     if (list == &whole.main.dropped && Mutant(kWalkWithoutDropped)) continue;

@@ -88,6 +88,8 @@ Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std
     locking = Locking::kTake;
   }
   const bool written = co_await Write(context, found->slot, removes, locking);  // trip 2
+  const bool touches = context.change.kind == ChangeKind::kTouch;
+  if (!written && touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, found->slot, block);
   if (!written) co_return Attempt::kRetry;
   RetireReplaced(context, found->slot, block);
   if (removes) at.part.CountRecords(-1);
@@ -96,9 +98,11 @@ Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std
 
 Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::optional<Found>& found) {
   std::optional<std::string_view> value;
+  FarAddr block;
   if (found.has_value()) value = found->value;
+  if (found.has_value()) block = FarAddr(context.node, found->slot.entry.offset());
   const Change& change = context.change;
-  Result<Decision> decision = Decide(change, value);
+  Result<Decision> decision = Decide(change, value, block);
   if (!decision.ok()) return decision;
   context.result = {
       .was_present = value.has_value(), .applied = decision->applied, .counter = decision->counter};
@@ -120,6 +124,8 @@ Task<bool> Changer::Write(ChangeContext& context, const Slot& slot, bool removes
     // INVARIANT shard/1: a slot that was used does not become unused.
     desired = Entry::Hole();
   }
+  if (context.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite))
+    return SlotWriter::WriteSlot(context.at.op, slot, desired, context.draft);
   return writer_.Write(context.at, slot, desired, removes ? nullptr : &context.draft, locking);
 }
 
@@ -127,7 +133,8 @@ Task<bool> Changer::Write(ChangeContext& context, const Slot& slot, bool removes
 void Changer::RetireReplaced(const ChangeContext& context, const Slot& slot, const BlockBuffer& block) {
   pool::Allocator& allocator = pool_.allocator(context.node);
   const FarAddr replaced(context.node, slot.entry.offset());
-  if (Mutant(kReuseAtOnce)) {
+  const bool touches = context.change.kind == ChangeKind::kTouch;
+  if (Mutant(kReuseAtOnce) || (touches && Mutant(kTouchFreesAtOnce))) {
     allocator.FreeUnpublished(replaced, block.bytes().size());
   } else {
     allocator.Retire(replaced, block.bytes().size(), pool_.published_epoch(context.node));

@@ -93,44 +93,36 @@ inline constexpr MutantName kHalfSplitWalked{"shard/half-split-walked"};
 inline constexpr MutantName kWalkEndsEarly{"shard/walk-ends-early"};
 inline constexpr MutantName kCursorEndsEarly{"shard/cursor-ends-early"};
 
+// ---- touches (evac/1)
+
+// A touch changes its entry whatever the entry holds by then.
+inline constexpr MutantName kTouchByWrite{"shard/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once.
+inline constexpr MutantName kTouchFreesAtOnce{"shard/evacuates-frees-at-once"};
+// A touch whose CAS has failed retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"shard/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
-    kPublishedRefill,
-    kFailedCasIsDone,
-    kTagIsKey,
-    kFlagNotKept,
-    kReuseAtOnce,
-    kOverflowSetLate,
-    kOverflowWithoutLock,
-    kLinkDropsEntry,
-    kNoCarefulMode,
-    kTornAccepted,
-    kNotRefreshed,
-    kChildNotRead,
-    kUnsplitIsEmpty,
-    kOverflowNotPassedOn,
-    kStaleWindow,
-    kWrongNumber,
-    kParentFirst,
-    kNotFinished,
-    kRedoneFromScratch,
-    kLockBroken,
-    kBlindFold,
-    kHalfSplitWalked,
-    kUnitOfOldVersion,
-    kSecondLockNotHelped,
-    kSecondLockAwaited,
-    kUnlockByWrite,
-    kLevel2First,
-    kCacheNotCompared,
-    kCacheBlockFirst,
-    kOverflowNotAskedFor,
-    kCacheOfAnyEpoch,
-    kWalkEndsEarly,
-    kCursorEndsEarly,
-    kLineOfOldVersion,
-    kOverflowProvedCarelessly,
-    kBackLinesFirst,
-    kLevel2NotReadBySplit,
+    kTouchByWrite,        kTouchFreesAtOnce,
+    kTouchRetiresLosing,  kPublishedRefill,
+    kFailedCasIsDone,     kTagIsKey,
+    kFlagNotKept,         kReuseAtOnce,
+    kOverflowSetLate,     kOverflowWithoutLock,
+    kLinkDropsEntry,      kNoCarefulMode,
+    kTornAccepted,        kNotRefreshed,
+    kChildNotRead,        kUnsplitIsEmpty,
+    kOverflowNotPassedOn, kStaleWindow,
+    kWrongNumber,         kParentFirst,
+    kNotFinished,         kRedoneFromScratch,
+    kLockBroken,          kBlindFold,
+    kHalfSplitWalked,     kUnitOfOldVersion,
+    kSecondLockNotHelped, kSecondLockAwaited,
+    kUnlockByWrite,       kLevel2First,
+    kCacheNotCompared,    kCacheBlockFirst,
+    kOverflowNotAskedFor, kCacheOfAnyEpoch,
+    kWalkEndsEarly,       kCursorEndsEarly,
+    kLineOfOldVersion,    kOverflowProvedCarelessly,
+    kBackLinesFirst,      kLevel2NotReadBySplit,
     kBucketOfParent,
 };
 

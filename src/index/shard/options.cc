@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "index/kit/options.h"
+#include "index/shard/location_cache.h"
 
 namespace farside::index::shard {
 namespace {
@@ -31,7 +32,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"burst", [](Options& o, const OptionText& given) { return Set(o.burst, given.Number(0, 1 << 20)); }},
     {"cache",
      [](Options& o, const OptionText& given) {
-       return Set(o.cached_locations, given.Number(0, uint64_t{1} << 32));
+       return Set(o.cached_locations, given.NumberInMemory(sizeof(Location)));
      }},
     {"backoff_us",
      [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},

@@ -56,8 +56,6 @@ class ShardEngine final : public Engine {
   std::string Describe(fabric::FarAddr at, std::span<const fabric::FarAddr> roots) const override;
 
  private:
-  Task<fabric::FarAddr> MakeFirstSegment(fabric::Op& op, pool::Allocator& allocator);
-
   const Options options_;
 };
 

@@ -53,4 +53,11 @@ Task<bool> SlotWriter::CasSlot(fabric::Op& op, const Slot& slot, Entry desired, 
   co_return old == expect || Mutant(kFailedCasIsDone);
 }
 
+Task<bool> SlotWriter::WriteSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft& draft) {
+  draft.Publish();
+  const uint64_t word = desired.WithFlagOf(slot.entry).word();
+  co_await op.InOrder(draft.Write(), fabric::MaskedCas(slot.at, 0, 0, 0, word, ~uint64_t{0}));
+  co_return true;
+}
+
 }  // namespace farside::index::shard

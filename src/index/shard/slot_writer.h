@@ -28,6 +28,8 @@ class SlotWriter {
   Task<bool> Write(const Access& at, const Slot& slot, Entry desired, Draft* draft, Locking locking);
   // Without a look at the directory.
   static Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
+  // For a planted bug: a CAS from whatever the slot holds.
+  static Task<bool> WriteSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft& draft);
 
  private:
   Task<bool> WriteLocked(Access at, const Slot& slot, Entry desired, Draft* draft);

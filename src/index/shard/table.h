@@ -41,6 +41,9 @@ class Table final : public KeyedIndex<Table> {
   }
   Task<TableStats> Stats(fabric::Op& op) override { return walker_.Stats(op, locations_.bytes()); }
   uint64_t growth() const override;
+  void ConfirmTable(const pool::Membership& home, uint64_t catalog_changes) override {
+    partitions_.ConfirmTable(home, catalog_changes);
+  }
   void Anticipate(std::string_view key) override;
   Task<Done> Walk(fabric::Op& op, pool::Reach& reach) override { return walker_.Walk(op, reach); }
   Task<Done> Verify(fabric::Op& op) override { return walker_.Verify(op); }

@@ -19,6 +19,9 @@ constexpr int kMostAttempts = 1000;
 // READs in a row that a split came between. A living client does that for one trip; a dead one for ever.
 constexpr int kTornUntilHelp = 3;
 constexpr int kMostHelps = 64;
+// Looks at a unit in a row that sent the search back to the directory, and found the unit and the directory
+// as they were before.
+constexpr int kSameUntilDamaged = 16;
 constexpr size_t kMostNodes = 1 << 16;
 
 FarAddr AddressOf(const Partition& part, Candidate candidate, uint64_t unit) {
@@ -36,6 +39,13 @@ Error NeverWritten(const Partition& part, uint64_t unit) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("unit {} of the shard table on node {} was never written; run farside fsck", unit,
                            fabric::Index(part.node())));
+}
+
+Error NeverDecides(const Partition& part, uint64_t unit, uint32_t version) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("unit {} of the shard table on node {} has version {}, which fits neither its "
+                           "directory nor its place; run farside fsck",
+                           unit, fabric::Index(part.node()), version));
 }
 
 }  // namespace
@@ -108,8 +118,7 @@ Task<Done> UnitReader::ReadUnit(Access at, Wanted wanted) {
     // Another operation of this client may have learned of a resize meanwhile. One of several versions may
     // have moved the number to a unit that was not looked at.
     if (look == Look::kAgain || at.directory().version != known) {
-      wanted.level = at.directory().version;
-      at.op.CountRetry();
+      if (const Status begun = BeginAnew(at, wanted); !begun.ok()) co_return begun.error();
       continue;
     }
     switch (Classify(at.part, wanted.number, wanted.unit, wanted.lines)) {
@@ -126,15 +135,31 @@ Task<Done> UnitReader::ReadUnit(Access at, Wanted wanted) {
         co_await at.part.Refresh(at.op);
         break;
       case UnitStatus::kTorn:
+        // The client that splits it may be slow.
+        wanted.same = 0;
         if (++wanted.torn >= kTornUntilHelp) co_await AwaitWhole(at, wanted);
         break;
       case UnitStatus::kSplitPast: break;
     }
-    wanted.level = at.directory().version;
-    at.op.CountRetry();
+    if (const Status begun = BeginAnew(at, wanted); !begun.ok()) co_return begun.error();
   }
   co_return Error(ErrorCode::kContended,
                   fmt::format("a bucket changed {} times while it was read; retry later", kMostAttempts));
+}
+
+// From the unit of the newest version. A client that splits a unit has read the version in the root, and
+// writes the new unit before the old one. So the trip after a READ that showed a unit to be newer than the
+// directory, or to be split past the number, finds a newer directory or a new unit that decides. If nothing
+// has changed time and again, no client wrote this.
+Status UnitReader::BeginAnew(Access at, Wanted& wanted) {
+  const Beginning now{
+      .unit = wanted.unit, .version = wanted.lines[0].version(), .progress = at.directory().Progress()};
+  wanted.same = now == wanted.last ? wanted.same + 1 : 0;
+  wanted.last = now;
+  if (wanted.same == kSameUntilDamaged) return NeverDecides(at.part, wanted.unit, now.version);
+  wanted.level = at.directory().version;
+  at.op.CountRetry();
+  return OkStatus();
 }
 
 // One trip, with whatever else may decide.

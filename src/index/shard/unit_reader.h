@@ -47,6 +47,13 @@ class UnitReader {
   Task<Done> ReadOverflow(Access at, uint64_t number, Overflow& overflow);
 
  private:
+  // Why a search begins anew: a unit that says that it has moved, or that the directory is old.
+  struct Beginning {
+    uint64_t unit = 0;
+    uint32_t version = 0;   // of the unit
+    uint64_t progress = 0;  // of the directory, which was read since
+    friend bool operator==(const Beginning&, const Beginning&) = default;
+  };
   // A unit that is looked for, in level 1 or level 2.
   struct Wanted {
     const Candidate candidate;
@@ -56,6 +63,8 @@ class UnitReader {
     uint32_t level = 0;           // the version whose unit is read
     int torn = 0;                 // READs in a row that a split came between
     int helped_in_vain = 0;
+    Beginning last = {};  // what the search has begun anew from
+    int same = 0;         // how often in a row
   };
   // What a READ of the wanted unit came to.
   enum class Look : uint8_t {
@@ -65,6 +74,7 @@ class UnitReader {
   };
   Task<Done> ReadUnit(Access at, Wanted wanted);
   Task<Look> LookAtUnit(Access at, Wanted& wanted);
+  static Status BeginAnew(Access at, Wanted& wanted);
   Task<Done> GoAbove(Access at, Wanted& wanted);
   Task<Done> AwaitWhole(Access at, Wanted& wanted);
   Task<uint32_t> NearestAbove(Access at, const Wanted& wanted);

@@ -7,6 +7,7 @@
 #include "index/kit/retry_policy.h"
 #include "index/shard/mutants.h"
 #include "index/shard/unit_reader.h"
+#include "pool/beats.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::shard {
@@ -114,9 +115,11 @@ Task<uint64_t> Walker::BytesOfBlock(Access at, Entry entry) {
 // ---- walking -----------------------------------------------------------------------------------------
 
 Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
+  pool::Beats beats(pool_);
   for (size_t i = 0; i < partitions_.size(); ++i) {
     const Access at{op, partitions_[i]};
     co_await WalkPartition(at, reach);
+    if (beats.Due()) co_await beats.Beat(op);
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
@@ -125,6 +128,7 @@ Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
 Task<Done> Walker::WalkPartition(Access at, pool::Reach& reach) {
   const Shape& shape = at.shape();
   Partition& part = at.part;
+  pool::Beats beats(pool_);
   reach.Mark(part.root(), sizeof(Root));
   co_await part.Refresh(at.op);
   // READ once more: the directory has where the segments begin, the root where they were allocated.
@@ -132,15 +136,19 @@ Task<Done> Walker::WalkPartition(Access at, pool::Reach& reach) {
   const size_t segments = shape.segments(part.directory().newest);
   for (size_t segment = 0; segment < segments; ++segment)
     reach.Mark(FarAddr(part.node(), root.segments[segment]), shape.SegmentBytes(segment));
-  for (uint64_t unit = 0; unit < shape.units(part.directory().version); ++unit)
+  for (uint64_t unit = 0; unit < shape.units(part.directory().version); ++unit) {
     co_await WalkUnit(at, unit, reach);
+    if (beats.Due()) co_await beats.Beat(at.op);
+  }
   // If it has grown meanwhile, entries may have moved to units that were not looked at.
   uint64_t seen = 0;
   while (seen != shape.units(part.directory().version) && !Mutant(kWalkEndsEarly)) {
     seen = shape.units(part.directory().version);
     co_await part.Refresh(at.op);
-    for (uint64_t unit = seen; unit < shape.units(part.directory().version); ++unit)
+    for (uint64_t unit = seen; unit < shape.units(part.directory().version); ++unit) {
       co_await WalkUnit(at, unit, reach);
+      if (beats.Due()) co_await beats.Beat(at.op);
+    }
   }
   co_return Done{};
 }
@@ -153,7 +161,7 @@ Task<Done> Walker::WalkUnit(Access at, uint64_t unit, pool::Reach& reach) {
     const std::vector<Slot> slots = SlotsOf(at, raw, level1);
     for (const Slot& slot : slots) {
       const uint64_t bytes = co_await BytesOfBlock(at, slot.entry);
-      reach.MarkBlock(FarAddr(at.part.node(), slot.entry.offset()), bytes);
+      reach.MarkBlock(FarAddr(at.part.node(), slot.entry.offset()), bytes, 0);
     }
   }
   co_return Done{};

@@ -111,10 +111,11 @@ Status CheckRoots(std::span<const NodeId> nodes, std::span<const FarAddr> roots,
   }
   for (size_t i = 0; i < roots.size(); ++i) {
     const FarAddr root = roots[i];
-    // The size of a node that was never reached is not known; no verb gets there anyway.
-    const bool unknown = Index(root.node) < region_bytes.size() && region_bytes[Index(root.node)] == 0;
-    if (root.node != nodes[i] || root.offset % kLine != 0 ||
-        (root.offset >= region_bytes[Index(root.node)] && !unknown) || root.offset > RootWord::Offset::kMax) {
+    // The size of a node that was never reached is not known (0); no verb gets there anyway.
+    const uint64_t* const bytes = fabric::ForNode(region_bytes, root.node);
+    const bool inside = bytes != nullptr && (*bytes == 0 || root.offset < *bytes);
+    if (root.node != nodes[i] || root.offset % kLine != 0 || !inside ||
+        root.offset > RootWord::Offset::kMax) {
       return Invalid(
           fmt::format("the root at {:#x} of node {} is none: it must be a line of the region of node {}",
                       root.offset, Index(root.node), Index(nodes[i])));

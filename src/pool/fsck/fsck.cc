@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "pool/catalog/catalog.h"
 #include "pool/fsck/node_check.h"
+#include "pool/region/epoch.h"
 #include "pool/region/node_identity.h"
 #include "pool/region/superblock.h"
 
@@ -91,6 +92,8 @@ Task<Done> NodeCheck::CheckHead() {
   std::memcpy(&control, page.data() + kControlOffset, sizeof(control));
   std::memcpy(&lock_, page.data() + kCatalogLockOffset, sizeof(lock_));
   epoch_ = control.epoch;
+  if (epoch_ > kMostEpoch)
+    Damage(At(kEpochOffset), fmt::format("the epoch is {:#x}, which cannot be", epoch_), kRestore);
   const uint64_t lock_end = kCatalogLockOffset + sizeof(lock_);
   const uint64_t identity_end = kIdentityOffset + sizeof(NodeIdentity);
   if (!IsZero(std::as_bytes(std::span(control.zero))) ||
@@ -113,12 +116,20 @@ void NodeCheck::CheckClient(uint32_t slot, const ClientSlot& client) {
   const FarAddr at = At(geometry_.client_slot(slot));
   const uint64_t word = client.state.word();
   const bool is_self = options_.self.has_value() && *options_.self == Owner(slot, client.state.generation());
-  if (ClientWord::State::Get(word) > static_cast<uint64_t>(ClientState::kFenced) ||
-      ClientWord::Unused::Get(word) != 0 || !IsZero(std::as_bytes(std::span(client.zero)))) {
+  if (client.state.undefined()) {
+    clients_died_ = true;
+    Damage(at,
+           fmt::format("client slot {} is in state {}, which no client writes", slot,
+                       ClientWord::State::Get(word)),
+           kAdopted);
+    return;
+  }
+  if (ClientWord::Unused::Get(word) != 0 || !IsZero(std::as_bytes(std::span(client.zero)))) {
     Damage(at, fmt::format("client slot {} has bits where none are used", slot), kRestore);
     return;
   }
-  if (client.pulse.epoch > epoch_ && client.state.state() == ClientState::kLive) {
+  const bool offline = client.pulse.epoch == kOfflineEpoch;
+  if (!offline && client.pulse.epoch > epoch_ && client.state.state() == ClientState::kLive) {
     Damage(at,
            fmt::format("client slot {} has published epoch {}, and the epoch is {}", slot, client.pulse.epoch,
                        epoch_),
@@ -149,7 +160,8 @@ NodeCheck::Fate NodeCheck::FateOf(Owner owner) const {
   const ClientWord word = clients_[owner.slot()].state;
   if (word.generation() != owner.generation() || word.state() == ClientState::kFree) return Fate::kGone;
   if (options_.self.has_value() && *options_.self == owner) return Fate::kAlive;
-  return word.state() == ClientState::kFenced || options_.no_client_runs ? Fate::kDead : Fate::kAlive;
+  const bool dead = word.state() == ClientState::kFenced || word.undefined();
+  return dead || options_.no_client_runs ? Fate::kDead : Fate::kAlive;
 }
 
 void NodeCheck::CheckLock() {
@@ -216,18 +228,18 @@ void NodeCheck::CheckHalfMade(const TableEntry& entry, FarAddr at) {
 }
 
 Task<FsckReport> Fsck(Op& op, NodeId node, Geometry geometry, const Reached& reached, FsckOptions options) {
-  const std::span<const uint64_t> regions = op.client().region_bytes();
+  const uint64_t* const region_bytes = fabric::ForNode(op.client().region_bytes(), node);
   FsckReport report;
-  if (Index(node) >= regions.size()) {
+  if (region_bytes == nullptr) {
     report.Add(Severity::kDamage, FarAddr(node, 0), fmt::format("there is no node {}", Index(node)),
                "check the nodes there are");
     co_return report;
   }
-  const std::string problem = NodeCheck::ProblemWith(geometry, regions[Index(node)]);
+  const std::string problem = NodeCheck::ProblemWith(geometry, *region_bytes);
   if (!problem.empty()) {
     report.Add(Severity::kDamage, FarAddr(node, 0), "the shape of the pool makes no sense: " + problem,
                std::string(kRestore));
-    report.bytes.damaged = regions[Index(node)];
+    report.bytes.damaged = *region_bytes;
     co_return report;
   }
   NodeCheck check(op, node, geometry, reached, options);

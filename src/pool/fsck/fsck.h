@@ -44,8 +44,7 @@ class Reached final : public Reach {
 
   void Mark(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, false, 0); }
   // The bytes of a key and its value can be checked.
-  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override { Add(block, bytes, true, 0); }
-  void MarkBlockBehind(fabric::FarAddr block, uint64_t bytes, uint64_t prefix) override {
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes, uint64_t prefix) override {
     Add(block, bytes, true, prefix);
   }
 

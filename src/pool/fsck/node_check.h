@@ -63,7 +63,7 @@ class NodeCheck {
 
   static std::string NameOf(Owner owner);
   fabric::FarAddr At(uint64_t offset) const { return fabric::FarAddr(node_, offset); }
-  uint64_t region_bytes() const { return op_.client().region_bytes()[Index(node_)]; }
+  uint64_t region_bytes() const { return *fabric::ForNode(op_.client().region_bytes(), node_); }
   void Damage(fabric::FarAddr where, std::string what, std::string_view advice) {
     report_.Add(Severity::kDamage, where, std::move(what), std::string(advice));
   }

@@ -32,6 +32,7 @@
 
 #include "pool/members/membership.h"
 #include "pool/mutants.h"
+#include "pool/region/epoch.h"
 
 namespace farside::pool {
 
@@ -48,10 +49,6 @@ namespace {
 constexpr int kLooksPerLease = 8;
 constexpr int kMostLooks = 4 * kLooksPerLease;
 constexpr uint64_t kWordsAtOnce = 8192;
-
-uint32_t NextGeneration(uint32_t generation) {
-  return generation == ClientWord::Generation::kMax ? 1 : generation + 1;
-}
 
 }  // namespace
 
@@ -90,10 +87,16 @@ Task<bool> Membership::TakeFreeSlot(Op& op) {
 // A client that dies here leaves a slot that is joining; it is fenced, and its slot released, like any other.
 Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
   const auto at = At(geometry_.client_slot(slot));
-  const ClientWord joining(ClientState::kJoining, NextGeneration(found.generation()), client_.id());
+  const ClientWord joining = found.JoinedBy(client_.id());
   auto [word, control] = co_await op.InOrder(ForMaintenance(Cas(at, found.word(), joining.word())),
                                              ForMaintenance(Read<Control>(At(kControlOffset))));
   if (word != found.word()) co_return false;
+  if (control.epoch > kMostEpoch) {
+    co_await op.InOrder(ForMaintenance(Cas(at, joining.word(), joining.Freed().word())));
+    co_return Error(ErrorCode::kCorrupt,
+                    fmt::format("the epoch of node {} is {:#x}, which cannot be; run farside fsck",
+                                Index(node_), control.epoch));
+  }
   control_ = control;
   // INVARIANT pool/1: the first pulse is that of a client with nothing in flight.
   const Pulse pulse{.epoch = control.epoch, .heartbeat = ++heartbeat_, .settled = control.epoch};
@@ -112,6 +115,7 @@ Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
 // ---- a registry that is full -------------------------------------------------------------------------
 
 Task<bool> Membership::ReleaseDeadSlot(Op& op, RegistryView view, std::vector<DeadClient>& dead_clients) {
+  if (client_.read_only()) co_return false;  // a member has to
   co_await Announce(op, view, dead_clients);
   const bool only_slot = geometry_.client_slots == 1 || Mutant(kReleaseLastDeadSlot);
   const bool another_stays = view.fenced.size() > 1;
@@ -147,6 +151,9 @@ Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<De
                           ForMaintenance(fabric::Fenced(Read<Control>(At(kControlOffset)))));
   // Others can publish more than this only when there is more.
   co_await op.InOrder(ForMaintenance(Cas(At(kEpochOffset), control.epoch, control.epoch + 1)));
+  // INVARIANT off/4: its looks conclude no more than what it knows; the epoch is larger than `control.epoch`
+  // now, by its own CAS or that of another client.
+  control_.epoch = std::max(control_.epoch, control.epoch + 1);
   for (const Owner owner : fresh) dead_clients.push_back({.dead = owner, .stamp = control.epoch});
   co_return Done{};
 }

@@ -27,12 +27,12 @@ using fabric::Faa;
 using fabric::ForMaintenance;
 using fabric::Op;
 using fabric::Read;
+using fabric::SmallBatch;
 using fabric::WriteObject;
 
 Task<Done> Membership::Leave(Op& op) {
   const auto at = At(geometry_.client_slot(self_.slot()));
-  const uint64_t free = ClientWord(ClientState::kFree, self_.generation(), fabric::ClientId::kNone).word();
-  const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(at, word_.word(), free)));
+  const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(at, word_.word(), word_.Freed().word())));
   if (old != word_.word()) {
     co_return Error(ErrorCode::kFenced,
                     "this client was taken for dead before it left; others have its memory now");
@@ -44,20 +44,20 @@ Task<Done> Membership::Leave(Op& op) {
 Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise,
                             std::span<const std::shared_ptr<SyncListener>> listeners) {
   assert(!self_.is_none() && "a client that is not registered has no pulse to write");
-  const Pulse pulse{.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
+  const Pulse pulse = NextPulse(epoch, settled);
   if (!listeners.empty()) {
     co_await SyncWithListeners(op, pulse, raise, listeners);
     co_return Done{};
   }
-  const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   if (raise) {
     const uint64_t known = control_.epoch;
-    auto [written, old, control] = co_await op.InOrder(
-        ForMaintenance(WriteObject(pulse_at, pulse)), ForMaintenance(Cas(At(kEpochOffset), known, known + 1)),
-        ForMaintenance(Read<Control>(At(kControlOffset))));
+    auto [written, old, control] =
+        co_await op.InOrder(ForMaintenance(WriteObject(pulse_at(), pulse)),
+                            ForMaintenance(Cas(At(kEpochOffset), known, known + 1)),
+                            ForMaintenance(Read<Control>(At(kControlOffset))));
     Learn(control);
   } else {
-    auto [written, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at, pulse)),
+    auto [written, control] = co_await op.InOrder(ForMaintenance(WriteObject(pulse_at(), pulse)),
                                                   ForMaintenance(Read<Control>(At(kControlOffset))));
     Learn(control);
   }
@@ -72,7 +72,6 @@ Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
   // of the last sync; a second one at the same time gets its own.
   SyncListeners listeners = std::move(last_listeners_);
   listeners.assign(waiting.begin(), waiting.end());
-  const auto pulse_at = At(geometry_.client_slot(self_.slot()) + kPulseOffset);
   Control control{};
   for (size_t first = 0; first < listeners.size(); first += kListenersPerTrip) {
     const std::span some =
@@ -81,11 +80,11 @@ Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
     std::array<std::array<std::byte, kLine>, kListenersPerTrip> lines;
     fabric::SmallBatch<kMostVerbsOfSync> trip(op, fabric::Order::kInOrder);
     if (first == 0) {
-      trip.Add(ForMaintenance(WriteObject(pulse_at, pulse)));
+      trip.Add(ForMaintenance(WriteObject(pulse_at(), pulse)));
       if (raise) trip.Add(ForMaintenance(Cas(At(kEpochOffset), control_.epoch, control_.epoch + 1)));
     }
     for (size_t i = 0; i < some.size(); ++i) {
-      requests[i] = some[i]->BeforeSync();
+      requests[i] = some[i]->BeforeSync(some[i]->MayAdd());
       if (requests[i].add_at != 0) trip.Add(ForMaintenance(Faa(At(requests[i].add_at), requests[i].delta)));
     }
     const auto read_control = [&] {
@@ -114,39 +113,55 @@ void Membership::Learn(const Control& read) {
   control_.epoch = std::max(control_.epoch, read.epoch);
   control_.catalog_changes = std::max(control_.catalog_changes, read.catalog_changes);
   control_.deaths = std::max(control_.deaths, read.deaths);
+  control_.room_wanted = std::max(control_.room_wanted, read.room_wanted);
 }
 
-Task<RegistryView> Membership::LookAround(Op& op) {
+bool SyncListener::MayAdd() const {
+  return home_ == nullptr || home_->control().catalog_changes == confirmed_at_ || Mutant(kAddUnvalidated);
+}
+
+// INVARIANT off/4: a look concludes no more than the epoch that was known when it was posted, or that its own
+// CAS has found or made in front of its READ. A slot that is offline says nothing of later times: its client
+// may have come back since, and what was unlinked and stamped since is not covered by the look.
+Task<uint64_t> Membership::ReadRegistry(Op& op, std::span<ClientSlot> slots, bool raise) {
+  const uint64_t known = control_.epoch;
+  SmallBatch<2> trip(op, fabric::Order::kInOrder);
+  if (raise) trip.Add(ForMaintenance(Cas(At(kEpochOffset), known, known + 1)));
+  trip.Add(ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(slots))));
+  co_await trip;
+  if (Mutant(kLookUncapped)) co_return kOfflineEpoch;
+  if (Mutant(kCapWhenAnswered)) co_return control_.epoch;
+  if (!raise) co_return known;
+  const uint64_t old = trip.Old(0);
+  co_return old == known ? known + 1 : old;
+}
+
+Task<RegistryView> Membership::LookAround(Op& op, bool raise) {
   // The memory of the last look; a second one at the same time gets its own.
   std::vector<ClientSlot> slots = std::move(looked_at_);
   slots.resize(geometry_.client_slots);
   const Nanos asked = client_.Now();
-  co_await op.InOrder(
-      ForMaintenance(Read(At(geometry_.registry()), std::as_writable_bytes(std::span(slots)))));
+  const uint64_t most = co_await ReadRegistry(op, slots, raise && !client_.read_only());
   const std::vector<bool> gone = co_await GoneClients(op, 0, slots);
   RegistryView view;
-  view.safe_epoch = view.settled_epoch = std::numeric_limits<uint64_t>::max();
+  view.safe_epoch = view.settled_epoch = most;
   for (uint32_t slot = 0; slot < geometry_.client_slots; ++slot) {
     const ClientSlot& seen = slots[slot];
-    if (seen.state.state() != ClientState::kFree && !IsSelf(slot)) ++view.others;
-    switch (seen.state.state()) {
-      case ClientState::kFree: break;
-      case ClientState::kFenced: view.fenced.push_back(Owner(slot, seen.state.generation())); break;
-      case ClientState::kJoining:
-      case ClientState::kLive:
-        if (IsSilent(slot, seen, asked) || (!gone.empty() && gone[slot])) {
-          const bool fenced = co_await TryFence(op, slot, seen.state);
-          if (fenced) {
-            view.fenced.push_back(Owner(slot, seen.state.generation()));
-            break;
-          }
-        }
-        // A client that is joining holds nothing, and what it finds later was not unlinked before.
-        if (seen.state.state() == ClientState::kJoining) break;
-        view.safe_epoch = std::min(view.safe_epoch, seen.pulse.epoch);
-        if (!IsSelf(slot)) view.settled_epoch = std::min(view.settled_epoch, seen.pulse.settled);
-        break;
+    if (seen.state.state() == ClientState::kFree) watches_.erase(slot);
+    if (seen.state.state() == ClientState::kFree) continue;
+    if (!IsSelf(slot)) ++view.others;
+    bool fenced = seen.state.state() == ClientState::kFenced;
+    if (!fenced && (IsSilent(slot, seen, asked) || (!gone.empty() && gone[slot])))
+      fenced = co_await TryFence(op, slot, seen.state);
+    if (fenced) {
+      watches_.erase(slot);
+      view.fenced.push_back(Owner(slot, seen.state.generation()));
+      continue;
     }
+    // A client that is joining holds nothing, and what it finds later was not unlinked before.
+    if (seen.state.state() == ClientState::kJoining) continue;
+    view.safe_epoch = std::min(view.safe_epoch, seen.pulse.epoch);
+    if (!IsSelf(slot)) view.settled_epoch = std::min(view.settled_epoch, seen.pulse.settled);
   }
   looked_at_ = std::move(slots);
   co_return view;
@@ -200,8 +215,11 @@ Task<std::vector<bool>> Membership::GoneClients(Op& op, uint32_t first, std::spa
 
 // What was seen is as old as the READ, which may have been answered long ago: this client may have slept
 // since.
+//
+// In a slot whose state no client writes, nothing beats; there is nothing to wait for.
 bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
   if (IsSelf(slot)) return false;
+  if (seen.state.undefined()) return true;
   Watch& watch = watches_[slot];
   // To become live is a sign of life, too: the first beat may look like the last one of the slot's previous
   // client.
@@ -213,7 +231,8 @@ bool Membership::IsSilent(uint32_t slot, const ClientSlot& seen, Nanos asked) {
 }
 
 Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
-  assert(!self_.is_none() && "asking is a sign of life, so the client must be registered");
+  assert((!self_.is_none() || node_ == fabric::kNowhere) &&
+         "asking is a sign of life, so the client must be registered");
   if (owner.slot() >= geometry_.client_slots) {
     co_return Error(ErrorCode::kCorrupt, fmt::format("an owner names client slot {} of node {}, which has {}",
                                                      owner.slot(), Index(node_), geometry_.client_slots));
@@ -257,8 +276,12 @@ bool Membership::ReachesAll() const {
 // INVARIANT pool/2: first the fabric, then the slot. A client that reads kFenced there knows that no verb of
 // the fenced client can take effect any more. If the fencing client dies in between, the next one fences
 // again.
+//
+// An undefined word may name any client, also this one, which is in another slot.
 Task<Done> Membership::Fence(Op& op, uint32_t slot, ClientWord word) {
-  if (!Mutant(kSlotBeforeFence)) co_await FenceEverywhere(op, word.fabric_client());
+  const fabric::ClientId victim = word.fabric_client();
+  const bool no_victim = word.undefined() && (victim == fabric::ClientId::kNone || victim == client_.id());
+  if (!no_victim && !Mutant(kSlotBeforeFence)) co_await FenceEverywhere(op, victim);
   co_await op.InOrder(ForMaintenance(Cas(At(geometry_.client_slot(slot)), word.word(),
                                          word.With(ClientState::kFenced).word())),
                       ForMaintenance(fabric::Fenced(Faa(At(kDeathsOffset), 1))));
@@ -270,8 +293,7 @@ Task<Done> Membership::ReleaseSlot(Op& op, Owner dead) {
   const ClientSlot seen = co_await op.InOrder(ForMaintenance(Read<ClientSlot>(at)));
   if (seen.state.generation() != dead.generation() || seen.state.state() != ClientState::kFenced)
     co_return Done{};
-  const ClientWord free(ClientState::kFree, dead.generation(), fabric::ClientId::kNone);
-  co_await op.InOrder(ForMaintenance(Cas(at, seen.state.word(), free.word())));
+  co_await op.InOrder(ForMaintenance(Cas(at, seen.state.word(), seen.state.Freed().word())));
   co_return Done{};
 }
 

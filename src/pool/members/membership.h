@@ -10,6 +10,8 @@
 //   pool/3  A generation names one registration for ever: an owner whose slot has another generation, or is
 //           free, is gone and holds nothing that it could still use.
 //   pool/4  (sync_listener.h)
+//   off/1 to off/6 (presence.cc, sync_listener.h): a client without an operation in flight holds nothing
+//   back.
 //
 // The trip of a sync is [WRITE my pulse, CAS epoch, READ control], in this order: what is published was true
 // before the epoch that is read next.
@@ -77,8 +79,22 @@ class Membership {
   // starts; until then they must stay as they are.
   Task<Done> Sync(fabric::Op& op, uint64_t epoch, uint64_t settled, bool raise,
                   std::span<const std::shared_ptr<SyncListener>> listeners = {});
-  // Reads the pulses of all clients. A client that has been silent for a lease is fenced on the way.
-  Task<RegistryView> LookAround(fabric::Op& op);
+  // Reads the pulses of all clients. A client that has been silent for a lease is fenced on the way. If
+  // `raise`, the global epoch is raised first, in the same trip: so what was stamped with the known epoch is
+  // past its grace at once if all clients are offline (off/4).
+  Task<RegistryView> LookAround(fabric::Op& op, bool raise = false);
+  // Whether every other client that the looks around have seen has shown a sign of life after `since`.
+  bool AllHaveBeatenSince(Nanos since) const;
+
+  // ---- for the trips of PoolClient that go offline and come back (presence.cc)
+  // What to WRITE next, and where.
+  Pulse NextPulse(uint64_t epoch, uint64_t settled) {
+    return {.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
+  }
+  fabric::FarAddr pulse_at() const { return At(geometry_.client_slot(self_.slot()) + kPulseOffset); }
+  // The control line, as a trip has READ it. No operation may know the epoch before all listeners know what
+  // was true at it (pool/4).
+  void Learn(const Control& read);
 
   // Whether an owner of a lock or a chunk on this node may be treated as dead. Fences it if it has been
   // silent for a lease, as far as this client has seen; so ask repeatedly, with pauses. Asking is a sign of
@@ -126,10 +142,10 @@ class Membership {
   // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
   Task<Holdings> ReadHoldings(fabric::Op& op, Owner dead, bool disown);
   Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);
-  bool AllHaveBeatenSince(Nanos since) const;
   Error NoSlot(const RegistryView& view) const;
 
-  void Learn(const Control& read);
+  // Returns the largest epoch that the look may conclude to be safe.
+  Task<uint64_t> ReadRegistry(fabric::Op& op, std::span<ClientSlot> slots, bool raise);
   Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
                                std::span<const std::shared_ptr<SyncListener>> waiting);
   bool IsSelf(uint32_t slot) const { return !self_.is_none() && slot == self_.slot(); }

@@ -1,22 +1,33 @@
-// What a client that may only read has to change all the same: its own registration, because others must know
-// what it may still be reading (pool/1). A node asks this before it executes a changing verb of such a
-// client.
+// What a client that may only read has to change all the same: one slot of the registry, because others must
+// know what it may still be reading (pool/1).
 //
-//   CAS of a slot's state word      to take a free slot in its own name; and of a slot that has its name
-//   WRITE of a slot's pulse         of a slot that has its name
+//   CAS of a slot's state word      free -> joining, with the next generation and its own name
+//                                   joining -> live
+//                                   joining or live -> free
+//   WRITE inside of the pulse       while the slot is joining or live
 //
-// Everything else is refused. So the worst that a reader can do is to take slots, and to keep its epoch back:
-// memory that others free waits for it, as for any member, until its connection is closed and it is fenced.
+// INVARIANT reader/1: the slot of a reader is the one that this very connection has taken, and not given back
+// since. It is not told from the memory, where the name of any client may stand. The record is as good as the
+// memory: other clients change a slot only after the FENCE of its client has ended (pool/2), and then no verb
+// of the connection takes effect any more (node/1).
+//
+// INVARIANT reader/2: a connection registers once. So generations of a slot do not come back any sooner than
+// clients can connect (pool/3).
+//
+// INVARIANT reader/3: when the connection is gone, so is its registration. A reader owns nothing, so there is
+// nothing to adopt: the node frees the slot itself. A slot that another client has marked as fenced is left
+// to the members, which may rely on it (join.cc).
+//
+// So the worst that a connection can do is to take one slot, and to keep its epoch back: memory that others
+// free waits for it, as for any member, until it is closed.
 #pragma once
 
-#include "fabric/address.h"
-#include "fabric/service.h"
-#include "fabric/verb.h"
+#include "fabric/memory/reader_guard.h"
 #include "pool/region/layout.h"
 
 namespace farside::pool {
 
-bool ReaderMay(const fabric::NodeMemory& memory, const Geometry& geometry, fabric::ClientId reader,
-               const fabric::Verb& verb);
+// For the server of a node with a pool in its memory.
+fabric::memory::NewReaderGuard GuardReaders(const Geometry& geometry);
 
 }  // namespace farside::pool

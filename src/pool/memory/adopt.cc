@@ -112,7 +112,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
       table_.Note(chunk, mine ? word.WithOwner(self()) : ChunkWord(batch.Old(i)));
       if (!mine) continue;
       if (word.state() == ChunkState::kBlocks) {
-        AddChunk(chunk, word.argument(), /*all_free=*/false);
+        AddChunk(chunk, {word.argument(), word.use()}, /*all_free=*/false);
       } else {
         NoteFirstOwned();
         extents_[chunk] = Extent{.chunks = word.argument()};
@@ -127,7 +127,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
 
 // ---- chunks without an owner -------------------------------------------------------------------------
 
-Task<Done> Allocator::ReclaimOwnerless(Op& op, uint32_t wanted_class) {
+Task<Done> Allocator::ReclaimOwnerless(Op& op, WorthTaking worth_taking) {
   for (uint64_t first = 0; first < carving_.chunks(); first += ChunkTable::kManyWords) {
     std::vector<ChunkWord> words(std::min(ChunkTable::kManyWords, carving_.chunks() - first));
     co_await table_.ReadWords(op, first, words);
@@ -136,16 +136,17 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, uint32_t wanted_class) {
       if (words[i].state() != ChunkState::kBlocks || !words[i].owner().is_none()) continue;
       found.push_back({static_cast<uint32_t>(first + i), words[i]});
       if (found.size() < kAtomicsPerTrip - 1) continue;
-      co_await ReclaimOwnerless(op, std::move(found), wanted_class);
+      co_await ReclaimOwnerless(op, std::move(found), worth_taking);
       found.clear();
     }
-    co_await ReclaimOwnerless(op, std::move(found), wanted_class);
+    co_await ReclaimOwnerless(op, std::move(found), worth_taking);
   }
   co_return Done{};
 }
 
 // What is read before a chunk is owned may have changed by then; only what is harvested counts.
-Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> found, uint32_t wanted_class) {
+Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> found,
+                                       const WorthTaking& worth_taking) {
   if (found.empty()) co_return Done{};
   std::vector<std::vector<uint64_t>> bitmaps;
   for (const ChunkTable::Found& one : found)
@@ -161,9 +162,8 @@ Task<Done> Allocator::ReclaimOwnerless(Op& op, std::vector<ChunkTable::Found> fo
   for (size_t i = 0; i < found.size(); ++i) {
     uint32_t bits = 0;
     for (uint64_t word : bitmaps[i]) bits += static_cast<uint32_t>(std::popcount(word));
-    const uint32_t size_class = found[i].word.argument();
-    if (bits >= classes().shape(size_class).blocks || (size_class == wanted_class && bits > 0))
-      promising.push_back(found[i]);
+    const bool is_empty = bits >= classes().shape(found[i].word.argument()).blocks;
+    if (is_empty || worth_taking(found[i].word, bits)) promising.push_back(found[i]);
   }
   co_await TakeOver(op, promising, /*may_leak=*/false);
   std::vector<Chunk*> chunks;
@@ -186,7 +186,8 @@ Task<Done> Allocator::LeaveAll(Op& op) {
   std::vector<Chunk*> own = OwnChunks();
   co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
-  co_await ReclaimOwnerless(op, BlockPosition::kExtentClass);
+  WorthTaking none = [](ChunkWord, uint32_t) { return false; };
+  co_await ReclaimOwnerless(op, std::move(none));
   std::vector<uint32_t> rest;
   for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
   for (uint32_t index : rest) {
@@ -211,8 +212,8 @@ Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
       if (bits == 0) continue;
       batch.Add(ForMaintenance(Faa(carving_.BitmapWordAt(index, word), bits)));
       for (; bits != 0; bits &= bits - 1) {
-        states_[chunk->size_class].shelf.Withdraw(*chunk,
-                                                  word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+        StateOf(chunk->kind)
+            .shelf.Withdraw(*chunk, word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
       }
     }
     ++stats_.trips;
@@ -224,7 +225,7 @@ Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
     doubt.Resolve();
     co_return false;
   }
-  const ChunkWord word(ChunkState::kBlocks, chunk->size_class, self());
+  const ChunkWord word(ChunkState::kBlocks, chunk->kind.size_class, self(), chunk->kind.use);
   ForgetChunk(*chunk);
   ++stats_.trips;
   const uint64_t old = co_await op.InOrder(

@@ -1,5 +1,6 @@
 // Blocks of own chunks, and where more of them come from. Extents are in extent.cc, what happens to retired
-// blocks in reclaim.cc, taking over and leaving in adopt.cc, the sweep in sweep.cc.
+// blocks in reclaim.cc, evacuation in evacuate.cc, taking over and leaving in adopt.cc, the sweep in
+// sweep.cc.
 #include "pool/memory/allocator.h"
 
 #include <fmt/format.h>
@@ -51,22 +52,22 @@ Allocator::Allocator(Membership& membership)
     : membership_(membership),
       carving_(membership.node(), membership.geometry()),
       table_(carving_, Number(membership.client().id())),
-      states_(carving_.classes().count()),
+      states_(kBlockUses * carving_.classes().count()),
       zero_(LargestBitmap(carving_.classes())) {}
 
 // ---- blocks of own chunks ----------------------------------------------------------------------------
 
-std::optional<FarAddr> Allocator::TryAllocate(uint64_t bytes) {
+std::optional<FarAddr> Allocator::TryAllocate(uint64_t bytes, BlockUse use) {
   if (bytes > classes().largest()) return std::nullopt;
-  return Take(classes().ClassOf(bytes));
+  return Take({classes().ClassOf(bytes), use});
 }
 
-std::optional<FarAddr> Allocator::Take(uint32_t size_class) {
-  ClassState& state = states_[size_class];
+std::optional<FarAddr> Allocator::Take(BlockKind kind) {
+  ClassState& state = StateOf(kind);
   Chunk* chunk = state.shelf.Fullest();
   if (chunk == nullptr) return std::nullopt;
   state.used_at = reclaims_;
-  return carving_.BlockAt(chunk->index, size_class, state.shelf.Take(*chunk));
+  return carving_.BlockAt(chunk->index, kind.size_class, state.shelf.Take(*chunk));
 }
 
 Chunk* Allocator::FindChunk(uint32_t index) {
@@ -81,7 +82,7 @@ std::vector<Chunk*> Allocator::OwnChunks() const {
   return all;
 }
 
-void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
+void Allocator::AddChunk(uint32_t index, BlockKind kind, bool all_free) {
   if (FindChunk(index) != nullptr) {
     // Two operations have claimed it: its word was damaged in between. What is known of it, and perhaps being
     // harvested, stays.
@@ -90,11 +91,11 @@ void Allocator::AddChunk(uint32_t index, uint32_t size_class, bool all_free) {
   }
   NoteFirstOwned();
   extents_.erase(index);  // if there was one, another client has freed it
-  auto chunk = std::make_unique<Chunk>(index, size_class, classes().shape(size_class).blocks);
+  auto chunk = std::make_unique<Chunk>(index, kind, classes().shape(kind.size_class).blocks);
   if (all_free) chunk->free.InsertAll();
   Chunk& added = *chunk;
   chunks_[index] = std::move(chunk);
-  states_[size_class].shelf.Add(added);
+  StateOf(kind).shelf.Add(added);
   ++stats_.chunks_claimed;
 }
 
@@ -117,13 +118,13 @@ std::vector<Chunk*> Allocator::ClassState::SomeToHarvest() {
 }
 
 void Allocator::ForgetChunk(Chunk& chunk) {
-  states_[chunk.size_class].shelf.Remove(chunk);
+  StateOf(chunk.kind).shelf.Remove(chunk);
   chunks_.erase(chunk.index);
 }
 
 void Allocator::FreeBlock(Chunk& chunk, uint32_t block) {
   if (chunk.swept) chunk.suspects.Erase(block);
-  if (!states_[chunk.size_class].shelf.Put(chunk, block)) ++stats_.nonsense;
+  if (!StateOf(chunk.kind).shelf.Put(chunk, block)) ++stats_.nonsense;
 }
 
 // A client that owned nothing has nothing that a client that is dead by now could have leaked.
@@ -142,7 +143,7 @@ void Allocator::FreeUnpublished(FarAddr block, uint64_t bytes) {
     return;
   }
   Chunk* chunk = position.has_value() ? FindChunk(position->chunk) : nullptr;
-  if (chunk == nullptr || chunk->size_class != position->size_class) {
+  if (chunk == nullptr || chunk->kind.size_class != position->size_class) {
     ++stats_.nonsense;
     return;
   }
@@ -160,6 +161,16 @@ void Allocator::Retire(FarAddr block, uint64_t bytes, uint64_t birth) {
   Retired item{.position = *position, .birth = birth};
   if (Mutant(kStampTooEarly)) item.stamp = membership_.known_epoch();
   retired_.Push(item);
+}
+
+void Allocator::FreeUnused(FarAddr block, uint64_t bytes, uint64_t birth) {
+  const std::optional<BlockPosition> position = carving_.Locate(block, bytes);
+  if (!position.has_value()) {
+    ++stats_.nonsense;
+    return;
+  }
+  NotSuspect(*position);
+  retired_.Push({.position = *position, .never_seen = true, .birth = birth});
 }
 
 // For what is reachable, and what this client is going to give back itself: not leaked.
@@ -197,7 +208,7 @@ AllocatorStats Allocator::stats() const {
   stats.extents_owned = extents_.size();
   stats.bytes_owned = chunks_.size() * classes().chunk_bytes();
   for (const auto& [index, chunk] : chunks_) {
-    const uint64_t block_bytes = classes().shape(chunk->size_class).block_bytes;
+    const uint64_t block_bytes = classes().shape(chunk->kind.size_class).block_bytes;
     stats.bytes_free_local += chunk->free.size() * block_bytes;
     stats.bytes_handed_out += (chunk->blocks - chunk->free.size()) * block_bytes;
   }
@@ -219,10 +230,13 @@ std::optional<Error> Allocator::CheckWhole() const {
                            Index(membership_.node())));
 }
 
-Error Allocator::OutOfMemory(uint64_t bytes) const {
+Error Allocator::OutOfMemory(uint64_t bytes, BlockUse use) {
+  starved_ = Starved{.bytes = bytes, .use = use};
   std::string message = fmt::format(
       "node {} has no room for {} bytes: {} of its {} chunks of {} bytes are free", Index(membership_.node()),
       bytes, table_.free_seen(), carving_.chunks(), classes().chunk_bytes());
+  if (use == BlockUse::kRecords && table_.free_seen() > 0)
+    message += " (the last ones are for the tables' own use)";
   if (!retired_.empty())
     message += fmt::format(", and {} freed blocks wait for readers to move on", retired_.size());
   return Error(ErrorCode::kOutOfMemory, message +
@@ -230,52 +244,52 @@ Error Allocator::OutOfMemory(uint64_t bytes) const {
                                             "import them into a pool of more memory");
 }
 
-Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes) {
+Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes, BlockUse use) {
   if (bytes > classes().largest()) {
-    const FarAddr extent = co_await AllocateExtent(op, bytes);
+    const FarAddr extent = co_await AllocateExtent(op, bytes, use);
     co_return extent;
   }
-  const uint32_t size_class = classes().ClassOf(bytes);
+  const BlockKind kind{classes().ClassOf(bytes), use};
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const std::optional<FarAddr> block = Take(size_class);
+    const std::optional<FarAddr> block = Take(kind);
     if (block.has_value()) co_return *block;
-    if (states_[size_class].refilling) {
+    if (StateOf(kind).refilling) {
       op.CountRetry();
       co_await op.Pause(kPause);
       continue;
     }
-    const bool refilled = co_await Refill(op, size_class);
-    if (!refilled) co_return OutOfMemory(bytes);
+    const bool refilled = co_await Refill(op, kind);
+    if (!refilled) co_return OutOfMemory(bytes, use);
   }
   co_return Contended(kMostAttempts);
 }
 
 // False if the node is full. The steps are in the order of what they cost; each is repeated only after
 // another one has changed something.
-Task<bool> Allocator::Refill(Op& op, uint32_t size_class) {
+Task<bool> Allocator::Refill(Op& op, BlockKind kind) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
-  const ScopedFlag refilling(states_[size_class].refilling);
-  co_await HarvestClass(op, size_class);
+  const ScopedFlag refilling(StateOf(kind).refilling);
+  co_await HarvestKind(op, kind);
   for (int round = 0; round <= kGraceRounds; ++round) {
-    if (states_[size_class].shelf.Fullest() != nullptr) co_return true;
-    bool claimed = co_await ClaimChunk(op, size_class);
+    if (StateOf(kind).shelf.Fullest() != nullptr) co_return true;
+    bool claimed = co_await ClaimChunk(op, kind);
     if (claimed) co_return true;
-    co_await MakeRoom(op, size_class);
-    if (states_[size_class].shelf.Fullest() != nullptr) co_return true;
-    claimed = co_await ClaimChunk(op, size_class);
+    co_await MakeRoom(op, kind);
+    if (StateOf(kind).shelf.Fullest() != nullptr) co_return true;
+    claimed = co_await ClaimChunk(op, kind);
     if (claimed) co_return true;
     const bool more = co_await WaitForGrace(op);
     if (!more) break;
   }
-  co_return false;
+  co_return StopEvacuating(kind);
 }
 
 // Some of the chunks of a class. If they yield nothing, the next refills do not try. To clear a bitmap of
 // many words takes more trips than to claim a chunk; that is left to the next Reclaim, for which no operation
 // waits.
-Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
-  ClassState& state = states_[size_class];
-  if (classes().shape(size_class).bitmap_words() > kWordsHarvestedByRefill) {
+Task<Done> Allocator::HarvestKind(Op& op, BlockKind kind) {
+  ClassState& state = StateOf(kind);
+  if (classes().shape(kind.size_class).bitmap_words() > kWordsHarvestedByRefill) {
     state.harvest_wanted = true;
     co_return Done{};
   }
@@ -292,16 +306,16 @@ Task<Done> Allocator::HarvestClass(Op& op, uint32_t size_class) {
 }
 
 // False if there is none.
-Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
+Task<bool> Allocator::ClaimChunk(Op& op, BlockKind kind) {
   for (int attempt = 0; attempt < kMostClaims; ++attempt) {
-    const std::optional<ChunkTable::Found> found = co_await table_.FindForBlocks(op, size_class);
+    const std::optional<ChunkTable::Found> found = co_await table_.FindForBlocks(op, kind);
     if (!found.has_value()) co_return false;
     if (found->word == ChunkWord()) {
-      const bool claimed = co_await ClaimFree(op, found->chunk, size_class);
+      const bool claimed = co_await ClaimFree(op, found->chunk, kind);
       if (claimed) co_return true;
     } else {
       co_await ClaimOwnerless(op, *found);
-      if (states_[size_class].shelf.Fullest() != nullptr) co_return true;
+      if (StateOf(kind).shelf.Fullest() != nullptr) co_return true;
     }
     op.CountRetry();
   }
@@ -310,9 +324,9 @@ Task<bool> Allocator::ClaimChunk(Op& op, uint32_t size_class) {
 
 // If this client dies between the two trips, the bitmap holds anything: bits of blocks that are free, like
 // all blocks of this chunk, so its adopter may believe them (alloc/6).
-Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
+Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, BlockKind kind) {
   if (SkipIfOwned(chunk)) co_return false;
-  const ChunkWord mine(ChunkState::kBlocks, size_class, self());
+  const ChunkWord mine(ChunkState::kBlocks, kind.size_class, self(), kind.use);
   InDoubt doubt(*this);
   ++stats_.trips;
   const uint64_t old =
@@ -321,10 +335,10 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, uint32_t size_class) {
   table_.Note(chunk, claimed ? mine : ChunkWord(old));
   if (claimed) {
     // No client holds a block of it, so no atomic can be on its way to the bitmap.
-    const auto bitmap = std::span(zero_).first(classes().shape(size_class).bitmap_bytes());
+    const auto bitmap = std::span(zero_).first(classes().shape(kind.size_class).bitmap_bytes());
     ++stats_.trips;
     co_await op.InOrder(ForMaintenance(Unreachable(Write(carving_.ChunkAt(chunk), bitmap))));
-    AddChunk(chunk, size_class, /*all_free=*/true);
+    AddChunk(chunk, kind, /*all_free=*/true);
   }
   doubt.Resolve();
   co_return claimed;
@@ -340,14 +354,23 @@ Task<Done> Allocator::ClaimOwnerless(Op& op, ChunkTable::Found found) {
   co_return Done{};
 }
 
-Task<Done> Allocator::MakeRoom(Op& op, uint32_t wanted_class) {
+Task<Done> Allocator::MakeRoom(Op& op, BlockKind wanted) {
   const Nanos now = membership_.client().Now();
   if (no_room_since_.has_value() && now - *no_room_since_ < kNoRoomPause) co_return Done{};
   no_room_since_ = now;
+  co_await GiveUpSpares(op);
+  WorthTaking is_wanted = [wanted](ChunkWord word, uint32_t given_back) {
+    return given_back > 0 && BlockKind{word.argument(), word.use()} == wanted;
+  };
+  co_await ReclaimOwnerless(op, std::move(is_wanted));
+  co_return Done{};
+}
+
+Task<Done> Allocator::GiveUpSpares(Op& op) {
+  if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   std::vector<Chunk*> own = OwnChunks();
   co_await Harvest(op, own, /*thorough=*/true);
   co_await Release(op, /*keep_spares=*/false);
-  co_await ReclaimOwnerless(op, wanted_class);
   co_return Done{};
 }
 

@@ -23,6 +23,13 @@
 //            a client is fenced whose slot is not released before the chunk is swept (join.cc). A client that
 //            takes a chunk without owner looks for dead clients afterwards. So no leak is left in a chunk
 //            that no client sweeps.
+//
+// Evacuation: when no chunk is free, sparse chunks of records are emptied, by tables that move their records
+// (index/evacuator.h).
+//   evac/2   Only own chunks are evacuated. One that is hands out nothing meanwhile, and copies are made in
+//            blocks that are free in other own chunks (TryAllocate).
+//   evac/3   It is released as every other chunk: when all of its blocks are free at its owner, after grace.
+//   evac/5   Structure comes from chunks of its own (BlockUse), which are not evacuated; neither are extents.
 #pragma once
 
 #include <array>
@@ -45,6 +52,7 @@
 #include "pool/memory/chunk_table.h"
 #include "pool/memory/retired.h"
 #include "pool/memory/shelf.h"
+#include "pool/memory/victims.h"
 
 namespace farside::pool {
 
@@ -60,6 +68,7 @@ struct AllocatorStats {
   uint64_t chunks_released = 0;
   uint64_t blocks_given_back = 0;  // to other clients' chunks
   uint64_t blocks_harvested = 0;   // from own chunks
+  uint64_t chunks_evacuated = 0;   // chosen to be emptied
   uint64_t blocks_swept = 0;       // leaked by dead clients, found by a sweep
   uint64_t nonsense = 0;           // addresses and words that no correct client wrote; left alone
 };
@@ -84,19 +93,25 @@ class Allocator {
   // A block of at least `bytes`, 64-byte aligned; one of 64, 128, 256, ... 4096 bytes is aligned to its
   // size, and so lies within a page. Its bytes are whatever they were. No trip: nothing if no owned chunk
   // has one free.
-  std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes);
+  std::optional<fabric::FarAddr> TryAllocate(uint64_t bytes, BlockUse use = BlockUse::kStructure);
   // Claims memory if need be. kOutOfMemory if there is none.
-  Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes);
+  Task<fabric::FarAddr> Allocate(fabric::Op& op, uint64_t bytes, BlockUse use = BlockUse::kStructure);
   // Others may have given something back: the next search for room looks everywhere, however recent the last
   // one was.
   void ExpectRoom() { no_room_since_.reset(); }
   // Frees a block that no other client ever saw. `bytes` as it was allocated; so everywhere below.
   void FreeUnpublished(fabric::FarAddr block, uint64_t bytes);
+  // A block of this client was on its way into a table when a memory node was lost, and may or may not be
+  // reachable now: a sweep is due, which tells, and this client does not leave before one (alloc/6).
+  void NoteInDoubt() { ++takeovers_; }
 
   // ---- reclaiming
   // Frees, when it is safe, a block that was reachable and that this client has unlinked. No trip. `birth` is
   // the epoch known when the operation that unlinked it began.
   void Retire(fabric::FarAddr block, uint64_t bytes, uint64_t birth);
+  // Frees, by the next Reclaim, a block that no client can look at any more: its table was dropped, and grace
+  // is over. `birth` as above.
+  void FreeUnused(fabric::FarAddr block, uint64_t bytes, uint64_t birth);
   // How many blocks were ever retired. Taken before a Sync is posted, it says which of them were unlinked
   // before the epoch was read.
   uint64_t retired_so_far() const { return retired_.end(); }
@@ -105,9 +120,29 @@ class Allocator {
   // Gives back what was stamped with less than `safe_epoch` (RegistryView), harvests, and releases empty
   // chunks.
   Task<Done> Reclaim(fabric::Op& op, uint64_t safe_epoch);
+  // Harvests all that others have given back, and releases every chunk that is empty, for another client that
+  // wants room.
+  Task<Done> GiveUpSpares(fabric::Op& op);
   // The smallest birth of what is not given back yet; the largest number if all is. The pulse's `settled`
   // is at most this.
   uint64_t OldestUnsettled() const;
+
+  // ---- evacuating (evacuate.cc)
+  // How many free chunks in a row the last Allocate that found no memory would not find now, either; 0: it
+  // would find memory, or there was none. Forgets that Allocate.
+  Task<uint32_t> ChunksMissing(fabric::Op& op);
+  // A chunk to be emptied, and its blocks that are in use, as far as its owner knows.
+  struct Victim {
+    uint32_t chunk = 0;
+    uint64_t block_bytes = 0;
+    std::vector<fabric::FarAddr> blocks = {};
+  };
+  // The sparsest own chunks of records whose blocks fit into other own chunks (victims.h). Each hands out
+  // nothing until it is empty, or EndEvacuation is called.
+  Task<std::vector<Victim>> BeginEvacuation(fabric::Op& op, EvacuationLimits limits);
+  // The chunk keeps its mark only if nothing but grace is missing: all that is in use of it waits to be given
+  // back by this client.
+  void EndEvacuation(uint32_t chunk);
 
   // ---- leaving
   // Gives up all chunks and extents. Runs as an operation whose epoch is held. Everything retired must have
@@ -133,7 +168,7 @@ class Allocator {
  private:
   friend class Sweep;
 
-  // What it knows about one size class.
+  // What it knows about blocks of one kind.
   struct ClassState {
     // The chunks of the shelf in turn; there must be one. From the end on: new ones are added there, and the
     // other way would meet the newest again and again while the shelf grows.
@@ -165,12 +200,15 @@ class Allocator {
 
   Owner self() const { return membership_.self(); }
   const SizeClasses& classes() const { return carving_.classes(); }
+  ClassState& StateOf(BlockKind kind) {
+    return states_[static_cast<uint32_t>(kind.use) * classes().count() + kind.size_class];
+  }
 
   // ---- blocks of own chunks
-  std::optional<fabric::FarAddr> Take(uint32_t size_class);
+  std::optional<fabric::FarAddr> Take(BlockKind kind);
   Chunk* FindChunk(uint32_t index);
   std::vector<Chunk*> OwnChunks() const;  // by index
-  void AddChunk(uint32_t index, uint32_t size_class, bool all_free);
+  void AddChunk(uint32_t index, BlockKind kind, bool all_free);
   void ForgetChunk(Chunk& chunk);  // destroys it
   // True if this client owns the chunk, although a search found it to be free or without owner: another
   // operation has claimed it since, or its word is damaged. The search does not offer it again soon.
@@ -180,21 +218,22 @@ class Allocator {
   void NoteFirstOwned();
 
   // ---- getting more (allocator.cc)
-  Task<bool> Refill(fabric::Op& op, uint32_t size_class);
-  Task<Done> HarvestClass(fabric::Op& op, uint32_t size_class);
-  Task<bool> ClaimChunk(fabric::Op& op, uint32_t size_class);
-  Task<bool> ClaimFree(fabric::Op& op, uint32_t chunk, uint32_t size_class);
+  Task<bool> Refill(fabric::Op& op, BlockKind kind);
+  Task<Done> HarvestKind(fabric::Op& op, BlockKind kind);
+  Task<bool> ClaimChunk(fabric::Op& op, BlockKind kind);
+  Task<bool> ClaimFree(fabric::Op& op, uint32_t chunk, BlockKind kind);
   Task<Done> ClaimOwnerless(fabric::Op& op, ChunkTable::Found found);
   // For a full node: harvests everything, releases what is empty, and takes what has no owner and is empty
-  // or has blocks of the class that is wanted.
-  Task<Done> MakeRoom(fabric::Op& op, uint32_t wanted_class);
+  // or has blocks of the kind that is wanted.
+  Task<Done> MakeRoom(fabric::Op& op, BlockKind wanted);
   // True if there may be more room afterwards.
   Task<bool> WaitForGrace(fabric::Op& op);
   std::optional<Error> CheckWhole() const;
-  Error OutOfMemory(uint64_t bytes) const;
+  // Remembers what was asked for, for ChunksMissing.
+  Error OutOfMemory(uint64_t bytes, BlockUse use);
 
   // ---- extents (extent.cc)
-  Task<fabric::FarAddr> AllocateExtent(fabric::Op& op, uint64_t bytes);
+  Task<fabric::FarAddr> AllocateExtent(fabric::Op& op, uint64_t bytes, BlockUse use);
   Task<bool> ClaimExtent(fabric::Op& op, uint32_t head, uint32_t chunks);
   // Frees those of the chunks head + 1 ... head + chunks - 1 that belong to the extent.
   Task<Done> FreeRests(fabric::Op& op, uint32_t head, uint32_t chunks);
@@ -229,13 +268,25 @@ class Allocator {
   Task<uint64_t> Release(fabric::Op& op, bool keep_spares);
   std::vector<ChunkTable::Found> TakeEmptyChunks(bool keep_spares);
 
+  // ---- choosing chunks to evacuate (evacuate.cc)
+  // The blocks of own chunks that this client has retired and not given back yet, by chunk.
+  std::unordered_map<uint32_t, BlockSet> RetiredBlocks() const;
+  std::vector<SparseChunk> ChunksOfRecords(const std::unordered_map<uint32_t, BlockSet>& retired) const;
+  void FreeRetired(Chunk& chunk);
+  Victim BeginEvacuationOf(Chunk& chunk, const BlockSet* retired);
+  // For a class whose only free blocks are in chunks that are being evacuated: takes off their marks.
+  bool StopEvacuating(BlockKind kind);
+
   // ---- taking over and leaving (adopt.cc)
   // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how
   // many. If not `may_leak`, it looks whether a client is dead, and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
-  // Frees chunks without owner all of whose blocks were given back; takes those of `wanted_class` with some.
-  Task<Done> ReclaimOwnerless(fabric::Op& op, uint32_t wanted_class);
-  Task<Done> ReclaimOwnerless(fabric::Op& op, std::vector<ChunkTable::Found> found, uint32_t wanted_class);
+  // Frees chunks without owner all of whose blocks were given back; takes those that are `worth_taking`,
+  // given their word and how many of their blocks were given back.
+  using WorthTaking = std::function<bool(ChunkWord word, uint32_t given_back)>;
+  Task<Done> ReclaimOwnerless(fabric::Op& op, WorthTaking worth_taking);
+  Task<Done> ReclaimOwnerless(fabric::Op& op, std::vector<ChunkTable::Found> found,
+                              const WorthTaking& worth_taking);
   // False if it must not lose its owner now (alloc/7).
   Task<bool> LeaveChunk(fabric::Op& op, uint32_t index);
   Task<Done> LeaveExtents(fabric::Op& op);
@@ -246,7 +297,7 @@ class Allocator {
   ChunkTable table_;
   AskForGrace ask_for_grace_;
 
-  std::vector<ClassState> states_;                               // per size class
+  std::vector<ClassState> states_;                               // by use, then by size class
   std::unordered_map<uint32_t, std::unique_ptr<Chunk>> chunks_;  // owned, by index
   std::map<uint32_t, Extent> extents_;  // owned, by first chunk; another client may have freed one meanwhile
   RetiredQueue retired_;
@@ -258,12 +309,17 @@ class Allocator {
   bool sweeping_ = false;
   bool lost_ = false;  // what is known here is not all; see InDoubt
   uint64_t reclaims_ = 0;
-  uint32_t next_harvest_class_ = 0;
+  uint32_t next_harvest_state_ = 0;
   std::optional<Nanos> no_room_since_;  // the last search for room found none
+  struct Starved {
+    uint64_t bytes = 0;
+    BlockUse use = BlockUse::kStructure;
+  };
+  std::optional<Starved> starved_;  // by the last Allocate that found no memory
 
   // alloc/7: what sweeps are due.
   uint64_t clean_deaths_ = 0;     // control().deaths for which all that is owned is clean
-  uint64_t takeovers_ = 0;        // chunks and extents taken that may hold leaks
+  uint64_t takeovers_ = 0;        // chunks and extents taken that may hold leaks, and blocks in doubt
   uint64_t clean_takeovers_ = 0;  // those of them that have been swept
 
   std::vector<Adoption> adoptions_;

@@ -22,6 +22,14 @@ struct BlockPosition {
   bool is_extent() const { return size_class == kExtentClass; }
 };
 
+// Blocks that are kept on one shelf: of one size, and for one use.
+struct BlockKind {
+  uint32_t size_class = 0;
+  BlockUse use = BlockUse::kStructure;
+
+  friend constexpr bool operator==(BlockKind, BlockKind) = default;
+};
+
 class Carving {
  public:
   Carving(fabric::NodeId node, const Geometry& geometry)
@@ -82,6 +90,7 @@ class Carving {
   // Whether a correct client can have written this word for this chunk.
   bool IsSound(uint64_t chunk, ChunkWord word) const {
     if (ChunkWord::Unused::Get(word.word()) != 0 || word.owner().slot() >= client_slots_) return false;
+    if (word.state() != ChunkState::kBlocks && word.use() != BlockUse::kStructure) return false;
     switch (word.state()) {
       case ChunkState::kFree: return word == ChunkWord();
       case ChunkState::kBlocks: return word.argument() < classes_.count();

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "pool/memory/carving.h"
+
 namespace farside::pool {
 
 // A set of the blocks of a chunk. The lowest one is found in a step or two.
@@ -36,18 +38,19 @@ class BlockSet {
 };
 
 struct Chunk {
-  Chunk(uint32_t chunk_index, uint32_t chunk_class, uint32_t number_of_blocks)
-      : index(chunk_index), size_class(chunk_class), blocks(number_of_blocks), free(number_of_blocks) {}
+  Chunk(uint32_t chunk_index, BlockKind chunk_kind, uint32_t number_of_blocks)
+      : index(chunk_index), kind(chunk_kind), blocks(number_of_blocks), free(number_of_blocks) {}
 
   bool IsEmpty() const { return free.size() == blocks; }
 
   const uint32_t index;
-  const uint32_t size_class;
+  const BlockKind kind;
   const uint32_t blocks;
 
   BlockSet free;            // the others are handed out, or given back and not harvested yet
   BlockSet suspects;        // during a sweep: handed out when it began, and not known to be in use
   bool swept = false;       // `suspects` counts
+  bool evacuating = false;  // hands out nothing until it is empty (evac/2)
   bool harvesting = false;  // by some coroutine: not to be released, nor to be harvested by another
 
   // ---- for the shelf

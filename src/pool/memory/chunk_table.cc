@@ -50,10 +50,10 @@ void ChunkTable::Note(uint64_t chunk, ChunkWord word) {
 
 // ---- chunks for blocks -------------------------------------------------------------------------------
 
-Task<std::optional<ChunkTable::Found>> ChunkTable::FindForBlocks(Op& op, uint32_t size_class) {
+Task<std::optional<ChunkTable::Found>> ChunkTable::FindForBlocks(Op& op, BlockKind kind) {
   uint64_t first = window_first_;
   if (++searches_ % kSearchesFromTheStart != 0) {
-    const std::optional<Found> known = co_await PickForBlocks(op, size_class);
+    const std::optional<Found> known = co_await PickForBlocks(op, kind);
     if (known.has_value()) co_return known;
   } else {
     first = 0;
@@ -64,7 +64,7 @@ Task<std::optional<ChunkTable::Found>> ChunkTable::FindForBlocks(Op& op, uint32_
     count = std::min(count, carving_.chunks() - first);
     co_await ReadWindow(op, first, count);
     free += static_cast<uint64_t>(std::count(window_.begin(), window_.end(), ChunkWord()));
-    const std::optional<Found> found = co_await PickForBlocks(op, size_class);
+    const std::optional<Found> found = co_await PickForBlocks(op, kind);
     if (found.has_value()) co_return found;
     first = first + count == carving_.chunks() ? 0 : first + count;
   }
@@ -72,26 +72,27 @@ Task<std::optional<ChunkTable::Found>> ChunkTable::FindForBlocks(Op& op, uint32_
   co_return std::nullopt;
 }
 
-Task<std::optional<ChunkTable::Found>> ChunkTable::PickForBlocks(Op& op, uint32_t size_class) {
-  const ChunkWord ownerless(ChunkState::kBlocks, size_class, Owner());
+Task<std::optional<ChunkTable::Found>> ChunkTable::PickForBlocks(Op& op, BlockKind kind) {
+  const ChunkWord ownerless(ChunkState::kBlocks, kind.size_class, Owner(), kind.use);
   if (std::find(window_.begin(), window_.end(), ownerless) != window_.end()) {
-    const std::optional<Found> rich = co_await PickOwnerless(op, size_class);
+    const std::optional<Found> rich = co_await PickOwnerless(op, kind);
     if (rich.has_value()) co_return rich;
   }
   size_t free = 0;
   Found found;
+  const uint64_t reserved = ReservedFrom(kind.use);
   for (size_t i = 0; i < window_.size() && free < kSpread; ++i) {
     if (window_[i] != ChunkWord()) continue;
     ++free;
     if (random_.Below(free) == 0) found.chunk = static_cast<uint32_t>(window_first_ + i);
   }
-  if (free == 0) co_return std::nullopt;
+  if (free <= reserved) co_return std::nullopt;
   co_return found;
 }
 
-Task<std::optional<ChunkTable::Found>> ChunkTable::PickOwnerless(Op& op, uint32_t size_class) {
-  const SizeClasses::Shape& shape = carving_.classes().shape(size_class);
-  const ChunkWord ownerless(ChunkState::kBlocks, size_class, Owner());
+Task<std::optional<ChunkTable::Found>> ChunkTable::PickOwnerless(Op& op, BlockKind kind) {
+  const SizeClasses::Shape& shape = carving_.classes().shape(kind.size_class);
+  const ChunkWord ownerless(ChunkState::kBlocks, kind.size_class, Owner(), kind.use);
   std::vector<uint32_t> chunks;
   for (size_t i = 0; i < window_.size() && chunks.size() < kProbedAtOnce; ++i) {
     if (window_[i] != ownerless) continue;

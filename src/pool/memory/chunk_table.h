@@ -4,6 +4,7 @@
 // for from the low end, extents from the high end, so that the former do not cut up the room of the latter.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,9 +28,9 @@ class ChunkTable {
   ChunkTable(const Carving& carving, uint64_t seed)
       : carving_(carving), random_(seed), run_end_(carving.chunks()) {}
 
-  // A chunk to take blocks of a class from: free, or one of the class without an owner and with a good part
+  // A chunk to take blocks of a kind from: free, or one of the kind without an owner and with a good part
   // of its blocks given back. Nothing if the whole table has none.
-  Task<std::optional<Found>> FindForBlocks(fabric::Op& op, uint32_t size_class);
+  Task<std::optional<Found>> FindForBlocks(fabric::Op& op, BlockKind kind);
   // The first of `count` free chunks in a row.
   Task<std::optional<uint32_t>> FindRun(fabric::Op& op, uint32_t count);
 
@@ -49,10 +50,19 @@ class ChunkTable {
   uint64_t trips() const { return trips_; }
 
  private:
+  static constexpr uint64_t kMostReserved = 4;
+  static constexpr uint64_t kChunksPerReserved = 128;
+
   Task<Done> ReadWindow(fabric::Op& op, uint64_t first, uint64_t count);
-  Task<std::optional<Found>> PickForBlocks(fabric::Op& op, uint32_t size_class);
+  Task<std::optional<Found>> PickForBlocks(fabric::Op& op, BlockKind kind);
   // The one with most blocks given back, if they are enough to be worth taking it over.
-  Task<std::optional<Found>> PickOwnerless(fabric::Op& op, uint32_t size_class);
+  Task<std::optional<Found>> PickOwnerless(fabric::Op& op, BlockKind kind);
+  // How many free chunks are left to structure: tables need some of it also to give memory back, when they
+  // merge, split, or shorten what they have.
+  uint64_t ReservedFrom(BlockUse use) const {
+    if (use == BlockUse::kStructure) return 0;
+    return std::min(kMostReserved, carving_.chunks() / kChunksPerReserved);
+  }
   Task<std::optional<uint32_t>> FindRunBelow(fabric::Op& op, uint32_t count, uint64_t end);
 
   const Carving& carving_;

@@ -37,7 +37,7 @@ constexpr uint64_t kFreeWord = ChunkWord().word();
 
 }  // namespace
 
-Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
+Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes, BlockUse use) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
   const uint64_t chunks = classes().ChunksOf(bytes);
   if (chunks > ChunkWord::Argument::kMax || chunks > carving_.chunks()) {
@@ -60,13 +60,13 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes) {
       head = co_await table_.FindRun(op, static_cast<uint32_t>(chunks));
     }
     if (round % 2 == 0) {
-      co_await MakeRoom(op, BlockPosition::kExtentClass);
+      co_await MakeRoom(op, {BlockPosition::kExtentClass, use});
     } else {
       const bool more = co_await WaitForGrace(op);
       if (!more) break;
     }
   }
-  co_return OutOfMemory(bytes);
+  co_return OutOfMemory(bytes, use);
 }
 
 // False if another client has taken one of the chunks; then none is kept.

@@ -20,12 +20,9 @@ class Reach {
   // `bytes` as asked for when the block was allocated, or anything of the same size class. May be called more
   // than once for a block that is moved meanwhile, and with addresses of other nodes.
   virtual void Mark(fabric::FarAddr block, uint64_t bytes) = 0;
-  // The same, for a key and its value (pool/memory/block.h): a record of the table.
-  virtual void MarkBlock(fabric::FarAddr block, uint64_t bytes) { Mark(block, bytes); }
-  // The same, where the key and its value stand behind `prefix` bytes of something else.
-  virtual void MarkBlockBehind(fabric::FarAddr block, uint64_t bytes, uint64_t /*prefix*/) {
-    MarkBlock(block, bytes);
-  }
+  // The same, for a key and its value (pool/memory/block.h) behind `prefix` bytes of something else: a record
+  // of the table.
+  virtual void MarkBlock(fabric::FarAddr block, uint64_t bytes, uint64_t /*prefix*/) { Mark(block, bytes); }
   // Records that have no blocks of their own, but stand in something that is marked.
   virtual void CountRecords(uint64_t /*records*/) {}
 };

@@ -92,15 +92,18 @@ Task<Done> Allocator::GiveBack(Op& op, uint64_t safe_epoch) {
   bits_.clear();
   for (uint64_t number = retired_.first(); number < retired_.end(); ++number) {
     const Retired& item = retired_[number];
-    if (!item.MayGiveBack(safe_epoch) && !Mutant(kReuseAtOnce)) break;
     if (item.done) continue;
+    if (!item.MayGiveBack(safe_epoch) && !Mutant(kReuseAtOnce)) {
+      if (number >= retired_.end_of_never_seen()) break;
+      continue;
+    }
     const BlockPosition position = item.position;
     if (position.is_extent()) {
       const bool freed = co_await FreeExtent(op, position.chunk, position.block);
       if (!freed) break;
       retired_[number].done = true;
     } else if (Chunk* own = FindChunk(position.chunk)) {
-      if (own->size_class == position.size_class) {
+      if (own->kind.size_class == position.size_class) {
         FreeBlock(*own, position.block);
       } else {
         ++stats_.nonsense;
@@ -170,9 +173,9 @@ Task<Done> Allocator::HarvestWanted(Op& op) {
 Task<uint64_t> Allocator::HarvestSome(Op& op) {
   std::array<Chunk*, kHarvestedAtOnce> chunks;
   size_t count = 0;
-  for (uint32_t i = 0; i < classes().count() && count < kHarvestedAtOnce; ++i) {
-    ClassState& state = states_[next_harvest_class_];
-    next_harvest_class_ = (next_harvest_class_ + 1) % classes().count();
+  for (uint32_t i = 0; i < states_.size() && count < kHarvestedAtOnce; ++i) {
+    ClassState& state = states_[next_harvest_state_];
+    next_harvest_state_ = (next_harvest_state_ + 1) % static_cast<uint32_t>(states_.size());
     const std::span<Chunk* const> all = state.shelf.chunks();
     for (size_t j = 0; j < all.size() && count < kHarvestedAtOnce; ++j) {
       Chunk* chunk = state.NextToHarvest();
@@ -203,7 +206,7 @@ Task<uint64_t> Allocator::Harvest(Op& op, std::span<Chunk*> chunks, bool thoroug
 Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool thorough,
                                     std::vector<GivenBack>& found) {
   size_t words = 0;
-  for (const Chunk* chunk : chunks) words += classes().shape(chunk->size_class).bitmap_words();
+  for (const Chunk* chunk : chunks) words += classes().shape(chunk->kind.size_class).bitmap_words();
   if (words == 0) co_return Done{};
   // The memory of the last look; a second one at the same time gets its own.
   std::vector<uint64_t> bitmaps = std::move(bitmaps_);
@@ -211,7 +214,8 @@ Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool
   SmallBatch<kHarvestedAtOnce> batch(op, Order::kTogether);
   size_t at = 0;
   for (const Chunk* chunk : chunks) {
-    const auto bitmap = std::span(bitmaps).subspan(at, classes().shape(chunk->size_class).bitmap_words());
+    const auto bitmap =
+        std::span(bitmaps).subspan(at, classes().shape(chunk->kind.size_class).bitmap_words());
     batch.Add(ForMaintenance(Read(carving_.ChunkAt(chunk->index), std::as_writable_bytes(bitmap))));
     at += bitmap.size();
   }
@@ -219,8 +223,8 @@ Task<Done> Allocator::FindGivenBack(Op& op, std::span<Chunk* const> chunks, bool
   co_await batch;
   at = 0;
   for (Chunk* chunk : chunks) {
-    const auto bitmap =
-        std::span<const uint64_t>(bitmaps).subspan(at, classes().shape(chunk->size_class).bitmap_words());
+    const auto bitmap = std::span<const uint64_t>(bitmaps).subspan(
+        at, classes().shape(chunk->kind.size_class).bitmap_words());
     at += bitmap.size();
     if (!thorough && !IsWorthHarvesting(*chunk, bitmap)) continue;
     for (uint32_t word = 0; word < bitmap.size(); ++word) {
@@ -259,7 +263,7 @@ Task<uint64_t> Allocator::ClearGivenBack(Op& op, std::span<const GivenBack> give
       if ((batch.Old(i) & word.bits) != word.bits) {
         co_return DoubleFree(carving_.BitmapWordAt(word.chunk->index, word.word), word.bits & ~batch.Old(i));
       }
-      uint64_t bits = word.bits & classes().shape(word.chunk->size_class).word_mask(word.word);
+      uint64_t bits = word.bits & classes().shape(word.chunk->kind.size_class).word_mask(word.word);
       if (Mutant(kHarvestTooMuch)) bits |= batch.Old(i);
       blocks += static_cast<uint64_t>(std::popcount(bits));
       for (; bits != 0; bits &= bits - 1) {
@@ -303,8 +307,7 @@ Task<uint64_t> Allocator::Release(Op& op, bool keep_spares) {
 
 std::vector<ChunkTable::Found> Allocator::TakeEmptyChunks(bool keep_spares) {
   std::vector<ChunkTable::Found> taken;
-  for (uint32_t size_class = 0; size_class < classes().count(); ++size_class) {
-    ClassState& state = states_[size_class];
+  for (ClassState& state : states_) {
     const bool in_use = reclaims_ - state.used_at < kSpareReclaims;
     bool keep_one = keep_spares && in_use && !state.shelf.HasPartlyFree();
     for (Chunk* chunk = state.shelf.FirstEmpty(); chunk != nullptr && taken.size() < kAtomicsPerTrip;) {
@@ -312,7 +315,8 @@ std::vector<ChunkTable::Found> Allocator::TakeEmptyChunks(bool keep_spares) {
       if (keep_one) {
         keep_one = false;
       } else if (!chunk->harvesting) {
-        taken.push_back({chunk->index, ChunkWord(ChunkState::kBlocks, size_class, self())});
+        const BlockKind kind = chunk->kind;
+        taken.push_back({chunk->index, ChunkWord(ChunkState::kBlocks, kind.size_class, self(), kind.use)});
         ForgetChunk(*chunk);
       }
       chunk = next;

@@ -8,6 +8,7 @@ void RetiredQueue::Push(const Retired& item) {
   while (!minima_.empty() && minima_.back().birth >= item.birth) minima_.PopBack();
   minima_.PushBack({.number = items_.end(), .birth = item.birth});
   items_.PushBack(item);
+  if (item.never_seen) end_of_never_seen_ = items_.end();
 }
 
 void RetiredQueue::Stamp(uint64_t end, uint64_t epoch) {

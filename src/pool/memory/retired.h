@@ -61,7 +61,7 @@ struct Retired {
   bool MayGiveBack(uint64_t safe_epoch) const { return never_seen || stamp < safe_epoch; }
 
   BlockPosition position;
-  bool never_seen = false;  // by another client: none has to move on first
+  bool never_seen = false;  // by another client, or not any more: none has to move on first
   bool done = false;        // given back, and waiting only for those before it to leave the queue
   uint64_t birth = 0;
   uint64_t stamp = kUnstamped;
@@ -73,6 +73,8 @@ class RetiredQueue {
   uint64_t size() const { return items_.size(); }
   uint64_t first() const { return items_.first(); }
   uint64_t end() const { return items_.end(); }
+  // Behind the last one that was never seen by another client.
+  uint64_t end_of_never_seen() const { return end_of_never_seen_; }
   Retired& operator[](uint64_t number) { return items_[number]; }
   const Retired& operator[](uint64_t number) const { return items_[number]; }
 
@@ -97,6 +99,7 @@ class RetiredQueue {
   NumberedQueue<Retired> items_;
   NumberedQueue<Minimum> minima_;  // births rise; the first is the smallest of all
   uint64_t unstamped_ = 0;         // all before this number are stamped
+  uint64_t end_of_never_seen_ = 0;
 };
 
 }  // namespace farside::pool

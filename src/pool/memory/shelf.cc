@@ -4,8 +4,8 @@ namespace farside::pool {
 
 uint32_t Shelf::BinOf(const Chunk& chunk) {
   const uint32_t free = chunk.free.size();
-  if (free == 0) return kFull;
   if (free == chunk.blocks) return kEmpty;
+  if (free == 0 || chunk.evacuating) return kFull;
   const uint32_t quarter = chunk.blocks / 4;
   return (free > quarter ? 1u : 0u) + (free > 2 * quarter ? 1u : 0u) + (free > 3 * quarter ? 1u : 0u);
 }

@@ -29,8 +29,14 @@ class Shelf {
   // False if the block was free already.
   bool Put(Chunk& chunk, uint32_t block) {
     if (!chunk.free.Insert(block)) return false;
+    if (chunk.IsEmpty()) chunk.evacuating = false;
     Sort(chunk);
     return true;
+  }
+  // From now on it hands out nothing, until it is empty or the mark is taken off.
+  void SetEvacuating(Chunk& chunk, bool evacuating) {
+    chunk.evacuating = evacuating;
+    Sort(chunk);
   }
   // Takes this one, which must be free.
   void Withdraw(Chunk& chunk, uint32_t block) {
@@ -46,7 +52,7 @@ class Shelf {
 
  private:
   static constexpr uint32_t kEmpty = 4;  // bins 0 to 3 are quarters
-  static constexpr uint32_t kFull = 5;   // not kept in a list
+  static constexpr uint32_t kFull = 5;   // or being evacuated; not kept in a list
   static constexpr uint32_t kBins = 5;
 
   static uint32_t BinOf(const Chunk& chunk);

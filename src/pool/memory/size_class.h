@@ -2,11 +2,11 @@
 //
 //   | bitmap, one bit per block, whole words | padding | block 0 | block 1 | ... | rest |
 //
-// Sizes are whole lines. Small ones grow by a line, larger ones in four steps per doubling (so at most a
-// fifth of a block is unused), and those of which fewer than 16 fit into a chunk are as large as they can
+// Sizes are whole lines. Those up to 1 KiB grow by a line, larger ones in four steps per doubling (so at most
+// a fifth of a block is unused), and those of which fewer than 16 fit into a chunk are as large as they can
 // be for their number. The classes follow from the size of a chunk alone, so every client has the same.
 //
-//   chunk of 1 MiB: 64 128 ... 512, 640 768 896 1024, 1280 ... 65536, 74880 (14 blocks) ... 524224 (2)
+//   chunk of 1 MiB: 64 128 192 ... 1024, 1280 ... 65536, 74880 (14 blocks) ... 524224 (2)
 //
 // A chunk word names a class by its number: a change of this list is a change of the layout.
 #pragma once
@@ -92,7 +92,7 @@ class SizeClasses {
 
   // The next candidate after `bytes`.
   constexpr uint64_t NextSize(uint64_t bytes) const {
-    if (bytes < 8 * kLine) return bytes + kLine;
+    if (bytes < kByLines) return bytes + kLine;
     const uint64_t step = std::bit_floor(bytes) / 4;
     if (bytes + step <= chunk_bytes_ / kFewBlocks) return bytes + step;
     // The largest size of which one block fewer fits, or the next power of two if that comes first.
@@ -126,6 +126,7 @@ class SizeClasses {
   }
 
   static constexpr uint32_t kFewBlocks = 16;
+  static constexpr uint64_t kByLines = 16 * kLine;  // up to here, every number of lines has a class
 
   uint64_t chunk_bytes_;
   uint32_t count_ = 0;

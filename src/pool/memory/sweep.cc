@@ -80,7 +80,7 @@ void Sweep::Mark(FarAddr block, uint64_t bytes) {
     return;
   }
   if (!chunk->swept) return;
-  if (position.has_value() && position->size_class == chunk->size_class) {
+  if (position.has_value() && position->size_class == chunk->kind.size_class) {
     chunk->suspects.Erase(position->block);
     return;
   }

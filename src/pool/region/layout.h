@@ -23,7 +23,7 @@
 namespace farside::pool {
 
 inline constexpr uint64_t kMagic = 0x0045444953524146;  // "FARSIDE\0"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr uint32_t kEndianMark = 0x01020304;
 
 inline constexpr uint64_t kPage = 4096;
@@ -51,13 +51,15 @@ struct Control {
   uint64_t epoch;            // only rises
   uint64_t catalog_changes;  // raised after every change of the catalog
   uint64_t deaths;           // raised after every client that was fenced
-  std::array<uint64_t, 5> zero;
+  uint64_t room_wanted;      // raised by a client that found no room: others give back what they can
+  std::array<uint64_t, 4> zero;
 };
 static_assert(sizeof(Control) == kLine);
 inline constexpr uint64_t kControlOffset = 64;
 inline constexpr uint64_t kEpochOffset = kControlOffset + offsetof(Control, epoch);
 inline constexpr uint64_t kCatalogChangesOffset = kControlOffset + offsetof(Control, catalog_changes);
 inline constexpr uint64_t kDeathsOffset = kControlOffset + offsetof(Control, deaths);
+inline constexpr uint64_t kRoomWantedOffset = kControlOffset + offsetof(Control, room_wanted);
 // The lock of the catalog, a LockWord on a line of its own.
 inline constexpr uint64_t kCatalogLockOffset = 128;
 // Which node of which pool this is, a NodeIdentity (place.h) on a line of its own.
@@ -125,8 +127,19 @@ class ClientWord {
   constexpr fabric::ClientId fabric_client() const {
     return static_cast<fabric::ClientId>(FabricClient::Get(word_));
   }
+  // A state that no client writes, so no client lives in the slot.
+  constexpr bool undefined() const { return state() > ClientState::kFenced; }
   constexpr ClientWord With(ClientState state) const {
     return ClientWord(State::Set(word_, static_cast<uint64_t>(state)));
+  }
+  // Of a free slot: what the next client makes of it.
+  constexpr ClientWord JoinedBy(fabric::ClientId client) const {
+    const uint32_t next = generation() == Generation::kMax ? 1 : generation() + 1;
+    return ClientWord(ClientState::kJoining, next, client);
+  }
+  // Of a slot that is in use: what it is afterwards.
+  constexpr ClientWord Freed() const {
+    return ClientWord(ClientState::kFree, generation(), fabric::ClientId::kNone);
   }
 
   friend constexpr bool operator==(ClientWord, ClientWord) = default;
@@ -136,9 +149,12 @@ class ClientWord {
 };
 static_assert(sizeof(ClientWord) == 8);
 
+// What a client without an operation in flight publishes instead of an epoch, while it is offline.
+inline constexpr uint64_t kOfflineEpoch = ~uint64_t{0};
+
 // What a client says of itself; WRITTEN by it alone, in a sync all three words at once.
 struct Pulse {
-  uint64_t epoch;      // every operation in flight began after this epoch was read
+  uint64_t epoch;      // every operation in flight began after this epoch was read; or kOfflineEpoch
   uint64_t heartbeat;  // changes with every sync; one that stands still for a lease is suspect
   uint64_t settled;    // everything it retired before this epoch has been given back
 };
@@ -184,28 +200,38 @@ enum class ChunkState : uint8_t {
   kExtentRest = 3,  // a further chunk of one; `argument` is its distance from the first
 };
 
+// What the blocks of a chunk are for.
+enum class BlockUse : uint8_t {
+  kStructure = 0,  // parts of tables: roots, segments, nodes, leaves; they stay where they are
+  kRecords = 1,    // keys and values: a table can move each of them to another block (Index::Touch)
+};
+inline constexpr uint32_t kBlockUses = 2;
+
 // Word of a chunk in the chunk table. Changed by CAS only.
-//   63..52   51..20   19..4      3..0
-//   unused   owner    argument   state
-// A chunk of blocks without an owner was left by a client: its free blocks are all marked in its bitmap.
+//   63..53   52    51..20   19..4      3..0
+//   unused   use   owner    argument   state
+// `use` is that of the blocks of a chunk of blocks; 0 in all other states. A chunk of blocks without an owner
+// was left by a client: its free blocks are all marked in its bitmap.
 class ChunkWord {
  public:
   using State = Field<0, 4>;
   using Argument = Field<4, 16>;  // size class, or see ChunkState
   using OwnerBits = Field<20, 32>;
-  using Unused = Field<52, 12>;  // zero
-  static_assert(TilesWord<State, Argument, OwnerBits, Unused>());
+  using Use = Field<52, 1>;
+  using Unused = Field<53, 11>;  // zero
+  static_assert(TilesWord<State, Argument, OwnerBits, Use, Unused>());
 
   constexpr ChunkWord() = default;  // free
   explicit constexpr ChunkWord(uint64_t word) : word_(word) {}
-  constexpr ChunkWord(ChunkState state, uint32_t argument, Owner owner)
+  constexpr ChunkWord(ChunkState state, uint32_t argument, Owner owner, BlockUse use = BlockUse::kStructure)
       : word_(State::Set(0, static_cast<uint64_t>(state)) | Argument::Set(0, argument) |
-              OwnerBits::Set(0, owner.bits())) {}
+              OwnerBits::Set(0, owner.bits()) | Use::Set(0, static_cast<uint64_t>(use))) {}
 
   constexpr uint64_t word() const { return word_; }
   constexpr ChunkState state() const { return static_cast<ChunkState>(State::Get(word_)); }
   constexpr uint32_t argument() const { return static_cast<uint32_t>(Argument::Get(word_)); }
   constexpr Owner owner() const { return Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_))); }
+  constexpr BlockUse use() const { return static_cast<BlockUse>(Use::Get(word_)); }
   // Further chunks of an extent go with its first one.
   constexpr bool CanBeOwned() const {
     return state() == ChunkState::kBlocks || state() == ChunkState::kExtent;

@@ -49,12 +49,16 @@ Result<Plan> PlanPool(uint64_t bytes, const OpenOptions& options) {
   return Plan{*geometry, *id};
 }
 
+Region::Access AccessFor(const OpenOptions& options) {
+  if (options.read_only) return Region::Access::kPrivate;
+  return options.served ? Region::Access::kServed : Region::Access::kShared;
+}
+
 Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenOptions& options) {
   const Result<Plan> plan = PlanPool(bytes, options);
   if (!plan.ok()) return plan.error();
-  Result<Region> region = Region::CreateFile(path, plan->geometry.region_bytes, [&](const Region& fresh) {
-    return Format(fresh, plan->geometry, plan->id);
-  });
+  const auto format = [&](const Region& fresh) { return Format(fresh, plan->geometry, plan->id); };
+  Result<Region> region = Region::CreateFile(path, plan->geometry.region_bytes, format, AccessFor(options));
   if (!region.ok()) return region.error();
   return PoolRegion{std::move(*region), plan->geometry, plan->id, /*made=*/true};
 }
@@ -74,7 +78,7 @@ void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
   for (uint32_t slot = 0; slot < geometry.client_slots; ++slot) {
     std::byte* const at = region.data() + geometry.client_slot(slot);
     const ClientWord word(LoadU64(at));
-    if (word.state() != ClientState::kJoining && word.state() != ClientState::kLive) continue;
+    if (word.state() == ClientState::kFree || word.state() == ClientState::kFenced) continue;
     // Bits that no client should have set stay, so that a check finds them.
     StoreU64(at, ClientWord::FabricClient::Set(word.With(ClientState::kFenced).word(), 0));
     ++departed;
@@ -105,14 +109,13 @@ Result<Superblock> CheckFile(const PoolUrl& url, std::span<const std::byte> file
   return superblock;
 }
 
-Result<PoolRegion> OpenFile(const PoolUrl& url, bool read_only, bool served) {
-  const auto access = read_only ? Region::Access::kPrivate : Region::Access::kShared;
-  Result<Region> region = Region::OpenFile(url.path, access);
+Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
+  Result<Region> region = Region::OpenFile(url.path, AccessFor(options));
   if (!region.ok()) return region.error();
   const Result<Superblock> superblock = CheckFile(url, region->bytes());
   if (!superblock.ok()) return superblock.error();
   const NodeIdentity identity(LoadU64(region->bytes().data() + kIdentityOffset));
-  if (identity.nodes() > 1 && !served) {
+  if (identity.nodes() > 1 && !options.served) {
     return Refuse(
         fmt::format("{} is node {} of a pool of {} nodes; serve all of them with 'farside serve --file', and "
                     "open the pool by their URL",
@@ -135,7 +138,7 @@ Result<PoolRegion> MakeVolatile(uint64_t bytes, const OpenOptions& options, cons
 }
 
 Result<PoolRegion> OpenOrMakeFile(const PoolUrl& url, const OpenOptions& options) {
-  Result<PoolRegion> opened = OpenFile(url, options.read_only, options.served);
+  Result<PoolRegion> opened = OpenFile(url, options);
   if (opened.ok() || opened.error().code() != ErrorCode::kNotFound) return opened;
   if (options.read_only) {
     return Error(ErrorCode::kNotFound, fmt::format("{} does not exist", Escape(url.path)));

@@ -12,6 +12,10 @@ namespace farside::pool {
 namespace {
 
 constexpr int kSilencesPerLease = 3;
+// Operations of a session whose nodes all hang try to connect again, and should not take a lease for it.
+constexpr int kConnectsPerLease = 2;
+constexpr Nanos kShortestConnect = std::chrono::seconds(1);
+constexpr Nanos kLongestConnect = std::chrono::seconds(5);
 // A node is not given up because its machine was busy for a moment, whatever the lease is.
 constexpr Nanos kShortestPatience = std::chrono::milliseconds(500);
 constexpr Nanos kLongestPatience = std::chrono::seconds(30);
@@ -36,6 +40,7 @@ Result<std::unique_ptr<fabric::Fabric>> ConnectTo(const PoolUrl& url, Nanos leas
   options.addresses = url.names;
   options.insecure = url.insecure;
   options.clock = clock;
+  options.connect_timeout = std::clamp(lease / kConnectsPerLease, kShortestConnect, kLongestConnect);
   options.answer_timeout = std::clamp(lease / kSilencesPerLease, kShortestPatience, kLongestPatience);
   if (!url.ca.empty()) {
     options.tls =

@@ -16,7 +16,7 @@ namespace farside::pool {
 namespace {
 
 // With fewer chunks than this, a few clients that hold one for each of several sizes would hold them all.
-constexpr uint64_t kFewChunks = 64;
+constexpr uint64_t kFewChunks = 256;
 
 // Bytes are written in the machine's order. On a machine of the other order every check of kEndianMark fails.
 constexpr uint64_t kMagicOfOtherOrder = __builtin_bswap64(kMagic);
@@ -173,7 +173,8 @@ Geometry GeometryOf(const Superblock& superblock) {
 Task<Superblock> ReadSuperblock(fabric::Op& op, fabric::NodeId node) {
   using Line = std::array<std::byte, sizeof(Superblock)>;
   const Line line = co_await op.InOrder(fabric::ForMaintenance(fabric::Read<Line>(fabric::FarAddr(node, 0))));
-  Result<Superblock> superblock = CheckSuperblock(line, op.client().region_bytes()[Index(node)]);
+  // The node is there, or the READ would have failed.
+  Result<Superblock> superblock = CheckSuperblock(line, *fabric::ForNode(op.client().region_bytes(), node));
   if (!superblock.ok()) {
     co_return Error(superblock.error().code(),
                     fmt::format("node {}: {}", Index(node), superblock.error().message()));

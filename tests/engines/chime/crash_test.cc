@@ -3,6 +3,7 @@
 
 #include "check/campaign.h"
 #include "tests/engines/chime/checker_adapter.h"
+#include "tests/engines/chime/inner_merge_scenarios.h"
 #include "tests/engines/chime/merge_scenarios.h"
 #include "tests/engines/chime/scenarios.h"
 #include "tests/support/sanitized.h"
@@ -50,6 +51,22 @@ TEST(ChimeCrash, OwnerDiesInAMergeOverTwoMemoryNodes_OthersFinishIt) {
   // Expect the same
   EXPECT_EQ(DeleterDies(/*inline_keys=*/true, 2), "");
   EXPECT_EQ(DeleterDies(/*inline_keys=*/false, 2), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInAMergeOfInnerNodes_OthersFinishIt) {
+  // Given an inner node with two leaves, the first of which is empty or not
+  // When the client that deletes the key of the second dies at every verb and in every way
+  // Expect that others find and change what was acknowledged, and that nothing is leaked
+  EXPECT_EQ(InnerMergerDies(/*inline_keys=*/true, /*first_too=*/false), "");
+  EXPECT_EQ(InnerMergerDies(/*inline_keys=*/true, /*first_too=*/true), "");
+  EXPECT_EQ(InnerMergerDies(/*inline_keys=*/false, /*first_too=*/true), "");
+}
+
+TEST(ChimeCrash, OwnerDiesInAMergeOfInnerNodesOverTwoMemoryNodes_OthersFinishIt) {
+  // Given the same on two memory nodes
+  // Expect the same
+  EXPECT_EQ(InnerMergerDies(/*inline_keys=*/true, /*first_too=*/true, 2), "");
+  EXPECT_EQ(InnerMergerDies(/*inline_keys=*/false, /*first_too=*/true, 2), "");
 }
 
 TEST(ChimeCrash, EveryVerbOfScriptsThatEmptyLeaves_SurvivorsGoOn) {

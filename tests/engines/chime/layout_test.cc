@@ -18,9 +18,10 @@ TEST(ChimeLayout, NodePointers) {
   const NodePtr inner = NodePtr::To(0, 0x40, 2);
   EXPECT_EQ(inner.word(), (uint64_t{2} << 42 | 1));
   EXPECT_EQ(inner.level(), 2u);
-  const std::vector<fabric::NodeId> nodes = {fabric::NodeId{7}, fabric::NodeId{8}};
+  const pool::NodeList nodes({fabric::NodeId{7}, fabric::NodeId{8}});
   EXPECT_EQ(inner.at(nodes), fabric::FarAddr(fabric::NodeId{7}, 0x40));
   EXPECT_FALSE(IsOnNodes(leaf.word(), nodes));
+  EXPECT_EQ(leaf.at(nodes).node, fabric::kNowhere);
 }
 
 TEST(ChimeLayout, BlockAndBoundReferences) {
@@ -223,7 +224,7 @@ TEST(ChimeLayout, GoldenBytesOfATableWithKeysOfAnySize) {
   EXPECT_EQ(example.Dump(inner + 64, 64),
             "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000010  84 06 00 00 00 00 00 00  72 65 62 77 61 72 74 73  |........rebwarts|\n"
-            "00000020  44 04 00 00 00 04 0f 00  86 06 00 00 00 00 00 00  |D...............|\n"
+            "00000020  42 04 00 00 00 04 0f 00  86 06 00 00 00 00 00 00  |B...............|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
   const uint64_t right = example.Follow(inner + 64 + 40);
   EXPECT_EQ(example.Dump(right, 96),
@@ -231,7 +232,7 @@ TEST(ChimeLayout, GoldenBytesOfATableWithKeysOfAnySize) {
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000020  00 00 00 00 00 00 10 00  00 00 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
-            "00000040  72 65 62 77 61 72 74 73  43 04 00 00 00 04 52 f2  |rebwartsC.....R.|\n"
+            "00000040  72 65 62 77 61 72 74 73  42 05 00 00 00 04 52 f2  |rebwartsB.....R.|\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
   EXPECT_EQ(example.Dump(example.Follow(right + 64 + 8), 64),
             "00000000  0e 00 00 00 05 00 00 00  7a eb 9d 6d d1 16 52 f2  |........z..m..R.|\n"

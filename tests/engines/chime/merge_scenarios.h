@@ -38,8 +38,11 @@ std::string DeleterDies(bool inline_keys, size_t nodes = 1);
 // leaf has gone.
 std::string TwoOperationsLearnOfAMerge(uint64_t seeds);
 
-// Many keys come and go, again and again, each time others; several clients at once, from an empty table on.
-// What is left does not grow, and nothing is leaked.
+// The same, and the client is asleep while the leaf goes: what it has read before arrives afterwards.
+std::string AnOldReadArrivesLate(uint64_t seeds);
+
+// Many keys come and go, again and again, each time others; by several clients, in turn or at once, from an
+// empty table on. If they took turns, the first node of each level is left, and nothing is leaked.
 std::string KeysComeAndGo(bool inline_keys, size_t nodes);
 
 // A client waits for the lock of one that has fallen asleep with it. Meanwhile a third one waits for the

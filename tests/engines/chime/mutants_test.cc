@@ -9,6 +9,7 @@
 #include "index/chime/mutants.h"
 #include "tests/engines/chime/checker_adapter.h"
 #include "tests/engines/chime/hotspot_scenarios.h"
+#include "tests/engines/chime/inner_merge_scenarios.h"
 #include "tests/engines/chime/merge_scenarios.h"
 #include "tests/engines/chime/middle_scenarios.h"
 #include "tests/engines/chime/scenarios.h"
@@ -71,7 +72,16 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"owner dies while entries move", [] { return InserterDies(/*inline_keys=*/true, 2); }},
       {"owner dies in a split", [] { return InserterDies(/*inline_keys=*/true, 0); }},
       {"owner dies in a merge", [] { return DeleterDies(/*inline_keys=*/true); }},
+      {"splits fail", [] { return SplitsFail(/*in_doubt=*/false); }},
+      {"both halves become empty", BothHalvesBecomeEmpty},
+      {"a splitter is slow", [] { return SplitterIsSlow(/*the_new_one=*/true); }},
+      {"a splitter is slow before another", [] { return SplitterIsSlow(/*the_new_one=*/false); }},
+      {"owner dies in a merge of inner nodes",
+       [] { return InnerMergerDies(/*inline_keys=*/true, /*first_too=*/true); }},
+      {"a first child has moved", [] { return FirstChildHasMoved(/*inline_keys=*/true, 1); }},
+      {"a scan comes to a dead parent", ScanComesToADeadParent},
       {"two operations learn of a merge", [=] { return TwoOperationsLearnOfAMerge(400 / fewer); }},
+      {"an old read arrives late", [=] { return AnOldReadArrivesLate(400 / fewer); }},
       {"options", [=] { return RunDeleteHeavyWorkload(1, 400 / fewer, /*faults=*/false); }},
       {"scripts", [=] { return Search(400 / fewer); }},
   };

@@ -40,6 +40,7 @@ TEST(ChimeOptions, Nonsense_IsRefusedByName) {
                                             {"fanout", "1"},
                                             {"cache", "-1"},
                                             {"hotspot", "1MB"},
+                                            {"hotspot", "9223372036854775808"},
                                             {"neighbourhood", "17"},
                                             {"leaf_read", "some"},
                                             {"insert_read", "some"},

@@ -111,9 +111,9 @@ TEST(ChimeScenarios, SeveralOperationsLearnOfAMerge_NoneRemembersWhatIsGone) {
 
 TEST(ChimeScenarios, ManyKeysComeAndGo_NothingIsLeftOfThem) {
   // Given an empty table and three clients, and keys of all zeros and all ones among others
-  // When they insert many keys and delete all of them, again and again, each time others
-  // Expect that what the table takes does not grow with the rounds, and that fsck finds no leak after any of
-  // them
+  // When they insert many keys and delete all of them, again and again, each time others; in turn, or at once
+  // Expect that the first node of each level is left if they took turns, not much more if they met at locks,
+  // and that fsck finds no leak after any round
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 1), "");
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/false, 1), "");
   EXPECT_EQ(KeysComeAndGo(/*inline_keys=*/true, 2), "");

@@ -52,6 +52,21 @@ TEST_P(EngineFullTest, AFullPool_SaysSo_AndKeepsWhatItHas) {
   EXPECT_EQ(Get(Key(later)), std::nullopt);
 }
 
+TEST_P(EngineFullTest, IncrementOfAValueThatIsNoCounter_SaysSoFirst) {
+  // Given a full pool, in which there is no room for a counter either. When a value of another size than a
+  // counter's is incremented. Expect an error that more room would not mend.
+  const size_t count = Fill(session_);
+  bool full = false;
+  for (size_t i = 0; i < kMany && !full; ++i)
+    full = !session_.Put(table_, "small-" + std::to_string(i), "8 bytes.").ok();
+  ASSERT_TRUE(full);
+  for (const size_t i : {size_t{0}, count / 2, count - 1}) {
+    const Result<uint64_t> incremented = session_.Increment(table_, Key(i));
+    ASSERT_FALSE(incremented.ok());
+    EXPECT_EQ(incremented.error().code(), ErrorCode::kInvalidArgument) << incremented.error().ToString();
+  }
+}
+
 TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
   // Given a full pool. When everything is deleted and put again, some times. Expect about as much room as at
   // first.

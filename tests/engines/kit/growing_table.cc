@@ -92,14 +92,7 @@ class GrowingEngine final : public Engine {
   uint64_t empty_bytes() const override { return sizeof(Root) + Part::BytesOf(0); }
   OptionMap recorded_options() const override { return {}; }
   Task<std::vector<FarAddr>> Create(Op& op, pool::PoolClient& pool, std::vector<NodeId> nodes) override {
-    std::vector<FarAddr> roots;
-    for (const NodeId node : nodes) {
-      pool::Allocator& allocator = pool.allocator(node);
-      const FarAddr segment = co_await allocator.Allocate(op, Part::BytesOf(0));
-      const FarAddr root = co_await MakeGrowingRoot(op, allocator, segment);
-      roots.push_back(root);
-    }
-    co_return roots;
+    return MakeGrowingTable(op, pool, std::move(nodes), {.line = {}, .line_bytes = Part::BytesOf(0)});
   }
   std::unique_ptr<Index> Open(pool::PoolClient& pool, std::vector<FarAddr> roots) override {
     return std::make_unique<GrowingTable>(options_, pool, roots);

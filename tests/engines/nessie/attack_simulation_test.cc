@@ -62,6 +62,23 @@ TEST(NessieAttack, AnnouncementOfManyVersionsLeavesTrailsThatChangesCanLookAt) {
   EXPECT_EQ(world.problem, "");
 }
 
+// One resize goes few versions, and changes look at no more slots than that: a root that announces more is
+// damaged.
+TEST(NessieAttack, RootThatAnnouncesMoreVersionsThanAResizeGoesIsDamaged) {
+  TableWorld world;
+  Member one(world, {{"slots", "4"}});
+  one.Now(one.Put(Key(0), "value"));
+  std::byte* const root = world.memory().data() + one.roots()[0].offset;
+  const uint64_t segment = LoadU64(root + kDirectoryOffset);
+  for (uint32_t steps = 1; steps <= kMostTrailOfChange; ++steps)
+    StoreU64(root + kDirectoryOffset + steps * sizeof(uint64_t), segment);
+  StoreU64(root, StateWord::Announced(1, kMostTrailOfChange).word());
+  Member late(world, {{"slots", "4"}});
+  const Result<PutOutcome> put = late.Try(late.Put(Key(1), "value"));
+  ASSERT_FALSE(put.ok());
+  EXPECT_EQ(put.error().code(), ErrorCode::kCorrupt) << put.error().ToString();
+}
+
 // grow=no is what one client does, and not what the table is.
 TEST(NessieAttack, ClientThatDoesNotGrowTheTableWorksWithOneThatHasGrown) {
   TableWorld world;

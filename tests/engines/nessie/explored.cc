@@ -20,7 +20,10 @@ using check::Scenario;
 
 namespace {
 
+// A client is taken for dead if another one looks at it twice; and after a few trips an operation gives up.
 const pool::ClientOptions kImpatient{.lease = {.lease = std::chrono::microseconds(1)}};
+// There is no time for a second attempt.
+const pool::ClientOptions kOneAttempt{.lease = {.lease = Nanos(0)}};
 
 Task<check::Outcome> PerformOne(fabric::Client& client, Index& index, Call call) {
   fabric::Op op(client, fabric::OpKind::kSearch);
@@ -33,7 +36,7 @@ FindEngine Only(std::shared_ptr<Engine> engine) {
 
 }  // namespace
 
-Explored::Explored(const OptionMap& own) {
+Explored::Explored(const OptionMap& own, Retries retries) : retries_(retries) {
   OptionMap options = {{"slots", "4"}, {"max_load", "1"}, {"burst", "0"},
                        {"sweep", "0"}, {"grow", "no"},    {"backoff_us", "1"}};
   for (const auto& [key, value] : own) options[key] = value;
@@ -82,8 +85,8 @@ Task<Done> Explored::BeginWith(Actor& self, std::vector<Call> calls, bool announ
 
 Task<Done> Explored::Perform(Actor& self, Prelude prelude, std::vector<Call> calls) {
   fabric::Op op(self.client(), fabric::OpKind::kMaintenance);
-  const std::unique_ptr<store::Registration> session =
-      co_await store::Registration::Join(op, self.client(), Only(engine_), kImpatient);
+  const std::unique_ptr<store::Registration> session = co_await store::Registration::Join(
+      op, self.client(), Only(engine_), retries_ == Retries::kNever ? kOneAttempt : kImpatient);
   const OpenTable table = co_await session->tables().Open(op, "t");
   const fabric::FarAddr root = table.info.roots[0];
   if (prelude.activates) {
@@ -93,7 +96,11 @@ Task<Done> Explored::Perform(Actor& self, Prelude prelude, std::vector<Call> cal
       co_return Error(ErrorCode::kInvalidArgument, "there is no growth that could be made to count");
     co_await op.InOrder(fabric::Cas(root, line.state.word(), steady.word()));
   }
-  if (prelude.learns) co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+  if (prelude.learns) {
+    co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
+    pool::Allocator& allocator = session->pool().allocator(root.node);
+    allocator.FreeUnpublished(co_await allocator.Allocate(op, fabric::kLineBytes), fabric::kLineBytes);
+  }
   for (const Call& call : calls)
     co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call)).Outcome();
   co_return Done{};
@@ -164,7 +171,7 @@ void InsertMeetsAChange(Explored& explored) {
   ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K())});
 }
 
-void MigrationMeets(Explored& explored, Direction direction, Beside beside) {
+void MigrationMeets(Explored& explored, Direction direction, Beside beside, bool is_read) {
   const bool to_primary = direction == Direction::kToPrimary;
   const std::string& displaces = to_primary ? AtSecondary() : AtPrimary();
   explored.scenario.participants = {explored.Begin(to_primary ? StandsInSecondary() : StandsInPrimary()),
@@ -177,8 +184,9 @@ void MigrationMeets(Explored& explored, Direction direction, Beside beside) {
     all.push_back({.program = explored.Do(kLearns, {Call::Put(K(), "2")}), .phase = 1});
   if (beside == Beside::kDelete || beside == Beside::kPutAndDelete)
     all.push_back({.program = explored.Do(kLearns, {Call::Delete(K())}), .phase = 1});
-  if (beside != Beside::kPutAndDelete)
-    all.push_back({.program = explored.Do(kLearns, {Call::Get(K())}), .phase = 1});
+  if (is_read) all.push_back({.program = explored.Do(kLearns, {Call::Get(K())}), .phase = 1});
+  // A reader leaves nothing behind: what others find afterwards is seen without it.
+  if (is_read && beside == Beside::kPutAndDelete) return;
   ThenGoOn(explored, 2, {Call::Get(K()), Call::Put(K(), "3"), Call::Get(K()), Call::Get(displaces)});
 }
 
@@ -232,25 +240,29 @@ void SuccessorMeetsAFreshEntryBesideTheKey(Explored& explored) {
   ThenGoOn(explored, 3, {Call::Get(K()), Call::Delete(K()), Call::Get(K())});
 }
 
-// The key stands in slot 0, and moves to slot 4 when the table has grown. Its other slot stays what it is.
-void SplitMeets(Explored& explored, Moving moving) {
+// The table has just grown, and slots 0 and 2 are taken: a put of a key that has no other slots splits
+// slot 4. With that, `moves` goes there; or slot 4 becomes free for the put, and `moves` is inserted
+// meanwhile.
+void SplitMeets(Explored& explored, Moving moving, bool is_read) {
   const std::string& moves = Kept({4, 1, 2});
-  const std::string& splits = Kept({4, 2, 2});
-  std::vector<Call> of_other = {Call::Get(moves)};
-  if (moving == Moving::kPut) of_other = {Call::Put(moves, "1")};
-  if (moving == Moving::kDelete) of_other = {Call::Delete(moves)};
-  if (moving == Moving::kInsert) of_other = {Call::Insert(moves, "1")};
-  std::vector<Call> before = {Call::Put(moves, "0")};
-  if (moving == Moving::kInsert) before = {Call::Put(At3(), "0")};
-  explored.scenario.participants = {
-      explored.Begin(before, /*announces=*/true),
-      {.program = explored.Do(kLearns, of_other), .may_die = moving != Moving::kReader, .phase = 1},
-      {.program = explored.Do({.learns = true, .activates = true}, {Call::Put(splits, "2")}),
-       .may_die = true,
-       .phase = 1}};
-  if (moving == Moving::kReader)
-    explored.scenario.participants.push_back(
-        {.program = explored.Do(kLearns, {Call::Get(moves)}), .phase = 1});
+  const std::string& stays = Kept({0, 3, 2});
+  const std::string& at2 = Kept({2, 3, 2});
+  const bool inserts = moving == Moving::kInsert;
+  const std::string& splits = inserts ? Kept({4, 2, 2}) : Kept({0, 2, 2});
+  Call change = Call::Put(moves, "1");
+  if (moving == Moving::kDelete) change = Call::Delete(moves);
+  if (inserts) change = Call::Insert(moves, "1");
+  // Those that know less come first: each client learns before the next one does.
+  auto& all = explored.scenario.participants;
+  all = {explored.Begin({Call::Put(inserts ? stays : moves, "0"), Call::Put(at2, "0")}, /*announces=*/true),
+         {.program = explored.Do(kLearns, {change}), .may_die = true, .phase = 1}};
+  if (moving == Moving::kPutAndDelete)
+    all.push_back({.program = explored.Do(kLearns, {Call::Delete(moves)}), .phase = 1});
+  if (is_read) all.push_back({.program = explored.Do(kLearns, {Call::Get(moves)}), .phase = 1});
+  all.push_back({.program = explored.Do({.learns = true, .activates = true}, {Call::Put(splits, "2")}),
+                 .may_die = true,
+                 .phase = 1});
+  if (is_read && moving == Moving::kPutAndDelete) return;
   ThenGoOn(explored, 2, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(splits), Call::Get(moves)});
 }
 

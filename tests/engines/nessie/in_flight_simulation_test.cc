@@ -2,7 +2,6 @@
 // (index/kit/key_queue.h); changes of other keys move it, split its slots and need its room meanwhile.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -33,24 +32,11 @@ TEST(NessieInFlight, ManyOperationsOfTwoClients_AreLinearizable) {
 TEST(NessieInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   // Given a key. When ten puts of it are in flight at once. Expect two changes: the first put, and the
   // second, which carries all others. The value of the last is there.
-  World world;
-  Member member(world, {});
-  member.Now(member.Put("other", "so that the table is known"));
-  std::vector<Task<PutOutcome>> puts;
-  for (int i = 0; i < 10; ++i) puts.push_back(member.Put("hot", "value " + std::to_string(i)));
-  const uint64_t before = member.client().counters().Total().end_to_end_trips;
-  for (Task<PutOutcome>& put : puts) put.Start();
-  const auto done = [](const auto& task) { return task.done(); };
-  world.Drive([&] { return std::all_of(puts.begin(), puts.end(), done); });
-  for (Task<PutOutcome>& put : puts) {
-    ASSERT_TRUE(put.done());
-    EXPECT_TRUE(put.TakeResult().ok());
-  }
-  puts.clear();
+  const in_flight::PutsAtOnce puts = in_flight::PutAtOnce<World, Member>();
+  EXPECT_EQ(puts.problem, "");
   // An insert takes three at most, and an update four.
-  EXPECT_LE(member.client().counters().Total().end_to_end_trips - before, 7u);
-  EXPECT_EQ(member.Now(member.Get("hot")), "value 9");
-  EXPECT_EQ(world.problem, "");
+  EXPECT_LE(puts.trips, 7u);
+  EXPECT_EQ(puts.value, "value 9");
 }
 
 }  // namespace

@@ -15,29 +15,11 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "index/nessie/nessie.h"
+#include "tests/support/brief_dump.h"
 #include "tests/support/table_world.h"
 
 namespace farside::index::nessie {
 namespace {
-
-// A dump without text, in which "*" stands for lines that repeat the one before them.
-std::string Dump(std::span<const std::byte> bytes) {
-  constexpr size_t kBytesOfALine = 16;
-  constexpr size_t kOffsetColumns = 8;
-  std::string dump;
-  std::string last;
-  bool repeats = false;
-  for (size_t at = 0; at < bytes.size(); at += kBytesOfALine) {
-    std::string line = HexDump(bytes.subspan(at, kBytesOfALine), at);
-    line.resize(line.find("  |"));
-    const std::string hex = line.substr(kOffsetColumns);
-    if (hex == last && !repeats) dump += "*\n";
-    repeats = hex == last;
-    if (!repeats) dump += line + "\n";
-    last = hex;
-  }
-  return dump;
-}
 
 // ---- words -------------------------------------------------------------------------------------------
 
@@ -209,7 +191,7 @@ class Example {
     return Word(WordAt(segment(in) + (slot - kShape.FirstSlot(in)) * sizeof(Word)));
   }
   std::string Dump(uint64_t offset, size_t bytes) const {
-    return nessie::Dump(world_.memory().subspan(offset, bytes));
+    return BriefDump(world_.memory().subspan(offset, bytes));
   }
   std::string DumpRoot() const { return Dump(root(), sizeof(TableRoot)); }
   std::string DumpSegment(size_t number) const { return Dump(segment(number), kShape.SegmentBytes(number)); }
@@ -279,14 +261,14 @@ TEST(NessieLayout, GoldenBytesOfATableWithRecords) {
   ASSERT_EQ(table.problem(), "");
   // A token, where m was; c in its secondary slot; b; a.
   EXPECT_EQ(table.DumpSegment(0),
-            "00000000  01 00 00 00 00 02 00 20  84 04 00 00 00 04 f5 67\n"
-            "00000010  86 04 00 00 00 44 27 7e  82 04 00 00 00 44 cb 63\n"
+            "00000000  01 00 00 00 00 02 00 20  c3 06 00 00 00 04 f5 67\n"
+            "00000010  c5 06 00 00 00 44 27 7e  c1 06 00 00 00 44 cb 63\n"
             "00000020  00 00 00 00 00 00 00 20  00 00 00 00 00 00 00 20\n"
             "*\n");
   // The new value of b names the word of the old one.
   EXPECT_EQ(table.DumpItem(2),
-            "00000000  00 10 00 00 00 00 00 00  83 04 00 00 00 44 27 7e\n"
-            "00000010  ad 43 a4 01 7f c1 5f 72  01 00 00 00 01 00 00 00\n"
+            "00000000  00 10 00 00 00 00 00 00  c2 06 00 00 00 44 27 7e\n"
+            "00000010  31 ec c4 8e 5e 96 b1 35  01 00 00 00 01 00 00 00\n"
             "00000020  3f 84 d8 44 1c 0b 5a 57  22 8f 17 bb 74 7b 8d 71\n"
             "00000030  62 77 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // That of c names no value.
@@ -313,8 +295,8 @@ TEST(NessieLayout, GoldenBytesOfAPendingEntry) {
             "*\n");
   // Written by the other client; it names the word of the value that counts.
   EXPECT_EQ(table.DumpItem(3),
-            "00000000  01 10 00 00 00 00 00 00  82 04 00 00 00 44 cb 63\n"
-            "00000010  9b c1 26 33 65 1a 76 6f  01 00 00 00 01 00 00 00\n"
+            "00000000  01 10 00 00 00 00 00 00  c1 06 00 00 00 44 cb 63\n"
+            "00000010  d1 a2 fd b8 c4 88 62 f6  01 00 00 00 01 00 00 00\n"
             "00000020  1f 4e 96 1e b6 32 c6 e6  c9 14 f2 35 85 2d 1d fe\n"
             "00000030  61 77 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
 }
@@ -330,14 +312,14 @@ TEST(NessieLayout, GoldenBytesOfAClaim) {
   ASSERT_EQ(table.problem(), "");
   // The source in slot 3, the claim in slot 1.
   EXPECT_EQ(table.DumpSegment(0),
-            "00000000  83 04 00 00 00 84 82 64  83 03 00 00 00 44 cb 83\n"
-            "00000010  81 03 00 00 00 44 27 7e  82 04 00 00 00 44 cb 63\n"
+            "00000000  c2 06 00 00 00 84 82 64  83 03 00 00 00 44 cb 83\n"
+            "00000010  81 03 00 00 00 44 27 7e  c1 06 00 00 00 44 cb 63\n"
             "00000020  00 00 00 00 00 00 00 20  00 00 00 00 00 00 00 20\n"
             "*\n");
   // Moved once, from the slot that has that word.
   EXPECT_EQ(table.DumpItem(1),
-            "00000000  01 10 00 00 01 00 00 00  82 04 00 00 00 44 cb 63\n"
-            "00000010  4b 2a 6c e1 b7 2b 8f e9  01 00 00 00 01 00 00 00\n"
+            "00000000  01 10 00 00 01 00 00 00  c1 06 00 00 00 44 cb 63\n"
+            "00000010  7f 49 2c 80 05 45 f7 e5  01 00 00 00 01 00 00 00\n"
             "00000020  1f 4e 96 1e b6 32 c6 e6  d5 63 0a b1 21 b2 dc 8b\n"
             "00000030  61 76 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // A move to a lower slot has taken number 1, and is not entered.
@@ -350,8 +332,8 @@ TEST(NessieLayout, GoldenBytesOfAClaim) {
   ASSERT_EQ(table.problem(), "");
   // Expect a copy of a that is live, and e in its place
   EXPECT_EQ(table.DumpSegment(0),
-            "00000000  83 04 00 00 00 84 82 64  85 04 00 00 00 44 cb 63\n"
-            "00000010  81 03 00 00 00 44 27 7e  84 04 00 00 00 84 22 75\n"
+            "00000000  c2 06 00 00 00 84 82 64  c4 06 00 00 00 44 cb 63\n"
+            "00000010  81 03 00 00 00 44 27 7e  c3 06 00 00 00 84 22 75\n"
             "00000020  00 00 00 00 00 00 00 20  00 00 00 00 00 00 00 20\n"
             "*\n");
   // Move 2 is entered, with the hash of a.
@@ -374,28 +356,28 @@ TEST(NessieLayout, GoldenBytesOfAGrownTable) {
   table.Delete(0, "m");
   table.Insert(0, "d");
   ASSERT_EQ(table.problem(), "");
-  // Steady, version 2; three records, as far as was reported; two segments.
+  // Steady, version 2; no records were reported yet; two segments.
   EXPECT_EQ(table.DumpRoot(),
-            "00000000  08 00 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
+            "00000000  08 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
-            "00000040  40 20 01 00 00 00 00 00  00 22 01 00 00 00 00 00\n"
+            "00000040  40 20 01 00 00 00 00 00  80 20 01 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   EXPECT_EQ(table.DumpSegment(0),
-            "00000000  01 00 00 00 00 02 00 20  84 04 00 00 00 04 f5 67\n"
-            "00000010  86 04 00 00 00 44 27 7e  85 04 00 00 00 84 e0 66\n"
+            "00000000  01 00 00 00 00 02 00 20  c3 06 00 00 00 04 f5 67\n"
+            "00000010  c5 06 00 00 00 44 27 7e  c2 06 00 00 00 84 e0 66\n"
             "00000020  00 00 00 00 00 00 00 20  00 00 00 00 00 00 00 20\n"
             "*\n");
   // Slots 4 to 6 are not in use yet.
   EXPECT_EQ(table.DumpSegment(1),
             "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
-            "00000010  00 00 00 00 00 00 00 00  83 04 00 00 00 44 cb 63\n"
+            "00000010  00 00 00 00 00 00 00 00  c4 06 00 00 00 44 cb 63\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   EXPECT_EQ(table.DumpItem(7),
-            "00000000  00 10 00 00 01 00 00 00  82 04 00 00 00 44 cb 63\n"
-            "00000010  e4 a2 f2 18 0b c7 ea 94  01 00 00 00 01 00 00 00\n"
+            "00000000  00 10 00 00 01 00 00 00  c1 06 00 00 00 44 cb 63\n"
+            "00000010  d5 f5 c4 76 79 ca db 6d  01 00 00 00 01 00 00 00\n"
             "00000020  1f 4e 96 1e b6 32 c6 e6  d5 63 0a b1 21 b2 dc 8b\n"
             "00000030  61 76 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
 }

@@ -46,6 +46,47 @@ std::string CursorMeetsAMigration() {
   return world.problem;
 }
 
+std::string TwoRemoveAClaim() {
+  bool more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    Play play;
+    Member& migrator = play.Enter();
+    Member& first = play.Enter();
+    Member& second = play.Enter();
+    StandsInSecondary(play);
+    play.BeginUntil(migrator, Put(TakesSecondary(), "1"), [&] { return play.Has(0, Kind::kClaim, K()); });
+    play.Stop(migrator);
+    play.Begin(first, Update(K(), "2"), steps);
+    more = !play.OverOf(first);
+    play.Stop(first, std::chrono::milliseconds(2));
+    play.Do(second, Put(TakesPrimary(), "3"));
+    play.Finish();
+    LetMemoryGo(play.world);
+    const std::string problem = play.End();
+    if (!problem.empty()) return fmt::format("one stops after {} steps: {}", steps, problem);
+  }
+  return "";
+}
+
+std::string EntryIsGoneAtItsCommit() {
+  for (const bool deletes : {false, true}) {
+    Play play;
+    Member& writer = play.Enter();
+    if (deletes) play.Do(writer, Put(K(), "0"));
+    const Word before = play.At(0);
+    Task<bool> change = deletes ? writer.Delete(K()) : writer.Insert(K(), "1");
+    change.Start();
+    play.world.Drive([&] { return play.At(0).is(Kind::kPending) || change.done(); });
+    play.Set(0, before);
+    play.world.Drive([&] { return change.done(); });
+    const Result<bool> answer = change.TakeResult();
+    const bool is_there = play.Has(0, Kind::kLive, K());
+    if (answer.ok() && is_there == deletes) return "a change is said to be done, and is not";
+    if (!answer.ok() && answer.error().code() != ErrorCode::kFenced) return answer.error().ToString();
+  }
+  return "";
+}
+
 std::string MemoryComesBack() {
   for (const bool dies : {false, true}) {
     Play play;

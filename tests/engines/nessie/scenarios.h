@@ -8,8 +8,12 @@ namespace farside::index::nessie {
 
 // A cursor has read the lower slots. Then a key moves from a slot that it has not read to one behind it.
 std::string CursorMeetsAMigration();
-// Clients delete and put keys of four slots until their memory is used again; nothing is retired by the
-// client that lost a CAS, and nothing twice.
+// Clients delete and put keys of four slots until their memory is used again; nothing is retired twice.
 std::string MemoryComesBack();
+// Two clients remove the same claim, of which one stops at every step; only one retires the copy.
+std::string TwoRemoveAClaim();
+// A writer finds that its entry is gone when it is about to commit: it must not answer that the change is
+// done. (Only a client that was taken for dead meets this, and as a rule its trip fails before.)
+std::string EntryIsGoneAtItsCommit();
 
 }  // namespace farside::index::nessie

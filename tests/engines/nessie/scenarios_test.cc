@@ -90,6 +90,18 @@ TEST(NessieScenarios, CursorHasReadTheLowerSlots_AKeyThatMovesBehindItIsReturned
   EXPECT_EQ(CursorMeetsAMigration(), "");
 }
 
+TEST(NessieScenarios, TwoRemoveAClaim_OneOfThemRetiresTheCopy) {
+  // Given a claim of a client that has stopped. When a client that needs the key stops at every step, and
+  // another one, which needs the slot, goes on. Expect that the copy's memory comes back, once.
+  EXPECT_EQ(TwoRemoveAClaim(), "");
+}
+
+TEST(NessieScenarios, EntryIsGoneAtItsCommit_TheWriterLearnsThatNothingWasChanged) {
+  // Given a writer with a pending entry. When that is taken back, as that of a dead client, before the writer
+  // commits. Expect that the writer is told so: nothing was changed.
+  EXPECT_EQ(EntryIsGoneAtItsCommit(), "");
+}
+
 TEST(NessieScenarios, KeysComeAndGo_EveryByteIsAccountedFor) {
   // Given two clients that move a key to and fro, and update it. When memory is used again, and one of them
   // dies. Expect that every byte is free or reachable in the end.

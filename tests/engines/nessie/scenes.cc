@@ -26,29 +26,20 @@ std::string Scene::ByChance(uint64_t seeds) const {
   return "";
 }
 
-std::string Scene::PlayWith(const Stops& stops, bool& more_of_first, bool& more_of_second) const {
+std::string Scene::StopsAfter(size_t stopping, uint64_t steps, bool& more) const {
   Play play(table);
   Clients clients;
   for (size_t i = 0; i < scripts.size(); ++i) clients.push_back(&play.Enter());
   set(play, clients);
-  Member& first = *clients[stops.first];
-  play.BeginAll(first, scripts[stops.first], stops.steps_of_first);
-  more_of_first = !play.over();
-  play.Stop(first, milliseconds(8));
-  if (stops.second != stops.first) {
-    Member& second = *clients[stops.second];
-    play.BeginAll(second, scripts[stops.second], stops.steps_of_second);
-    more_of_second = !play.OverOf(second);
-    play.Stop(second, milliseconds(4));
-  }
+  play.BeginAll(*clients[stopping], scripts[stopping], steps);
+  more = !play.over();
+  play.Stop(*clients[stopping], milliseconds(8));
   for (size_t i = 0; i < scripts.size(); ++i) {
-    if (i == stops.first || i == stops.second) continue;
-    play.DoAll(*clients[i], scripts[i]);
+    if (i != stopping) play.DoAll(*clients[i], scripts[i]);
   }
-  // What the first one leaves is seen before the other goes on.
+  // What it leaves is seen before it goes on.
   Member& watcher = play.Enter();
-  if (stops.second != stops.first) play.FinishOf(*clients[stops.second]);
-  for (const Request& request : scripts[stops.first]) play.Do(watcher, Get(request.key));
+  for (const Request& request : scripts[stopping]) play.Do(watcher, Get(request.key));
   return play.End();
 }
 
@@ -56,25 +47,9 @@ std::string Scene::OneStops() const {
   for (size_t client = 0; client < scripts.size(); ++client) {
     bool more = true;
     for (uint64_t steps = 0; more && steps < kMostSteps; ++steps) {
-      const std::string problem = PlayWith({client, client, steps, 0}, more, more);
+      const std::string problem = StopsAfter(client, steps, more);
       if (!problem.empty())
         return fmt::format("{}: client {} stops after {} steps: {}", name, client, steps, problem);
-    }
-  }
-  return "";
-}
-
-std::string Scene::TwoStop() const {
-  for (size_t client = 0; client < 2; ++client) {
-    bool more_of_first = true;
-    for (uint64_t i = 0; more_of_first && i < kMostSteps; ++i) {
-      bool more_of_second = true;
-      for (uint64_t j = 0; more_of_second && j < kMostSteps; ++j) {
-        const std::string problem = PlayWith({client, 1 - client, i, j}, more_of_first, more_of_second);
-        if (!problem.empty())
-          return fmt::format("{}: client {} stops after {} steps and the other after {}: {}", name, client, i,
-                             j, problem);
-      }
     }
   }
   return "";

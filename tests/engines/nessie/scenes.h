@@ -29,18 +29,10 @@ struct Scene {
   std::string ByChance(uint64_t seeds) const;
   // Each client in turn stops at every step of its script, and the others go on.
   std::string OneStops() const;
-  // The first client stops at every step of its script, and then the second one at every step of its own. The
-  // others go on; then the second one does, and then the first. And the other way round.
-  std::string TwoStop() const;
 
  private:
-  struct Stops {
-    size_t first = 0;
-    size_t second = 1;
-    uint64_t steps_of_first = 0;
-    uint64_t steps_of_second = 0;
-  };
-  std::string PlayWith(const Stops& stops, bool& more_of_first, bool& more_of_second) const;
+  // `more`: it had not ended by then.
+  std::string StopsAfter(size_t stopping, uint64_t steps, bool& more) const;
 };
 
 inline void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }

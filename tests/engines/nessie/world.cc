@@ -231,13 +231,20 @@ void Play::Grow() {
 
 // ---- the table as it stands in memory --------------------------------------------------------------------
 
-Word Play::At(uint64_t slot) const {
-  const std::span<const std::byte> memory = world.memory();
+std::byte* Play::AddressOf(uint64_t slot) const {
+  std::byte* const memory = world.memory().data();
   const size_t segment = shape_.SegmentOf(slot);
-  const uint64_t base = LoadU64(memory.data() + world.roots[0].offset + kDirectoryOffset + segment * 8);
-  if (base == 0) return Word();
-  return Word(LoadU64(memory.data() + base + (slot - shape_.FirstSlot(segment)) * sizeof(Word)));
+  const uint64_t base = LoadU64(memory + world.roots[0].offset + kDirectoryOffset + segment * 8);
+  if (base == 0) return nullptr;
+  return memory + base + (slot - shape_.FirstSlot(segment)) * sizeof(Word);
 }
+
+Word Play::At(uint64_t slot) const {
+  const std::byte* const at = AddressOf(slot);
+  return at == nullptr ? Word() : Word(LoadU64(at));
+}
+
+void Play::Set(uint64_t slot, Word word) { StoreU64(AddressOf(slot), word.word()); }
 
 bool Play::Has(uint64_t slot, Kind kind, const std::string& key) const {
   const Word word = At(slot);

@@ -142,6 +142,8 @@ class Play {
   // ---- the table as it stands in memory
   const Shape& shape() const { return shape_; }
   Word At(uint64_t slot) const;
+  // As if a client had done that by a CAS.
+  void Set(uint64_t slot, Word word);
   // Whether the slot has an item of the key, of this kind.
   bool Has(uint64_t slot, Kind kind, const std::string& key) const;
   uint64_t EffectiveSlotOf(const KeyHash& hash, Candidate candidate) const;
@@ -161,6 +163,8 @@ class Play {
   void Drive(const std::function<bool()>& over);
   Task<Done> RecordAll(Member& member, std::vector<Request> requests);
   void PauseAfter(int round);
+  // Null: the table has no such slot yet.
+  std::byte* AddressOf(uint64_t slot) const;
   void CheckSlots();
 
   OptionMap table_;

@@ -33,23 +33,10 @@ TEST(SephashInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   // Given a key. When ten puts of it are in flight at once. Expect two changes of two trips each: the first
   // put, and the second, which carries all others. The value of the last is there, and no put says whether
   // its key was.
-  World world;
-  Member member(world, {});
-  member.Now(member.Put("other", "so that the table is known"));
-  std::vector<Task<PutOutcome>> puts;
-  for (int i = 0; i < 10; ++i) puts.push_back(member.Put("hot", "value " + std::to_string(i)));
-  const uint64_t before = member.client().counters().Total().index_trips;
-  for (Task<PutOutcome>& put : puts) put.Start();
-  const auto done = [](const auto& task) { return task.done(); };
-  world.Drive([&] { return std::all_of(puts.begin(), puts.end(), done); });
-  for (Task<PutOutcome>& put : puts) {
-    ASSERT_TRUE(put.done());
-    EXPECT_TRUE(put.TakeResult().ok());
-  }
-  puts.clear();
-  EXPECT_EQ(member.client().counters().Total().index_trips - before, 4u);
-  EXPECT_EQ(member.Now(member.Get("hot")), "value 9");
-  EXPECT_EQ(world.problem, "");
+  const in_flight::PutsAtOnce puts = in_flight::PutAtOnce<World, Member>();
+  EXPECT_EQ(puts.problem, "");
+  EXPECT_EQ(puts.index_trips, 4u);
+  EXPECT_EQ(puts.value, "value 9");
 }
 
 TEST(SephashInFlight, ManyPutsOfOneSegment_EachFindsItsSlot) {

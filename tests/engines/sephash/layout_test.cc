@@ -15,29 +15,11 @@
 #include "base/random.h"
 #include "index/sephash/sephash.h"
 #include "index/sephash/walker.h"
+#include "tests/support/brief_dump.h"
 #include "tests/support/table_world.h"
 
 namespace farside::index::sephash {
 namespace {
-
-// A dump without text, in which "*" stands for lines that repeat the one before them.
-std::string Dump(std::span<const std::byte> bytes) {
-  constexpr size_t kBytesOfALine = 16;
-  constexpr size_t kOffsetColumns = 8;
-  std::string dump;
-  std::string last;
-  bool repeats = false;
-  for (size_t at = 0; at < bytes.size(); at += kBytesOfALine) {
-    std::string line = HexDump(bytes.subspan(at, kBytesOfALine), at);
-    line.resize(line.find("  |"));
-    const std::string hex = line.substr(kOffsetColumns);
-    if (hex == last && !repeats) dump += "*\n";
-    repeats = hex == last;
-    if (!repeats) dump += line + "\n";
-    last = hex;
-  }
-  return dump;
-}
 
 TEST(SephashLayout, EntryWord) {
   // Given an entry of a block
@@ -286,7 +268,7 @@ class Example {
   uint64_t Word(uint64_t offset) const { return LoadU64(world_.memory().data() + offset); }
   uint64_t Part(size_t part) const { return Word(root() + offsetof(Root, parts) + part * sizeof(uint64_t)); }
   std::string Dump(uint64_t offset, size_t bytes) const {
-    return sephash::Dump(world_.memory().subspan(offset, bytes));
+    return BriefDump(world_.memory().subspan(offset, bytes));
   }
   std::string DumpHead(uint64_t segment) const {
     const MetaWord meta(Word(segment));
@@ -331,13 +313,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
   // Epoch 2: d, a tombstone of a; and c, which is of the round before.
   EXPECT_EQ(table.Dump(segment, 64),
             "00000000  ee 06 00 00 40 00 00 40  00 00 00 00 00 00 00 00\n"
-            "00000010  a7 04 00 00 10 65 bf 48  a3 04 00 00 e0 0f d8 5c\n"
-            "00000020  a5 04 00 00 90 0d 88 31  00 00 00 00 00 00 00 00\n"
+            "00000010  84 03 00 00 10 65 bf 48  81 03 00 00 e0 0f d8 5c\n"
+            "00000020  83 03 00 00 90 0d 88 31  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // The second merge: the filter has the fingerprints of d and a; one page.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  02 00 00 00 00 00 00 00  c0 cf ed 59 38 7c 7e 0b\n"
-            "00000010  86 bb 5a ed 84 0c e0 df  40 20 01 00 00 00 00 00\n"
+            "00000000  02 00 00 00 00 00 00 00  27 bd 6b 76 18 e8 71 85\n"
+            "00000010  f0 cd af 97 3c 51 4d 72  40 20 01 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  03 00 00 00 00 00 00 00\n"
             "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -364,13 +346,13 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasMerged) {
             "00000340  02 00 02 00 02 00 02 00  02 00 02 00 02 00 03 00\n"
             "00000350  03 00 03 00 03 00 03 00  03 00 03 00 03 00 03 00\n"
             "*\n"
-            "00000380  a6 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  a3 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // Entries b, c and a.
   EXPECT_EQ(table.DumpPage(segment),
-            "00000000  a4 04 00 00 90 1f eb 0a  a5 04 00 00 90 0d 88 11\n"
-            "00000010  a3 04 00 00 90 0f d8 1c  00 00 00 00 00 00 00 00\n"
+            "00000000  82 03 00 00 90 1f eb 0a  83 03 00 00 90 0d 88 11\n"
+            "00000010  81 03 00 00 90 0f d8 1c  00 00 00 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }
@@ -390,21 +372,21 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000000  d0 06 00 00 00 00 00 00  df 06 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
-            "00000040  80 20 01 00 00 00 00 00  40 2a 01 00 00 00 00 00\n"
+            "00000040  80 20 01 00 00 00 00 00  00 29 01 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t segment = table.Word(table.Part(0));
   // Epoch 3, depth 1; all slots are free.
   EXPECT_EQ(table.Dump(segment, 64),
-            "00000000  90 03 00 00 40 00 80 60  00 00 00 00 00 00 00 00\n"
-            "00000010  a7 04 00 00 10 65 bf 48  a3 04 00 00 e0 0f d8 5c\n"
-            "00000020  a8 04 00 00 10 3c bc 5c  00 00 00 00 00 00 00 00\n"
+            "00000000  10 03 00 00 40 00 80 60  00 00 00 00 00 00 00 00\n"
+            "00000010  84 03 00 00 10 65 bf 48  81 03 00 00 e0 0f d8 5c\n"
+            "00000020  85 03 00 00 10 3c bc 5c  00 00 00 00 00 00 00 00\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n");
   // It names the sibling.
   EXPECT_EQ(table.DumpHead(segment),
-            "00000000  03 00 00 00 00 00 00 00  23 37 66 4a 67 97 ee 47\n"
-            "00000010  f4 56 55 0f 47 f6 9f 23  40 20 01 00 00 00 00 00\n"
-            "00000020  80 2a 01 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
+            "00000000  03 00 00 00 00 00 00 00  9f 46 d4 af 7a b0 96 75\n"
+            "00000010  f1 12 37 1b 7f ed c7 17  40 20 01 00 00 00 00 00\n"
+            "00000020  40 29 01 00 00 00 00 00  02 00 00 00 01 00 00 00\n"
             "00000030  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000040  03 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
@@ -427,32 +409,32 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000340  01 00 01 00 01 00 01 00  01 00 01 00 02 00 02 00\n"
             "00000350  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  ac 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  a7 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // Entries d and e, and the block of a, which was dropped.
   EXPECT_EQ(table.DumpPage(segment),
-            "00000000  a7 04 00 00 10 65 bf 08  a8 04 00 00 10 3c bc 1c\n"
-            "00000010  a3 04 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  84 03 00 00 10 65 bf 08  85 03 00 00 10 3c bc 1c\n"
+            "00000010  81 03 00 00 40 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // The sibling.
   EXPECT_EQ(table.Dump(table.Part(1), 64),
-            "00000000  80 2a 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000000  40 29 01 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   const uint64_t sibling = table.Word(table.Part(1));
   // Epoch 1, depth 1, suffix 1; no slot was ever used.
   EXPECT_EQ(table.Dump(sibling, 64),
-            "00000000  81 03 00 00 40 00 80 20  01 00 00 00 00 00 00 00\n"
+            "00000000  01 03 00 00 40 00 80 20  01 00 00 00 00 00 00 00\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // Its first merge, which was the split: it names the old segment, and the meta word that the split wrote.
   EXPECT_EQ(table.DumpHead(sibling),
-            "00000000  01 00 00 00 00 00 00 00  15 5b 9a 00 4f e8 e7 e6\n"
-            "00000010  3e 51 71 a5 3a 73 22 14  80 2a 01 00 00 00 00 00\n"
+            "00000000  01 00 00 00 00 00 00 00  8b 3c e5 86 6d 78 ec aa\n"
+            "00000010  77 c2 6f 24 b5 71 3c cb  40 29 01 00 00 00 00 00\n"
             "00000020  00 00 00 00 00 00 00 00  02 00 00 00 00 00 00 00\n"
-            "00000030  01 00 00 00 d0 03 80 60  40 20 01 00 00 00 00 00\n"
+            "00000030  01 00 00 00 50 03 80 60  40 20 01 00 00 00 00 00\n"
             "00000040  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000050  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n"
@@ -473,12 +455,12 @@ TEST(SephashLayout, GoldenBytesOfATableThatWasSplit) {
             "00000290  01 00 01 00 01 00 01 00  01 00 02 00 02 00 02 00\n"
             "000002a0  02 00 02 00 02 00 02 00  02 00 02 00 02 00 02 00\n"
             "*\n"
-            "00000380  ab 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
+            "00000380  a6 04 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "00000390  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
   // Entries b and c.
   EXPECT_EQ(table.DumpPage(sibling),
-            "00000000  a4 04 00 00 90 1f eb 0a  a5 04 00 00 90 0d 88 11\n"
+            "00000000  82 03 00 00 90 1f eb 0a  83 03 00 00 90 0d 88 11\n"
             "00000010  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00\n"
             "*\n");
 }

@@ -5,41 +5,25 @@
 #include <string>
 #include <vector>
 
-#include "check/campaign.h"
+#include "check/workload.h"
 #include "index/sephash/mutants.h"
 #include "index/sephash/sephash.h"
+#include "tests/engines/sephash/full_pool_scenarios.h"
 #include "tests/engines/sephash/scenarios.h"
 #include "tests/engines/sephash/split_scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/script_search.h"
 
 namespace farside::index::sephash {
 namespace {
 
 using check::WorkloadShape;
 
-// Runs with faults by chance, and without; the options take turns from seed to seed.
 std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape) {
   std::vector<std::shared_ptr<Engine>> engines;
-  std::vector<Engine*> subjects;
-  for (const OptionMap& some : options) {
-    engines.push_back(*MakeSephashEngine(some));
-    subjects.push_back(engines.back().get());
-  }
-  check::CampaignOptions campaign;
-  campaign.seeds = seeds;
-  campaign.crash = true;
-  campaign.sweep = false;
-  campaign.shape = shape;
-  campaign.stop_at_first = true;
-  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
-  if (report.violations == 0)
-    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
-  // The run that it names shows it again.
-  const check::RunReport again =
-      check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
-  EXPECT_EQ(again.problem, report.first_violation->problem);
-  return "run " + report.first_violation->run.ToString() + ": " + again.problem;
+  for (const OptionMap& some : options) engines.push_back(*MakeSephashEngine(some));
+  return SearchScripts(engines, {.seeds = seeds, .shape = shape});
 }
 
 // The quick ones first.

@@ -1,5 +1,5 @@
-// Scenarios for the rounds of a sephash table: appends, merges, searches, and memory. Each returns what went
-// wrong, or nothing; they are played with and without planted bugs.
+// Scenarios for the rounds of a sephash table: appends, merges and searches. Each returns what went wrong, or
+// nothing; they are played with and without planted bugs.
 #pragma once
 
 #include <string>
@@ -65,13 +65,5 @@ std::string KeysWithTheSameTag();
 
 // A cursor goes through a table that others split.
 std::string CursorMeetsSplits();
-
-// A pool without free memory, in which two clients delete everything at once.
-std::string TwoDeleteInAFullPool(uint64_t seeds);
-// Two clients need spare memory at the same moment: each gets some of its own.
-std::string TwoNeedASpare(uint64_t seeds);
-// A client has found a MainSegment and falls asleep, at every step. Meanwhile the MainSegment is replaced and
-// becomes spare memory, and another segment needs some.
-std::string SpareIsStillRead();
 
 }  // namespace farside::index::sephash

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/engines/sephash/full_pool_scenarios.h"
 #include "tests/engines/sephash/split_scenarios.h"
 #include "tests/support/sanitized.h"
 

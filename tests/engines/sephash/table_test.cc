@@ -193,7 +193,7 @@ TEST(SephashTable, KeysThatDoNotDivide_AreMergedOnAndOn) {
 class Marks : public pool::Reach {
  public:
   void Mark(fabric::FarAddr block, uint64_t bytes) override { marked.emplace(block.offset, bytes); }
-  void MarkBlock(fabric::FarAddr block, uint64_t bytes) override {
+  void MarkBlock(fabric::FarAddr block, uint64_t bytes, uint64_t) override {
     ++records;
     Mark(block, bytes);
   }

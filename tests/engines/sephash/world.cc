@@ -17,14 +17,6 @@ double DetailOf(const TableStats& stats, std::string_view name) {
   return -1;
 }
 
-void LetMemoryGo(World& world) {
-  for (int round = 0; round < 4; ++round) {
-    for (TableMember* member : world.members) {
-      if (!member->crashed()) member->Now(member->Maintain());
-    }
-  }
-}
-
 std::string KeyFor(const std::function<bool(uint64_t)>& fits, int nth) {
   for (int i = 0;; ++i) {
     std::string key = fmt::format("k{}", i);

@@ -69,9 +69,6 @@ class Member : public TableMember {
 // What Stats says under a name; -1 if it does not say anything.
 double DetailOf(const TableStats& stats, std::string_view name);
 
-// Every client syncs a few times: what was retired before is free afterwards.
-void LetMemoryGo(World& world);
-
 // ---- the table as it stands in memory, on the first node -------------------------------------------------
 
 class Image {

@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "check/campaign.h"
+#include "check/workload.h"
 #include "index/shard/mutants.h"
 #include "index/shard/shard.h"
+#include "pool/mutants.h"
 #include "tests/engines/shard/death_scenarios.h"
 #include "tests/engines/shard/in_flight.h"
 #include "tests/engines/shard/race_scenarios.h"
@@ -16,36 +17,18 @@
 #include "tests/engines/shard/sleep_scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/script_search.h"
 
 namespace farside::index::shard {
 namespace {
 
 using check::WorkloadShape;
 
-// Runs with faults by chance, and without; the options take turns from seed to seed.
 std::string Search(const std::vector<OptionMap>& options, uint64_t seeds, const WorkloadShape& shape,
                    uint64_t first_seed = 1, bool sweep = false) {
   std::vector<std::shared_ptr<Engine>> engines;
-  std::vector<Engine*> subjects;
-  for (const OptionMap& some : options) {
-    engines.push_back(*MakeShardEngine(some));
-    subjects.push_back(engines.back().get());
-  }
-  check::CampaignOptions campaign;
-  campaign.seeds = seeds;
-  campaign.first_seed = first_seed;
-  campaign.crash = true;
-  campaign.sweep = sweep;  // also a fault at every single verb
-  campaign.shape = shape;
-  campaign.stop_at_first = true;
-  const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign);
-  if (report.violations == 0)
-    return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
-  // The run that it names shows it again.
-  const check::RunReport again =
-      check::Replay(check::Subjects(subjects), campaign, report.first_violation->run);
-  EXPECT_EQ(again.problem, report.first_violation->problem);
-  return "run " + report.first_violation->run.ToString() + ": " + again.problem;
+  for (const OptionMap& some : options) engines.push_back(*MakeShardEngine(some));
+  return SearchScripts(engines, {.seeds = seeds, .shape = shape, .first_seed = first_seed, .sweep = sweep});
 }
 
 // The quick ones first. Whatever a scenario needs many words for, the searches may find by chance.
@@ -53,7 +36,11 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const std::vector<OptionMap> stress = (*MakeShardEngine({}))->stress_options();
   const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
   const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
+  const auto evacuations = WorkloadShape{.clients = 3, .operations = 12, .keys = 2, .evacuates = true};
   return {
+      {"evacuations", [=] { return Search(stress, 100 / fewer, evacuations); }},
+      {"evacuations, and a fault at every verb",
+       [=] { return Search(stress, 2, evacuations, 1, /*sweep=*/true); }},
       {"short scripts", [=] { return Search(stress, 100 / fewer, {}); }},
       {"many in flight", [=] { return ManyInFlightOften(200 / fewer); }},
       {"two keys with one tag", TwoKeysWithOneTag},
@@ -132,6 +119,9 @@ TEST_P(ShardMutant, IsCaught) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
+// A rule that the pool and the kit keep for every engine. No scenario here catches pool::kReleaseInGrace yet:
+// a chunk that was released has to be claimed and written while a search still reads it.
+INSTANTIATE_TEST_SUITE_P(Evacuation, ShardMutant, testing::Values(pool::kHandsOutAndCopiesEarly), NameOfBug);
 
 TEST(ShardMutants, WithoutOneNothingIsCaught) {
   // Given the same build with no bug switched on.

@@ -99,7 +99,7 @@ namespace {
 class BlocksReached final : public pool::Reach {
  public:
   void Mark(fabric::FarAddr, uint64_t) override {}
-  void MarkBlock(fabric::FarAddr block, uint64_t) override { blocks.insert(block.offset); }
+  void MarkBlock(fabric::FarAddr block, uint64_t, uint64_t) override { blocks.insert(block.offset); }
   std::set<uint64_t> blocks;
 };
 

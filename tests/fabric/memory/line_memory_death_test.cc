@@ -46,7 +46,7 @@ SharedScenario NewScenario() {
 
 class Patient final : public Watch {
  public:
-  bool MayBeFinished() override { return true; }
+  bool MayBeFinished(std::optional<Nanos>&) override { return true; }
 };
 
 Patient patient;
@@ -343,7 +343,7 @@ TEST(LineMemoryRecovery, NonsenseInTheStaging_DoesNoHarm) {
 
 class Impatient final : public Watch {
  public:
-  bool MayBeFinished() override {
+  bool MayBeFinished(std::optional<Nanos>&) override {
     ++looks;
     return false;
   }

@@ -17,6 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "fabric/memory/fixed_size.h"
+#include "tests/support/landlock.h"
+
 namespace farside::fabric::memory {
 namespace {
 
@@ -126,6 +129,39 @@ TEST_F(RegionFile, PrivateStoresDoNotReachTheFile) {
     EXPECT_EQ(Contents(Path()), before);
   }
   EXPECT_EQ(Contents(Path()), before);
+}
+
+// Given a file to be served, new or not. When a process truncates it by the descriptor that clients get.
+// Expect that it cannot, where the kernel has a way to forbid it, and that stores reach the file all the
+// same.
+TEST_F(RegionFile, ThatIsServed_CannotBeCutShortByItsDescriptor) {
+  if (!KernelForbidsTruncation()) GTEST_SKIP() << "this kernel cannot forbid it";
+  for (const bool made : {true, false}) {
+    SCOPED_TRACE(made);
+    const Result<Region> region = made ? Region::CreateFile(Path(), kBytes, Nothing, Region::Access::kServed)
+                                       : Region::OpenFile(Path(), Region::Access::kServed);
+    ASSERT_TRUE(region.ok()) << region.error().ToString();
+    EXPECT_TRUE(HasFixedSize(region->descriptor()));
+    for (const off_t size : {off_t{0}, off_t{kBytes / 2}, off_t{2 * kBytes}}) {
+      EXPECT_EQ(::ftruncate(region->descriptor(), size), -1);
+    }
+    region->bytes()[kBytes - 1] = std::byte{7};
+    EXPECT_EQ(Contents(Path()).size(), kBytes);
+    EXPECT_EQ(Contents(Path()).back(), 7);
+    EXPECT_TRUE(region->Persist(0, kBytes).ok());
+  }
+}
+
+// Given a file that another process cuts short by its path. Expect that to persist it is an error that says
+// so.
+TEST_F(RegionFile, ThatWasCutShort_IsNotPersisted) {
+  const Result<Region> region = Region::CreateFile(Path(), kBytes, Nothing);
+  ASSERT_TRUE(region.ok());
+  std::filesystem::resize_file(Path(), 4096);
+  const Status persisted = region->Persist(0, kBytes);
+  ASSERT_FALSE(persisted.ok());
+  EXPECT_EQ(persisted.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(persisted.error().message(), HasSubstr("cut short"));
 }
 
 TEST_F(RegionFile, NoOtherProcessMayHaveAFileThatIsShared) {

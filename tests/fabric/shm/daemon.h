@@ -56,7 +56,7 @@ class Daemon {
     options.log = &logger_;
     options.clock = &clock;
     memory = std::move(*SharedMemory::Create(std::move(region), id));
-    node = std::make_unique<memory::ServedNode>(memory->region(), memory->stripes(), id);
+    node = std::make_unique<memory::ServedNode>(memory->region(), memory->stripes(), id, &clock);
     server = std::move(*Server::Start(*node, *memory, options));
   }
 

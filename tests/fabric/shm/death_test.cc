@@ -235,9 +235,25 @@ class DaemonProcess {
   pid_t pid_ = -1;
 };
 
-// Given a daemon that was killed. Expect that clients notice, by trips or when they only poll, and are broken
-// from then on, and that a new daemon takes the slot of its socket.
-TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
+// Given a daemon that was killed. Expect that the first trip that a client begins then fails, whatever it
+// does, and that it has changed nothing.
+TEST_F(ShmDeath, OfTheDaemon_IsNoticedBeforeTheNextTrip) {
+  const DaemonProcess daemon(path_);
+  const auto fabric = OpenAt(path_);
+  const auto reader = std::move(*fabric->Connect());
+  const auto writer = std::move(*fabric->Connect());
+  const auto caller = std::move(*fabric->Connect());
+  ASSERT_TRUE(fabric::Run(*writer, Add(*writer, 0, 1)).ok());
+  daemon.Kill();
+  EXPECT_EQ(fabric::Run(*reader, ReadWord(*reader, 0)).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(fabric::Run(*writer, Add(*writer, 0, 1)).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(fabric::Run(*caller, CallIt(*caller, CallId(1, 1), "")).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(std::to_integer<int>(daemon.memory().region().front()), 1);
+}
+
+// Given a daemon that was killed, by a kernel that cuts no lifelines. Expect that clients notice, by trips or
+// when they only poll, and are broken from then on, and that a new daemon takes the slot of its socket.
+TEST_F(ShmDeath, OfTheDaemon_IsNoticedWithoutALifeline) {
   const DaemonProcess daemon(path_);
   const auto fabric = OpenAt(path_);
   const auto busy = std::move(*fabric->Connect());
@@ -245,6 +261,7 @@ TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
   const auto caller = std::move(*fabric->Connect());
   ASSERT_TRUE(fabric::Run(*busy, Add(*busy, 0, 1)).ok());
   daemon.Kill();
+  daemon.memory().control().header.lifeline = 0;
 
   int trips = 0;
   while (fabric::Run(*busy, ReadWord(*busy, 0)).ok()) ASSERT_LT(++trips, 5000);
@@ -261,7 +278,7 @@ TEST_F(ShmDeath, OfTheDaemon_IsNoticed) {
 }
 
 // Given a line whose writer was killed, and no daemon that could complete it. Expect that a client that waits
-// for it is told, and does not wait for ever.
+// for it is told, and does not wait for ever. (The lifeline is mended, so that clients begin to wait.)
 TEST_F(ShmDeath, OfTheWriterAndTheDaemon_WaitersGiveUp) {
   const DaemonProcess daemon(path_);
   const auto fabric = OpenAt(path_);
@@ -271,6 +288,7 @@ TEST_F(ShmDeath, OfTheWriterAndTheDaemon_WaitersGiveUp) {
   victim.StepUntil([&] { return Word(daemon.memory(), 3) == 1; });
   daemon.Kill();
   victim.process().Kill();
+  daemon.memory().control().header.lifeline = 0;
   ASSERT_TRUE(Held(daemon.memory()));
   EXPECT_EQ(fabric::Run(*reader, ReadLine(*reader)).error().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(fabric::Run(*writer, WriteLine(*writer, 5)).error().code(), ErrorCode::kOutcomeUnknown);

@@ -31,7 +31,7 @@ Bytes Word(uint64_t value) {
 
 class Patient final : public memory::Watch {
  public:
-  bool MayBeFinished() override { return true; }
+  bool MayBeFinished(std::optional<Nanos>&) override { return true; }
 };
 
 // Given fresh memory for a region of 8 KiB. Expect the header byte by byte, and zeroes behind it.
@@ -40,7 +40,7 @@ TEST(ShmLayout, HeaderOfFreshMemory) {
   const auto memory = std::move(*SharedMemory::Create(std::move(*memory::Region::Shareable(8192)), id));
   EXPECT_EQ(kControlBytes, 1'085'440u);
   EXPECT_EQ(At(*memory, 0, 8), Bytes({'f', 'a', 'r', '-', 's', 'h', 'm', '1'}));
-  EXPECT_EQ(At(*memory, 8, 8), Bytes({1, 0, 0, 0, 0, 16, 0, 0}));
+  EXPECT_EQ(At(*memory, 8, 8), Bytes({2, 0, 0, 0, 0, 16, 0, 0}));
   EXPECT_EQ(At(*memory, 16, 8), Word(8192));
   EXPECT_EQ(At(*memory, 24, 8), Word(id[0]));
   EXPECT_EQ(At(*memory, 32, 8), Word(id[1]));

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +30,7 @@
 #include "fabric/shm/socket.h"
 #include "tests/fabric/shm/daemon.h"
 #include "tests/support/heap_count.h"
+#include "tests/support/landlock.h"
 #include "tests/support/sanitized.h"
 
 namespace farside::fabric::shm {
@@ -269,6 +274,55 @@ TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   EXPECT_LE(HeapBytes(), bytes + kClients * kRememberedBytes);
 }
 
+// Given threads that connect and hang up without end. Expect that clients come in meanwhile, and that the
+// daemon stops when it is told to.
+TEST_F(ShmTest, ConnectionsWithoutEnd_DoNotKeepClientsOut) {
+  auto daemon = std::make_unique<Daemon>(path_, ServerOptions{}, NewRegionId(), LogLevel::kError);
+  std::atomic<bool> stop = false;
+  std::vector<std::jthread> flood;
+  for (int i = 0; i < 3; ++i) {
+    flood.emplace_back([&] {
+      while (!stop) static_cast<void>(ConnectTo(path_));
+    });
+  }
+  for (int i = 0; i < 10; ++i) {
+    const auto fabric = ShmFabric::Open(Options{.nodes = {path_}});
+    EXPECT_TRUE(fabric.ok() && (*fabric)->Connect().ok());
+  }
+  daemon.reset();
+  stop = true;
+}
+
+// Given a client that stays in the middle of a trip. When others come, fence it, and leave before that is
+// done. Expect that nothing of them stays.
+TEST_F(ShmTest, ClientsThatDoNotWaitForTheirFence_LeaveNothingBehind) {
+  constexpr uint32_t kClients = 20;
+  const Daemon daemon(path_);
+  const auto fabric = OpenAt(path_);
+  const auto victim = std::move(*fabric->Connect());
+  daemon.slot(0).gate.Enter();
+  const size_t descriptors = OpenDescriptors();
+  for (uint32_t id = 1; id <= kClients; ++id) {
+    const Descriptor socket = std::move(*ConnectTo(path_));
+    const Hello hello{.magic = kMagic, .version = kVersion, .client = id};
+    ASSERT_TRUE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes));
+    const Request fence{.kind = RequestKind::kFence,
+                        .payload_bytes = 0,
+                        .engine = 0,
+                        .operation = 0,
+                        .victim = Number(victim->id())};
+    // Its welcome: from now on the node counts it. A socket that is closed with something unread is reset,
+    // and then the other side loses what it has not read either: the fence.
+    ASSERT_TRUE(AwaitMessage(socket.get(), 60'000));
+    std::array<std::byte, kMaxMessage> welcome;
+    ASSERT_EQ(Receive(socket.get(), welcome, Wait::kNo).kind, Received::Kind::kMessage);
+    ASSERT_TRUE(Send(socket.get(), BytesOf(fence), {}, Wait::kYes));
+  }
+  Await([&] { return daemon.server->clients() == 1 && OpenDescriptors() <= descriptors; });
+  EXPECT_EQ(daemon.node->fences(), 1u);
+  daemon.slot(0).gate.Leave();
+}
+
 // Given a region with something in it. When it is put into huge pages, as far as the kernel does that. Expect
 // that clients find what was there.
 TEST_F(ShmTest, HugePagesHoldWhatWasThere) {
@@ -279,6 +333,78 @@ TEST_F(ShmTest, HugePagesHoldWhatWasThere) {
   static_cast<void>(daemon.memory->UseHugePages());
   EXPECT_EQ(fabric::Run(*client, Add(*client, 4096, 5)).value(), 5u);
   EXPECT_EQ(daemon.node->memory().Load(4096), 10u);
+}
+
+// Given a region of several pieces. When it is put into huge pages, and told to stop at the second piece.
+// Expect that it has been asked before each piece, and ends there.
+TEST_F(ShmTest, HugePages_AreMadePieceByPiece_AndStopWhenTold) {
+  Result<memory::Region> region = memory::Region::Shareable(uint64_t{256} << 20);
+  ASSERT_TRUE(region.ok());
+  const auto memory = std::move(*SharedMemory::Create(std::move(*region), NewRegionId()));
+  EXPECT_FALSE(memory->UseHugePages([](uint64_t) { return false; }));
+  std::vector<uint64_t> asked;
+  static_cast<void>(memory->UseHugePages([&asked](uint64_t done) {
+    asked.push_back(done);
+    return asked.size() < 2;
+  }));
+  // A kernel that cannot make them says so at the first piece.
+  EXPECT_THAT(asked, testing::AnyOf(testing::ElementsAre(0), testing::ElementsAre(0, uint64_t{64} << 20)));
+}
+
+// Given lines that are held in the names of clients that are not there, or cannot be: a process has written
+// that to the control memory. When some time has passed. Expect that clients and the node use these lines
+// again, and that the log says so.
+TEST_F(ShmTest, LinesThatNoClientHolds_AreFreed) {
+  Daemon daemon(path_);
+  const auto fabric = OpenAt(path_);
+  const auto client = std::move(*fabric->Connect());
+  auto& sequences = daemon.memory->stripes().sequences;
+  sequences[1] = HolderOf(3000);
+  sequences[2] = HolderOf(kClientSlots);
+  sequences[3] = memory::kTheNode - 1;
+  daemon.clock.Advance(std::chrono::seconds(1));
+  for (const uint64_t line : {1, 2}) {
+    EXPECT_EQ(fabric::Run(*client, Add(*client, line * kLineBytes, line)).value(), 0u);
+  }
+  EXPECT_EQ(daemon.node->memory().Load(3 * kLineBytes), 0u);
+  // The daemon tells it after it has freed them.
+  while (!daemon.log.Contains("3 lines were held by no client")) std::this_thread::yield();
+}
+
+// Given a line that is held in the name of a slot without a client. When a client gets that slot. Expect that
+// the line is free at once.
+TEST_F(ShmTest, ANewClientHoldsNothing) {
+  const Daemon daemon(path_);
+  const auto fabric = OpenAt(path_);
+  daemon.memory->stripes().sequences[1] = HolderOf(0);
+  const auto client = std::move(*fabric->Connect());
+  EXPECT_FALSE(daemon.node->memory().Holds(HolderOf(0)));
+  EXPECT_EQ(fabric::Run(*client, ReadWord(*client, kLineBytes)).value(), 0u);
+}
+
+// Given a line whose holder lives and does not go on, and a handler of a Call that loads it. Expect that the
+// Call ends when the node has waited long enough, with an outcome that is unknown.
+TEST_F(ShmTest, AHandlerDoesNotWaitForEver) {
+  Daemon daemon(path_);
+  daemon.node->calls().Set(CallId(1, 1), [](NodeMemory& memory, ClientId, std::string_view) {
+    return Result<std::string>(std::to_string(memory.Load(kLineBytes)));
+  });
+  const auto fabric = OpenAt(path_);
+  const auto holder = std::move(*fabric->Connect());
+  const auto caller = std::move(*fabric->Connect());
+  daemon.memory->stripes().sequences[1] = HolderOf(0);
+  std::atomic<bool> ended = false;
+  std::jthread thread([&] {
+    EXPECT_EQ(fabric::Run(*caller, CallIt(*caller, CallId(1, 1), "")).error().code(),
+              ErrorCode::kOutcomeUnknown);
+    ended = true;
+  });
+  Await([&] {
+    daemon.clock.Advance(std::chrono::milliseconds(100));
+    return ended.load();
+  });
+  EXPECT_TRUE(fabric::Run(*caller, CallIt(*caller, CallId(1, 2), "")).error().code() !=
+              ErrorCode::kOutcomeUnknown);
 }
 
 // ---- trips
@@ -362,6 +488,47 @@ TEST_F(ShmTest, AFileStaysLocked_WhileAClientMapsIt) {
   EXPECT_EQ(free->bytes()[8], std::byte{7});
 }
 
+// Given a peer that sends the daemon a descriptor, which no client does. Expect that the kernel refuses,
+// where it can: to close what a stranger has opened may take as long as the stranger likes.
+TEST_F(ShmTest, TheDaemonTakesNoDescriptors) {
+  const Daemon daemon(path_);
+  const Descriptor socket = std::move(*ConnectTo(path_));
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS of Linux 6.16
+  int passes = 0;
+  socklen_t bytes = sizeof passes;
+  if (::getsockopt(socket.get(), SOL_SOCKET, kPassRights, &passes, &bytes) != 0)
+    GTEST_SKIP() << "this kernel cannot refuse";
+  const Hello hello{.magic = kMagic, .version = kVersion, .client = 0};
+  const std::array<int, 1> descriptors = {socket.get()};
+  EXPECT_FALSE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes, descriptors));
+  EXPECT_EQ(errno, EPERM);
+  // When it says the same without. Expect that it is welcome.
+  EXPECT_TRUE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes));
+  EXPECT_TRUE(AwaitMessage(socket.get(), 60'000));
+}
+
+// Given a region that is a file, and what a client gets of it over the socket. When the client truncates it.
+// Expect that it cannot, where the kernel has a way to forbid it, and that the daemon still has its memory.
+TEST_F(ShmTest, AClientCannotCutTheFileShort) {
+  if (!KernelForbidsTruncation()) GTEST_SKIP() << "this kernel cannot forbid it";
+  const std::string file = folder_.path() + "/pool";
+  const auto nothing = [](memory::Region&) { return OkStatus(); };
+  memory::Region region = std::move(
+      *memory::Region::CreateFile(file, Daemon::kRegionBytes, nothing, memory::Region::Access::kServed));
+  const Daemon daemon(path_, std::move(region), ServerOptions{}, NewRegionId());
+  const Descriptor socket = std::move(*ConnectTo(path_));
+  const Hello hello{.magic = kMagic, .version = kVersion, .client = 0};
+  ASSERT_TRUE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes));
+  std::array<std::byte, sizeof(Welcome) + kMaxText> buffer;
+  const Received received = Receive(socket.get(), buffer, Wait::kYes);
+  ASSERT_EQ(received.descriptors.size(), 2u);
+  for (const Descriptor& descriptor : received.descriptors) {
+    EXPECT_EQ(::ftruncate(descriptor.get(), 0), -1);
+  }
+  EXPECT_EQ(std::filesystem::file_size(file), Daemon::kRegionBytes);
+  EXPECT_EQ(daemon.node->memory().Load(Daemon::kRegionBytes - 8), 0u);
+}
+
 // Given a process that forks. Expect that its child may not use the client, and that the parent goes on.
 TEST_F(ShmTest, InAChildOfFork_ClientsAreRefused) {
   const Daemon daemon(path_);
@@ -370,8 +537,9 @@ TEST_F(ShmTest, InAChildOfFork_ClientsAreRefused) {
   ASSERT_TRUE(fabric::Run(*client, Add(*client, 0, 1)).ok());
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool refused = fabric::Run(*client, Add(*client, 0, 1)).error().code() == ErrorCode::kUnavailable;
-    const bool still = fabric::Run(*client, ReadWord(*client, 0)).error().code() == ErrorCode::kUnavailable;
+    constexpr ErrorCode kDead = ErrorCode::kInvalidArgument;
+    const bool refused = fabric::Run(*client, Add(*client, 0, 1)).error().code() == kDead;
+    const bool still = fabric::Run(*client, ReadWord(*client, 0)).error().code() == kDead;
     client.reset();
     ::_exit(refused && still && !fabric->Connect().ok() ? 0 : 1);
   }

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
+#include "tests/fabric/tcp/loopback.h"
 #include "tests/fabric/tcp/world.h"
 #include "tests/support/heap_count.h"
 
@@ -26,19 +28,10 @@ using namespace std::chrono_literals;
 class FakeNode {
  public:
   // `message` follows every Welcome.
-  explicit FakeNode(std::vector<wire::Welcome> welcomes, const std::string& message = {})
-      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof(address);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
-    EXPECT_EQ(listen(listener_.get(), 16), 0);
-    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
-    port_ = ntohs(address.sin_port);
+  explicit FakeNode(std::vector<wire::Welcome> welcomes, const std::string& message = {}) {
     thread_ = std::thread([this, welcomes = std::move(welcomes), message] {
       for (const wire::Welcome& welcome : welcomes) {
-        FileDescriptor socket(accept(listener_.get(), nullptr, nullptr));
+        Descriptor socket = listener_.Accept();
         wire::Hello hello;
         EXPECT_EQ(recv(socket.get(), &hello, sizeof(hello), MSG_WAITALL),
                   static_cast<ssize_t>(sizeof(hello)));
@@ -55,7 +48,7 @@ class FakeNode {
   }
   ~FakeNode() { AwaitWelcomes(); }
 
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address() const { return listener_.address(); }
   // All Welcomes were given.
   void AwaitWelcomes() {
     if (thread_.joinable()) thread_.join();
@@ -69,11 +62,10 @@ class FakeNode {
   void Hangup() { sockets_.clear(); }
 
  private:
-  FileDescriptor listener_;
-  uint16_t port_ = 0;
+  const LoopbackListener listener_;
   std::thread thread_;
   std::vector<uint32_t> ids_;
-  std::vector<FileDescriptor> sockets_;
+  std::vector<Descriptor> sockets_;
 };
 
 wire::Welcome Good() {
@@ -243,6 +235,38 @@ TEST(TcpClient, ANodeThatIsSilentForTooLongBreaksTheClient) {
   EXPECT_NE(read.error().message().find(node.address()), std::string::npos) << read.error().message();
   EXPECT_EQ(adds.TakeResult().error().code(), ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(fabric::Run(client, AddTo(client, At(0), 1)).error().code(), ErrorCode::kUnavailable);
+}
+
+TEST(TcpClient, NodesThatAreSilentAtTheSameTime_AreGivenUpTogether) {
+  // Given two nodes that say nothing after their Welcomes.
+  FakeNode first({Good(), Good()});
+  FakeNode second({Good(), Good()});
+  ManualClock clock;
+  Options options;
+  options.addresses = {first.address(), second.address()};
+  options.clock = &clock;
+  const auto fabric = TestNode::Open(options);
+  const auto client = ConnectTo(*fabric);
+  first.AwaitWelcomes();
+  second.AwaitWelcomes();
+  // When an operation waits for the first one until that is given up, and then asks the second one.
+  Task<uint64_t> one = ReadFrom(*client, At(0));
+  one.Start();
+  for (int second_of_silence = 0; !one.done(); ++second_of_silence) {
+    ASSERT_LE(second_of_silence, 31);
+    for (int poll = 0; poll < 3 && !one.done(); ++poll) ASSERT_TRUE(client->Poll());
+    clock.Advance(1s);
+  }
+  EXPECT_EQ(one.TakeResult().error().code(), ErrorCode::kUnavailable);
+  Task<uint64_t> other = ReadFrom(*client, FarAddr(NodeId{1}, 0));
+  other.Start();
+  // Expect that it does not wait as long once more, because the silence of both was counted together.
+  for (int second_of_silence = 0; !other.done(); ++second_of_silence) {
+    ASSERT_LE(second_of_silence, 10);
+    for (int poll = 0; poll < 3 && !other.done(); ++poll) ASSERT_TRUE(client->Poll());
+    clock.Advance(1s);
+  }
+  EXPECT_EQ(other.TakeResult().error().code(), ErrorCode::kUnavailable);
 }
 
 TEST(TcpClient, RepliesThatMakeNoSenseBreakTheClient) {

@@ -244,11 +244,11 @@ Task<Done> ReadMany(Client& client, std::span<std::byte> into) {
 }
 
 TEST(TcpServer, AllConnectionsTogetherHaveABoundOnMemory) {
-  // Given a node with 8 MiB for large requests and answers, and a peer that has sent the larger part of one
+  // Given a node with 13 MiB for large requests and answers, and a peer that has sent the larger part of one
   // of 6 MiB.
   constexpr size_t kMiB = size_t{1} << 20;
   ServerOptions options = OneThread();
-  options.max_buffered = 8 * kMiB;
+  options.max_buffered = 13 * kMiB;
   TestNode node(8 * kMiB, options);
   Bystander bystander(node);
   std::vector<std::byte> payload(6 * kMiB, std::byte{7});
@@ -269,7 +269,7 @@ TEST(TcpServer, AllConnectionsTogetherHaveABoundOnMemory) {
   EXPECT_EQ(wire::CodeOf(goodbye.status), ErrorCode::kUnavailable);
   const Bytes text = second.Receive(goodbye.body_bytes);
   const std::string message(reinterpret_cast<const char*>(text.data()), text.size());
-  EXPECT_NE(message.find("the node has 8 MiB for large requests and answers"), std::string::npos) << message;
+  EXPECT_NE(message.find("the node has 13 MiB for large requests and answers"), std::string::npos) << message;
   EXPECT_EQ(node.log().Count("client 2 at"), 1u);
   // When a client asks for an answer that is too large by now. Expect that it is told, and that small ones
   // are served.
@@ -417,6 +417,63 @@ TEST(TcpServer, ListeningInPlainTextToAllMachinesHasToBeMeant) {
   EXPECT_EQ(taken.error().code(), ErrorCode::kUnavailable);
 }
 
+// ---- lines that are not finished
+
+// Verbs of each sort on the line at 128, of which some must not be executed in part and then be answered.
+Task<Done> UseTheLine(Client& client, int how) {
+  Op op(client, OpKind::kUpdate);
+  const uint64_t seven = 7;
+  if (how == 0) co_await op.InOrder(Read<uint64_t>(At(0)), Read<uint64_t>(At(128)));
+  if (how == 1) co_await op.InOrder(WriteObject(At(0), seven), WriteObject(At(128), seven));
+  if (how == 2) co_await op.InOrder(Faa(At(128), 1));
+  if (how == 3) co_await op.InOrder(FenceVerb(NodeId{0}, ClientId{9}), WriteObject(At(128), seven));
+  co_return Done{};
+}
+
+// Given a line that is held and never freed, as a client of shared memory may leave it. When clients use it.
+// Expect that each is sent away after a while and is told why, and that others are served.
+TEST(TcpServer, ALineThatIsNeverFree_IsNotWaitedForForEver) {
+  ManualClock clock;
+  TestNode node(kRegion, OneThread(), {1, 2}, LogLevel::kDebug, &clock);
+  Bystander bystander(node);
+  node.stripes().sequences[2] = 7;
+  for (int how = 0; how < 4; ++how) {
+    SCOPED_TRACE(how);
+    const auto fabric = node.Open();
+    const auto client = ConnectTo(*fabric);
+    std::atomic<bool> ended = false;
+    std::jthread thread([&] {
+      const Result<Done> used = fabric::Run(*client, UseTheLine(*client, how));
+      ASSERT_FALSE(used.ok());
+      EXPECT_EQ(used.error().code(), how == 0 ? ErrorCode::kUnavailable : ErrorCode::kOutcomeUnknown);
+      EXPECT_NE(used.error().message().find("held by a client of shared memory"), std::string::npos)
+          << used.error().message();
+      ended = true;
+    });
+    while (!ended) {
+      clock.Advance(std::chrono::milliseconds(10));
+      std::this_thread::yield();
+    }
+    bystander.ExpectServed();
+  }
+  EXPECT_EQ(node.log().Count("is sent away"), 4u);
+  EXPECT_EQ(node.stripes().sequences[2], 7u);
+}
+
+// Given a client that waits for such a line, and time that stands still. When the node stops. Expect that it
+// does.
+TEST(TcpServer, StopsAlthoughAClientWaitsForALine) {
+  const ManualClock clock;
+  std::optional<TestNode> node;
+  node.emplace(kRegion, OneThread(), memory::RegionId{1, 2}, LogLevel::kDebug, &clock);
+  node->stripes().sequences[2] = 7;
+  const auto fabric = node->Open();
+  const auto client = ConnectTo(*fabric);
+  std::jthread thread([&] { EXPECT_FALSE(fabric::Run(*client, UseTheLine(*client, 2)).ok()); });
+  node->node().StopWaiting();
+  node.reset();
+}
+
 // ---- reading only
 
 Task<Done> TryEverything(Client& client, std::vector<std::optional<ErrorCode>>& codes) {
@@ -439,14 +496,36 @@ Task<Done> TryEverything(Client& client, std::vector<std::optional<ErrorCode>>& 
   co_return Done{};
 }
 
-TEST(TcpServer, ReadOnlyClientIsRefusedEverythingElse) {
-  // Given a node whose clients may only read, but for one word.
+// Readers may add to one word, and do so twice in a connection.
+class TwoAdditions final : public memory::ReaderGuard {
+ public:
+  explicit TwoAdditions(memory::LineMemory& memory) : memory_(memory) {}
+  bool May(const Verb& verb) const override {
+    return verb.kind == VerbKind::kRead ||
+           (verb.kind == VerbKind::kFaa && verb.at.offset == 64 && additions_ < 2);
+  }
+  void Executed(const Verb& verb) override { additions_ += verb.kind == VerbKind::kFaa ? 1 : 0; }
+  void Depart() override { memory_.Store(128, memory_.Load(128) + 1); }
+  static Result<std::unique_ptr<ReaderGuard>> Make(memory::LineMemory& memory, ClientId id) {
+    if (id == ClientId{13}) return Error(ErrorCode::kAlreadyExists, "the guard has something against it");
+    return std::unique_ptr<ReaderGuard>(std::make_unique<TwoAdditions>(memory));
+  }
+
+ private:
+  memory::LineMemory& memory_;
+  int additions_ = 0;
+};
+
+ServerOptions ForReaders() {
   ServerOptions options = OneThread();
   options.plain_access = wire::Access::kReadOnly;
-  options.write_guard = [](ClientId, const Verb& verb) {
-    return verb.kind == VerbKind::kFaa && verb.at.offset == 64;
-  };
-  TestNode node(kRegion, options);
+  options.new_reader_guard = TwoAdditions::Make;
+  return options;
+}
+
+TEST(TcpServer, ReadOnlyClientIsRefusedEverythingElse) {
+  // Given a node whose clients may only read, but for one word.
+  TestNode node(kRegion, ForReaders());
   const auto fabric = node.Open();
   EXPECT_TRUE(fabric->read_only());
   const auto client = ConnectTo(*fabric);
@@ -459,6 +538,35 @@ TEST(TcpServer, ReadOnlyClientIsRefusedEverythingElse) {
   EXPECT_EQ(codes, (std::vector{fine, no, no, no, no, fine, fine}));
   EXPECT_EQ(node.Word(0), 0u);
   EXPECT_EQ(node.Word(64), 1u);
+}
+
+TEST(TcpServer, ReadOnlyClientLosesARightInAFrame_TheRestOfItDoesNotHappen) {
+  // Given a reader that may add twice.
+  TestNode node(kRegion, ForReaders());
+  RawPeer peer(node.port());
+  ASSERT_EQ(peer.Greet(HelloAs(5)).welcome.status, 0);
+  // When it adds three times in one frame, each of which is allowed as the frame begins. Expect that it adds
+  // twice, and is sent away.
+  const Verb add = Faa(At(64), 1).Lower();
+  peer.Send(FrameOf({add, add, add}));
+  EXPECT_TRUE(peer.NodeHungUp());
+  EXPECT_EQ(node.Word(64), 2u);
+  node.log().Await("gives up the right");
+}
+
+TEST(TcpServer, TheGuardOfAReaderIsAskedFirstAndToldLast) {
+  // Given a guard that refuses one id. Expect that a reader with that id does not come in, and that another
+  // is departed from once.
+  TestNode node(kRegion, ForReaders());
+  RawPeer refused(node.port());
+  EXPECT_EQ(refused.Greet(HelloAs(13)).welcome.status, wire::StatusOf(ErrorCode::kAlreadyExists));
+  EXPECT_TRUE(refused.NodeHungUp());
+  RawPeer peer(node.port());
+  EXPECT_EQ(peer.Greet(HelloAs(14)).welcome.status, 0);
+  peer.Hangup();
+  node.log().Await("client 14 at");
+  node.server().Stop();
+  EXPECT_EQ(node.Word(128), 1u);
 }
 
 }  // namespace

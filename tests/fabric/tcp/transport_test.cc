@@ -1,7 +1,5 @@
 // Whether a socket's other end runs on the processor of the asking thread.
-#include <netinet/in.h>
 #include <sched.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
@@ -11,27 +9,18 @@
 
 #include <gtest/gtest.h>
 
+#include "base/descriptor.h"
 #include "fabric/tcp/transport.h"
+#include "tests/fabric/tcp/loopback.h"
 
 namespace farside::fabric::tcp {
 namespace {
 
 // Two ends of one connection of this machine.
 std::pair<Transport, Transport> Connected() {
-  FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  SocketAddress address;
-  auto* const any = reinterpret_cast<sockaddr_in*>(address.get());
-  any->sin_family = AF_INET;
-  any->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.bytes = sizeof(sockaddr_in);
-  EXPECT_EQ(bind(listener.get(), address.get(), address.bytes), 0);
-  EXPECT_EQ(listen(listener.get(), 1), 0);
-  EXPECT_EQ(getsockname(listener.get(), address.get(), &address.bytes), 0);
-  FileDescriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(client.get(), address.get(), address.bytes), 0);
-  FileDescriptor server(accept(listener.get(), nullptr, nullptr));
-  EXPECT_TRUE(server.valid());
-  return {Transport(std::move(client)), Transport(std::move(server))};
+  const LoopbackListener listener;
+  Descriptor client = listener.Connect();
+  return {Transport(std::move(client)), Transport(listener.Accept())};
 }
 
 std::vector<int> ProcessorsOfThisThread() {

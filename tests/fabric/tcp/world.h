@@ -1,6 +1,7 @@
 // A node with its server, fabrics that reach it, and a peer that may send any bytes.
 #pragma once
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -20,6 +21,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "fabric/memory/region.h"
 #include "fabric/memory/served_node.h"
@@ -80,17 +83,18 @@ inline ServerOptions OneThread() {
 class TestNode {
  public:
   explicit TestNode(uint64_t bytes = 4096, ServerOptions options = OneThread(), memory::RegionId id = {1, 2},
-                    LogLevel log = LogLevel::kDebug)
+                    LogLevel log = LogLevel::kDebug, const Clock* clock = nullptr)
       : log_(log),
         region_(*memory::Region::Anonymous(bytes)),
         stripes_(std::make_unique<memory::StripeTable>()),
-        node_(region_.bytes(), *stripes_, id) {
+        node_(region_.bytes(), *stripes_, id, clock) {
     auto listening = Server::Listen(node_, options, log_.logger());
     EXPECT_TRUE(listening.ok()) << listening.error().ToString();
     server_ = std::move(*listening);
   }
 
   memory::ServedNode& node() { return node_; }
+  memory::StripeTable& stripes() { return *stripes_; }
   Server& server() { return *server_; }
   LogLines& log() { return log_; }
   uint16_t port() const { return server_->port(); }
@@ -179,9 +183,13 @@ inline Bytes FrameOf(std::vector<Verb> verbs) {
 // A socket to a node of this machine. It waits, but not for ever.
 class RawPeer {
  public:
-  explicit RawPeer(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // From an address of this machine, 127.0.0.1 unless another is named.
+  explicit RawPeer(uint16_t port, const char* from = "127.0.0.1")
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    EXPECT_EQ(inet_pton(AF_INET, from, &address.sin_addr), 1);
+    EXPECT_EQ(bind(fd(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
@@ -239,7 +247,7 @@ class RawPeer {
   }
 
  private:
-  FileDescriptor socket_;
+  Descriptor socket_;
 };
 
 inline size_t OpenDescriptors() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/bytes.h"
 #include "tests/pool/client_scenarios.h"
 #include "tests/pool/manual_client.h"
 #include "tests/support/sanitized.h"
@@ -107,6 +108,47 @@ TEST(PoolJoin, AllSlotsTakenByTheDead_ANewcomerIsLetInAndAdoptsEverything) {
   PoolRun run(PoolCalm(), SmallGeometry(kDead));
   std::deque<ManualClient> dead;
   LetAllDie(run, dead);
+  ManualClient newcomer(run);
+  const Result<Done> joined = newcomer.Join();
+  ASSERT_TRUE(joined.ok()) << joined.error().ToString();
+  ExpectNothingIsLost(run, newcomer);
+}
+
+// Puts a slot into a state that no client writes.
+void DamageSlot(PoolRun& run, uint32_t slot, uint64_t state, fabric::ClientId client) {
+  const uint64_t word = ClientWord(ClientState::kFree, 1 + slot, client).word();
+  std::byte* const at = run.world().memory(ManualClient::kNode).data() + run.geometry().client_slot(slot);
+  StoreU64(at, ClientWord::State::Set(word, state));
+}
+
+TEST(PoolJoin, AllSlotsInStatesThatDoNotExist_ANewcomerIsLetInAtOnce) {
+  // Given a registry that was overwritten. The words name no client, a client that never was, or the
+  // newcomer. When a client comes.
+  // Expect it to be let in without waiting for a lease, to clear up, and to be left alone by itself.
+  PoolRun run(PoolCalm(), SmallGeometry(4));
+  ManualClient newcomer(run);
+  DamageSlot(run, 0, 4, fabric::ClientId::kNone);
+  DamageSlot(run, 1, 9, fabric::ClientId{4711});
+  DamageSlot(run, 2, 15, newcomer.client().id());
+  DamageSlot(run, 3, 8, fabric::ClientId{4711});
+  const Nanos began = run.world().Now();
+  const Result<Done> joined = newcomer.Join();
+  ASSERT_TRUE(joined.ok()) << joined.error().ToString();
+  EXPECT_LT(run.world().Now() - began, kTestLease);
+  ExpectNothingIsLost(run, newcomer);
+}
+
+TEST(PoolJoin, TheDeadAreInStatesThatDoNotExist_TheirMemoryIsAdopted) {
+  // Given as many clients that died as there are slots, with memory; and slots that were damaged afterwards.
+  // When a client comes.
+  // Expect it to be let in, and nothing to be lost.
+  PoolRun run(PoolCalm(), SmallGeometry(kDead));
+  std::deque<ManualClient> dead;
+  LetAllDie(run, dead);
+  for (uint32_t slot = 0; slot < kDead; ++slot) {
+    std::byte* const at = run.world().memory(ManualClient::kNode).data() + run.geometry().client_slot(slot);
+    StoreU64(at, ClientWord::State::Set(LoadU64(at), 9));
+  }
   ManualClient newcomer(run);
   const Result<Done> joined = newcomer.Join();
   ASSERT_TRUE(joined.ok()) << joined.error().ToString();

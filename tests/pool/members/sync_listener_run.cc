@@ -21,7 +21,9 @@ class WordListener final : public SyncListener {
  public:
   explicit WordListener(uint64_t line) : line_(line) {}
   void MissedSync() override {}
-  SyncRequest BeforeSync() override { return SyncRequest{.add_at = line_ + 8, .delta = 1, .read_at = line_}; }
+  SyncRequest BeforeSync(bool may_add) override {
+    return SyncRequest{.add_at = may_add ? line_ + 8 : 0, .delta = 1, .read_at = line_};
+  }
   void AfterSync(std::span<const std::byte, kLine> line) override {
     uint64_t word = 0;
     std::memcpy(&word, line.data(), sizeof word);

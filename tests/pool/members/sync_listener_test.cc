@@ -24,7 +24,9 @@ class CountingListener final : public SyncListener {
  public:
   explicit CountingListener(uint64_t line_at) : line_at_(line_at) {}
   void MissedSync() override {}
-  SyncRequest BeforeSync() override { return {.add_at = line_at_, .delta = 1, .read_at = line_at_}; }
+  SyncRequest BeforeSync(bool /*may_add*/) override {
+    return {.add_at = line_at_, .delta = 1, .read_at = line_at_};
+  }
   void AfterSync(std::span<const std::byte, kLine> line) override {
     ++arrivals;
     std::memcpy(&read, line.data(), sizeof read);

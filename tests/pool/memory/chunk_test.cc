@@ -52,7 +52,7 @@ TEST(BlockSet, InsertAllMakesItWholeWhateverItHeld) {
 class ShelfTest : public testing::Test {
  protected:
   Chunk& AddChunk(uint32_t index, uint32_t free) {
-    chunks_.push_back(std::make_unique<Chunk>(index, 0, 8));
+    chunks_.push_back(std::make_unique<Chunk>(index, BlockKind{}, 8));
     for (uint32_t block = 0; block < free; ++block) chunks_.back()->free.Insert(block);
     shelf_.Add(*chunks_.back());
     return *chunks_.back();

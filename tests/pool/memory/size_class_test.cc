@@ -180,6 +180,9 @@ TEST_F(CarvingTest, WordsThatNoClientCanHaveWrittenAreNotSound) {
   EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 0, owner)));
   EXPECT_FALSE(carving_.IsSound(2, ChunkWord(ChunkState::kExtentRest, 3, Owner())));
   EXPECT_FALSE(carving_.IsSound(2, ChunkWord(ChunkState::kExtentRest, 1, owner)));
+  EXPECT_TRUE(carving_.IsSound(0, ChunkWord(ChunkState::kBlocks, 0, owner, BlockUse::kRecords)));
+  EXPECT_FALSE(carving_.IsSound(38, ChunkWord(ChunkState::kExtent, 2, owner, BlockUse::kRecords)));
+  EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkState::kFree, 0, Owner(), BlockUse::kRecords)));
   EXPECT_FALSE(carving_.IsSound(0, ChunkWord(ChunkWord::State::Set(0, 9))));
   EXPECT_FALSE(carving_.IsSound(0, ChunkWord(~uint64_t{0})));
 }

@@ -78,11 +78,12 @@ TEST(Geometry, OfManySizes_IsWellFormed) {
 TEST(Geometry, ChunksShrinkWithTheRegion) {
   const auto chunk_bytes = [](uint64_t region_bytes) { return PlanGeometry(region_bytes, {})->chunk_bytes; };
   EXPECT_EQ(chunk_bytes(64 * kKiB), 4 * kKiB);
-  EXPECT_EQ(chunk_bytes(1 * kMiB), 8 * kKiB);
-  EXPECT_EQ(chunk_bytes(16 * kMiB), 128 * kKiB);
-  EXPECT_EQ(chunk_bytes(64 * kMiB), 512 * kKiB);
-  EXPECT_EQ(chunk_bytes(65 * kMiB), 1 * kMiB);
-  EXPECT_EQ(chunk_bytes(256 * kMiB), 1 * kMiB);
+  EXPECT_EQ(chunk_bytes(1 * kMiB), 4 * kKiB);
+  EXPECT_EQ(chunk_bytes(16 * kMiB), 32 * kKiB);
+  EXPECT_EQ(chunk_bytes(32 * kMiB), 64 * kKiB);
+  EXPECT_EQ(chunk_bytes(64 * kMiB), 128 * kKiB);
+  EXPECT_EQ(chunk_bytes(256 * kMiB), 512 * kKiB);
+  EXPECT_EQ(chunk_bytes(257 * kMiB), 1 * kMiB);
   EXPECT_EQ(chunk_bytes(1024 * kGiB), 1 * kMiB);
 }
 

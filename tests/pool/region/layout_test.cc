@@ -28,10 +28,10 @@ TEST(PoolLayout, GoldenBytesOfAFreshPool) {
   const Geometry geometry = *PlanGeometry(kBytes, {});
   ASSERT_TRUE(Format(region, NothingToPersist, geometry, {0x0706050403020100, 0x0f0e0d0c0b0a0908}).ok());
   EXPECT_EQ(HexDump(std::span(region).first(kLine)),
-            "00000000  46 41 52 53 49 44 45 00  01 00 00 00 04 03 02 01  |FARSIDE.........|\n"
+            "00000000  46 41 52 53 49 44 45 00  02 00 00 00 04 03 02 01  |FARSIDE.........|\n"
             "00000010  00 00 01 00 00 00 00 00  00 01 02 03 04 05 06 07  |................|\n"
             "00000020  08 09 0a 0b 0c 0d 0e 0f  40 00 00 00 40 00 00 00  |........@...@...|\n"
-            "00000030  00 10 00 00 00 00 00 00  89 f0 26 3a ce 70 5b 6a  |..........&:.p[j|\n");
+            "00000030  00 10 00 00 00 00 00 00  6e 52 59 44 e3 f1 02 7d  |........nRYD...}|\n");
   const auto rest = std::span(region).subspan(kLine, geometry.first_chunk() - kLine);
   EXPECT_TRUE(std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; }));
 }
@@ -54,6 +54,7 @@ TEST(PoolLayout, WhereEverythingIs) {
   EXPECT_EQ(kEpochOffset, 0x40u);
   EXPECT_EQ(kCatalogChangesOffset, 0x48u);
   EXPECT_EQ(kDeathsOffset, 0x50u);
+  EXPECT_EQ(kRoomWantedOffset, 0x58u);
   EXPECT_EQ(kCatalogLockOffset, 0x80u);
   EXPECT_EQ(kIdentityOffset, 0xc0u);
   EXPECT_EQ(NodeIdentity(0x123456789abc, 3, 2).word(), 0x123456789abc0302u);
@@ -106,6 +107,11 @@ TEST(PoolLayout, ChunkWord) {
   EXPECT_EQ(ChunkWord(ChunkState::kExtent, 3, Owner(5, 3)).word(), 0x00000003'00500032u);
   EXPECT_EQ(ChunkWord(ChunkState::kExtentRest, 2, Owner(5, 3)).word(), 0x00000003'00500023u);
   EXPECT_EQ(ChunkWord(ChunkState::kBlocks, 0xffff, Owner(4095, 0xfffff)).word(), 0x000fffff'fffffff1u);
+  const ChunkWord records(ChunkState::kBlocks, 9, Owner(5, 3), BlockUse::kRecords);
+  EXPECT_EQ(records.word(), 0x00100003'00500091u);
+  EXPECT_EQ(records.use(), BlockUse::kRecords);
+  EXPECT_EQ(records.WithOwner(Owner()).word(), 0x00100000'00000091u);
+  EXPECT_EQ(blocks.use(), BlockUse::kStructure);
   EXPECT_EQ(ChunkWord(0x00000003'00500091).state(), ChunkState::kBlocks);
   EXPECT_EQ(ChunkWord(0x00000003'00500091).argument(), 9u);
   EXPECT_EQ(ChunkWord(0x00000003'00500091).owner(), Owner(5, 3));
@@ -119,9 +125,9 @@ TEST(PoolLayout, SizeClassesOfChunksOf4KiB) {
     uint64_t first;
   };
   constexpr std::array kRows = {
-      Row{64, 63, 0x40},  Row{128, 31, 0x80},  Row{192, 21, 0x40}, Row{256, 15, 0x100}, Row{320, 12, 0x40},
-      Row{384, 10, 0x40}, Row{448, 9, 0x40},   Row{512, 7, 0x200}, Row{640, 6, 0x40},   Row{768, 5, 0x40},
-      Row{960, 4, 0x40},  Row{1024, 3, 0x400}, Row{1984, 2, 0x40}};
+      Row{64, 63, 0x40},  Row{128, 31, 0x80}, Row{192, 21, 0x40},  Row{256, 15, 0x100}, Row{320, 12, 0x40},
+      Row{384, 10, 0x40}, Row{448, 9, 0x40},  Row{512, 7, 0x200},  Row{576, 7, 0x40},   Row{640, 6, 0x40},
+      Row{768, 5, 0x40},  Row{960, 4, 0x40},  Row{1024, 3, 0x400}, Row{1984, 2, 0x40}};
   const SizeClasses classes(4096);
   ASSERT_EQ(classes.count(), kRows.size());
   for (uint32_t i = 0; i < kRows.size(); ++i) {

@@ -86,11 +86,11 @@ TEST(OpenPoolEmbedded, OptionsDecideItsShape) {
   Random random(7);
   Random same(7);
   const ManualClock clock(Nanos{42});
-  const auto pool = std::move(*OpenPool("embedded:?size=1000000",
+  const auto pool = std::move(*OpenPool("embedded:?size=5000000",
                                         {.format = {.client_slots = 3, .table_slots = 5, .chunk_bytes = 8192},
                                          .clock = &clock,
                                          .random = &random}));
-  EXPECT_EQ(pool->geometries[0].region_bytes, 999'424u);  // whole pages
+  EXPECT_EQ(pool->geometries[0].region_bytes, 4'997'120u);  // whole pages
   EXPECT_EQ(pool->geometries[0].client_slots, 3u);
   EXPECT_EQ(pool->geometries[0].table_slots, 5u);
   EXPECT_EQ(pool->geometries[0].chunk_bytes, 8192u);
@@ -312,11 +312,11 @@ TEST_F(OpenPoolFile, WithoutPermission_IsRefused) {
 TEST_F(OpenPoolFile, OfAnotherLayoutVersion_IsRefused) {
   MakePool();
   std::string contents = Contents();
-  contents[offsetof(Superblock, layout_version)] = 2;
+  contents[offsetof(Superblock, layout_version)] = 1;
   SetContents(contents);
   EXPECT_EQ(Refused(),
             "kVersionMismatch: " + path_ +
-                ": the pool has layout version 2, this build reads version 1; export it with a build of its "
+                ": the pool has layout version 1, this build reads version 2; export it with a build of its "
                 "version and import it with this one");
 }
 
@@ -409,6 +409,14 @@ class OpenPoolMembers : public OpenPoolFile {
     std::unique_ptr<fabric::Client> client;
     Membership membership;
   };
+
+  // The bytes of the file, for a test that changes what no client would.
+  fabric::memory::Region OpenBytes() {
+    Result<fabric::memory::Region> file =
+        fabric::memory::Region::OpenFile(ParseUrl(Url())->path, fabric::memory::Region::Access::kShared);
+    EXPECT_TRUE(file.ok()) << file.error().ToString();
+    return std::move(*file);
+  }
 };
 
 TEST_F(OpenPoolMembers, OfAProcessThatHasGone_AreFenced_AndNoOtherClient) {
@@ -463,15 +471,9 @@ TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForClientsThatCanCutThemOffEverywh
       Member dies(*pool);
       ASSERT_TRUE(dies.Join().ok());
     }
-    const Result<PoolUrl> url = ParseUrl(Url());
-    {
-      Result<fabric::memory::Region> file =
-          fabric::memory::Region::OpenFile(url->path, fabric::memory::Region::Access::kShared);
-      ASSERT_TRUE(file.ok()) << file.error().ToString();
-      StoreU64(file->bytes().data() + kIdentityOffset, NodeIdentity(TagOf(id), nodes, 0).word());
-    }
+    StoreU64(OpenBytes().bytes().data() + kIdentityOffset, NodeIdentity(TagOf(id), nodes, 0).word());
     // When a node serves it again.
-    const Result<PoolRegion> served = OpenOrMakeFile(*url, {.served = true});
+    const Result<PoolRegion> served = OpenOrMakeFile(*ParseUrl(Url()), {.served = true});
     ASSERT_TRUE(served.ok()) << served.error().ToString();
     // Expect that it is said to be fenced if this is all there is, and left alone if it may live on at
     // another node.
@@ -481,6 +483,27 @@ TEST_F(OpenPoolMembers, OfAPartOfAPool_AreLeftForClientsThatCanCutThemOffEverywh
     EXPECT_EQ(word.fabric_client() == fabric::ClientId::kNone, nodes == 1);
     EXPECT_EQ(LoadU64(bytes + kDeathsOffset), nodes == 1 ? 1u : 0u);
   }
+}
+
+TEST_F(OpenPoolMembers, InAStateThatNoClientWrites_AreFencedToo) {
+  // Given a file with a slot that was damaged.
+  {
+    const auto pool = std::move(*OpenPool(Url("?size=64KiB"), {}));
+    Member dies(*pool);
+    ASSERT_TRUE(dies.Join().ok());
+  }
+  {
+    const fabric::memory::Region file = OpenBytes();
+    std::byte* const slot = file.bytes().data() + kPage;
+    StoreU64(slot, ClientWord::State::Set(LoadU64(slot), 9));
+  }
+  // When it is opened again. Expect that its client counts as dead, and is no stranger's by its number.
+  const auto pool = std::move(*OpenPool(Url(), {}));
+  auto client = std::move(*pool->fabric->Connect());
+  const ClientWord word(Load(*client, pool->geometries[0].client_slot(0)));
+  EXPECT_EQ(word.state(), ClientState::kFenced);
+  EXPECT_EQ(word.fabric_client(), fabric::ClientId::kNone);
+  EXPECT_EQ(Load(*client, kDeathsOffset), 1u);
 }
 
 TEST_F(OpenPoolMembers, WhenLookingOnly_AreFencedInTheCopyAlone) {

@@ -94,14 +94,14 @@ TEST(Superblock, OfAnythingElse_IsNoPool) {
 
 TEST(Superblock, OfAnotherVersion_NamesBoth) {
   EXPECT_EQ(ErrorWhen([](Superblock& s) { s.layout_version = 7; }).ToString(),
-            "kVersionMismatch: the pool has layout version 7, this build reads version 1; export it with a "
+            "kVersionMismatch: the pool has layout version 7, this build reads version 2; export it with a "
             "build of its "
             "version and import it with this one");
 }
 
 TEST(Superblock, OfAnotherVersion_IsNotJudgedByThisOnesChecksum) {
   auto image = FreshPool();
-  image->bytes()[8] = std::byte{2};
+  image->bytes()[8] = std::byte{1};
   EXPECT_EQ(image->Check().error().code(), ErrorCode::kVersionMismatch);
 }
 
@@ -357,7 +357,8 @@ TEST(Format, WhenMemoryCannotBePersisted_Fails) {
   }
 }
 
-// ---- through a fabric --------------------------------------------------------------------------------------
+// ---- through a fabric
+// --------------------------------------------------------------------------------------
 
 class SuperblockOfANode : public ::testing::Test {
  protected:

@@ -12,8 +12,6 @@
 namespace farside::fabric::sim {
 namespace {
 
-constexpr size_t kMostNodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
-
 Picos ToPicos(Nanos time) { return time.count() * kPicosPerNano; }
 
 Error Refuse(std::string message) { return Error(ErrorCode::kInvalidArgument, std::move(message)); }
@@ -89,6 +87,16 @@ void TimedClient::Detach(Order /*order*/, std::span<const Verb> verbs) {
   if (broken_.has_value() || CheckBounds(verbs, region_bytes()).has_value()) return;
   world_.Post(*this, verbs);
   ++unawaited_;
+}
+
+uint64_t TimedClient::trips_posted() const { return world_.trips_posted_; }
+
+bool TimedClient::HasUnawaitedOfFirst(uint64_t posted) const {
+  if (unawaited_ == 0) return false;
+  for (const TimedTrip* one = trips_; one != nullptr; one = one->next_of_client) {
+    if (one->trip == nullptr && one->number <= posted) return true;
+  }
+  return false;
 }
 
 void TimedClient::Start(Timer& timer) {
@@ -199,7 +207,7 @@ TimedTrip& TimedFabric::Post(TimedClient& client, std::span<const Verb> verbs) {
   timed_trip.next_of_client = client.trips_;
   if (client.trips_ != nullptr) client.trips_->previous_of_client = &timed_trip;
   client.trips_ = &timed_trip;
-  ++trips_posted_;
+  timed_trip.number = ++trips_posted_;
 
   const NicModel& model = options_.model;
   const Nanos work = static_cast<int64_t>(timed_trip.legs.size()) * model.post_trip +

@@ -71,6 +71,8 @@ class TimedClient final : public Client {
   void Abandon(Trip& trip) noexcept override;
   void Detach(Order order, std::span<const Verb> verbs) override;
   bool HasUnawaited() const override { return unawaited_ > 0; }
+  uint64_t trips_posted() const override;
+  bool HasUnawaitedOfFirst(uint64_t posted) const override;
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world

@@ -65,6 +65,7 @@ class TimedTrip : public TimedEvent {
   // Others of the same client.
   TimedTrip* previous_of_client = nullptr;
   TimedTrip* next_of_client = nullptr;
+  uint64_t number = 0;  // over all clients, in the order of posting
 
  private:
   void Take(const Verb& verb, size_t index);

@@ -1,0 +1,53 @@
+// How long a node waits for lines. Its threads serve many clients, so none of them may wait for ever for
+// holders that do not go on: a client of shared memory whose process was stopped in the middle of a trip, or
+// a number that a process wrote there although it is no client's.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+#include "fabric/memory/line_memory.h"
+
+namespace farside::fabric::memory {
+
+inline constexpr std::string_view kStuckLine =
+    "a line that it needs is held by a client of shared memory that does not go on";
+
+// Of one thread, which does one piece of work after the other.
+class LinePatience final : public Watch {
+ public:
+  // All waits of a piece of work together. Holders have a line for less than a microsecond, and what a dead
+  // one held is freed within a second.
+  static constexpr Nanos kLongest = std::chrono::seconds(2);
+
+  // When `ended` is set, no wait lasts longer than it takes to look. Both must outlive this.
+  LinePatience(const Clock& clock, const std::atomic<bool>& ended) : clock_(clock), ended_(ended) {}
+
+  // Another piece of work begins.
+  void Restart() {
+    waited_ = Nanos{0};
+    gave_up_ = false;
+  }
+
+  bool MayBeFinished(std::optional<Nanos>& since) override {
+    const Nanos now = clock_.Now();
+    waited_ += now - since.value_or(now);
+    since = now;
+    if (ended_.load(std::memory_order_relaxed) || waited_ >= kLongest) gave_up_ = true;
+    return !gave_up_;
+  }
+
+  // Whether a wait of this piece of work was given up.
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  const Clock& clock_;
+  const std::atomic<bool>& ended_;
+  Nanos waited_{0};
+  bool gave_up_ = false;
+};
+
+}  // namespace farside::fabric::memory

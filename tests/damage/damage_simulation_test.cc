@@ -1,0 +1,200 @@
+// Whatever far memory holds, a client ends: with an answer, or with an error that says what is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "index/chime/layout.h"
+#include "index/chime/node_locks.h"
+#include "pool/region/layout.h"
+#include "tests/damage/damaged_pool.h"
+
+namespace farside::damage {
+namespace {
+
+using index::chime::Header;
+using index::chime::NodeBits;
+using index::chime::NodeInfo;
+using index::chime::TornReads;
+
+// ---- by chance ---------------------------------------------------------------------------------------
+
+class DamagedPools : public testing::TestWithParam<const char*> {};
+
+// Given a pool of each set of options of an engine. When a few words of it are damaged, and all commands run.
+// Expect each to end in time, and no value that was never put. (./dev damage tries as many as are wanted.)
+TEST_P(DamagedPools, SomeSeeds_CommandsEndAndNoValueIsWrong) {
+  const std::vector<DamagedPool> pools = PoolsOf(GetParam());
+  uint64_t refused = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Findings found = pools[seed % pools.size()].Try(seed);
+    EXPECT_THAT(found.wrong, testing::IsEmpty()) << "seed " << seed << ": " << found.damage;
+    refused += found.refused;
+  }
+  EXPECT_GT(refused, 0u) << "some damages are seen";
+}
+INSTANTIATE_TEST_SUITE_P(Engines, DamagedPools,
+                         testing::Values("shard", "chime", "sephash", "nessie", "reference"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// Given seeds whose commands did not end. When they are tried again. Expect them to end.
+TEST(DamagedPool, SeedsThatDidNotEnd_End) {
+  const std::map<std::string, std::vector<uint64_t>> seeds = {{"shard", {112, 556, 793, 1538}},
+                                                              {"chime", {44, 107, 289, 442, 6099, 13642, 29409, 101454}},
+                                                              {"nessie", {2607}}};
+  for (const auto& [engine, of_engine] : seeds) {
+    const std::vector<DamagedPool> pools = PoolsOf(engine);
+    for (const uint64_t seed : of_engine) {
+      const Findings found = pools[seed % pools.size()].Try(seed);
+      EXPECT_THAT(found.wrong, testing::IsEmpty()) << engine << " seed " << seed << ": " << found.damage;
+    }
+  }
+}
+
+// Given a pool. When the epoch of a node is so large that it cannot be, and so nothing would ever be past its
+// grace. Expect clients to refuse the pool at once, and not to wait when they leave.
+TEST(DamagedPool, EpochThatCannotBe_IsRefusedAtOnce) {
+  for (const char* const engine : {"shard", "sephash"}) {
+    const DamagedPool pool(engine, {});
+    Regions regions = pool.regions();
+    StoreU64(regions[0].data() + pool::kEpochOffset, ~uint64_t{0});
+    const Findings found = pool.TryWith(regions);
+    EXPECT_THAT(found.wrong, testing::IsEmpty());
+    EXPECT_EQ(found.refused, 3u) << "each of the three clients";
+    EXPECT_THAT(found.last_error, testing::HasSubstr("the epoch of node 0"));
+  }
+}
+
+// ---- chime -------------------------------------------------------------------------------------------
+
+const index::OptionMap kSmallLeaves = {{"span", "4"}, {"neighbourhood", "2"}, {"fanout", "4"}};
+
+struct LeafPlace {
+  size_t node = 0;
+  uint64_t offset = 0;
+};
+// The leaves of a chime table, wherever there is the first line of one.
+std::vector<LeafPlace> LeavesOf(const Regions& regions) {
+  std::vector<LeafPlace> leaves;
+  for (size_t node = 0; node < regions.size(); ++node) {
+    for (uint64_t offset = 0; offset < regions[node].size(); offset += pool::kLine) {
+      const Header header = index::chime::HeaderOf(std::span(regions[node]).subspan(offset));
+      if (NodeInfo(header.info) == NodeInfo::Of(0) && header.heir == 0) leaves.push_back({node, offset});
+    }
+  }
+  return leaves;
+}
+
+void ChangeHeader(Regions& regions, const LeafPlace& leaf, const std::function<void(Header&)>& change) {
+  std::byte* const at = regions[leaf.node].data() + leaf.offset;
+  Header header = index::chime::HeaderOf(std::span(regions[leaf.node]).subspan(leaf.offset));
+  change(header);
+  std::memcpy(at, &header, sizeof(header));
+}
+
+// Given a chime table. When the entries of its leaves name blocks on a memory node that the pool does not
+// have. Expect each command to end: drop, too, which retires every block.
+TEST(DamagedChime, BlocksOnAbsentNodes_EveryCommandEnds) {
+  const DamagedPool pool("chime", kSmallLeaves);
+  Regions regions = pool.regions();
+  for (const LeafPlace& leaf : LeavesOf(regions)) {
+    for (size_t slot = 0; slot < 4; ++slot) {
+      std::byte* const ref =
+          regions[leaf.node].data() + leaf.offset + index::chime::SlotOffset(slot) + sizeof(uint64_t);
+      // One that does not have its size would be READ by a walk.
+      const bool has_size = index::chime::BlockRef(LoadU64(ref)).bytes() != 0;
+      if (has_size) StoreU64(ref, NodeBits::Set(LoadU64(ref), NodeBits::kMax));
+    }
+  }
+  const Findings found = pool.TryWith(regions);
+  EXPECT_THAT(found.wrong, testing::IsEmpty());
+  EXPECT_GT(found.refused, 0u);
+}
+
+// Given a chime table. When its leaves, one by one, say that entries are on the move, and no lock is held.
+// Expect every command to end within a second: no client will ever bring the leaf to rest.
+TEST(DamagedChime, OddMovesUnderFreeLocks_EndWithinASecond) {
+  const DamagedPool pool("chime", kSmallLeaves);
+  for (const LeafPlace& leaf : LeavesOf(pool.regions())) {
+    Regions regions = pool.regions();
+    ChangeHeader(regions, leaf, [](Header& header) { header.moves |= 1; });
+    const Findings found = pool.TryWith(regions);
+    EXPECT_THAT(found.wrong, testing::IsEmpty());
+    EXPECT_LT(found.longest, std::chrono::seconds(1));
+    EXPECT_GT(found.refused, 0u);
+  }
+}
+
+// Given a chime table. When leaves end before all keys, and each is its own sibling, or the first one is that
+// of all others. Expect every command to end at once.
+TEST(DamagedChime, SiblingsInCircles_End) {
+  const DamagedPool pool("chime", kSmallLeaves);
+  const std::vector<LeafPlace> leaves = LeavesOf(pool.regions());
+  for (const bool own : {true, false}) {
+    Regions regions = pool.regions();
+    for (const LeafPlace& leaf : leaves) {
+      const LeafPlace& to = own ? leaf : leaves.front();
+      ChangeHeader(regions, leaf, [&](Header& header) {
+        header.sibling = index::chime::NodePtr::To(to.node, to.offset, 0).word();
+        header.fence_prefix = 1;
+        header.fence_ref = index::chime::BoundRef::Short(8).word();
+      });
+    }
+    const Findings found = pool.TryWith(regions);
+    EXPECT_THAT(found.wrong, testing::IsEmpty());
+    EXPECT_LT(found.longest, std::chrono::seconds(1));
+  }
+}
+
+// Given a chime table. When all leaves are dead, each the heir of another. Expect every command to end.
+TEST(DamagedChime, HeirsInCircles_End) {
+  const DamagedPool pool("chime", kSmallLeaves);
+  const std::vector<LeafPlace> leaves = LeavesOf(pool.regions());
+  Regions regions = pool.regions();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const LeafPlace& to = (i ^ 1) < leaves.size() ? leaves[i ^ 1] : leaves.front();
+    ChangeHeader(regions, leaves[i], [&](Header& header) {
+      header.heir = index::chime::NodePtr::To(to.node, to.offset, 0).word();
+    });
+  }
+  const Findings found = pool.TryWith(regions);
+  EXPECT_THAT(found.wrong, testing::IsEmpty());
+  EXPECT_LT(found.longest, std::chrono::seconds(1));
+}
+
+// Given READs of a leaf whose entries are on the move. When its lock is held, or `moves` is another number
+// each time. Expect no proof of damage, however often; only the same odd number beside a free lock is one.
+TEST(DamagedChime, TornReads_ProveDamageOnlyBesideAFreeLock) {
+  Header header{};
+  header.moves = 7;
+  header.lock = 1;
+  TornReads held;
+  for (int i = 0; i < 100; ++i) held.Note(header);
+  EXPECT_FALSE(held.ProveDamage());
+  header.lock = 0;
+  TornReads moving;
+  for (int i = 0; i < 100; ++i) {
+    header.moves += i % 3;
+    moving.Note(header);
+  }
+  EXPECT_FALSE(moving.ProveDamage());
+  header.moves = 7;
+  TornReads stuck;
+  for (int i = 0; i < 3; ++i) stuck.Note(header);
+  EXPECT_FALSE(stuck.ProveDamage());
+  stuck.Note(header);
+  EXPECT_TRUE(stuck.ProveDamage());
+  EXPECT_EQ(stuck.times(), 4);
+}
+
+}  // namespace
+}  // namespace farside::damage

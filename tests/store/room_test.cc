@@ -1,0 +1,105 @@
+// Memory that comes back: sessions that are idle, pools that are full, tables that are dropped.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/store/quiet_pool.h"
+
+namespace farside::store {
+namespace {
+
+class RoomTest : public StoreTest {
+ protected:
+  static std::string KeyOf(int number) { return "key-" + std::to_string(number); }
+  // Puts until the pool is full; how many there were.
+  static int Fill(Session& session, const Table& table) {
+    const std::string value(4000, 'v');
+    for (int i = 0;; ++i) {
+      const Status put = session.Put(table, KeyOf(i), value);
+      if (put.ok()) continue;
+      EXPECT_EQ(put.error().code(), ErrorCode::kOutOfMemory) << put.error().ToString();
+      return i;
+    }
+  }
+  static bool IsOnline(Session& session) { return Access::StateOf(session).registration().pool().online(); }
+};
+
+TEST_F(RoomTest, IdleSession_GoesOfflineAndComesBackByOneTrip) {
+  // Given a session that has read a key.
+  // When the keeper looks twice, and the key is read again.
+  // Expect that the session is offline in between, and that the second read takes one trip of maintenance
+  // more than one of a session that is in use, which takes none.
+  Session session = Must(pool_.NewSession());
+  ASSERT_TRUE(session.Put(table_, "key", "value").ok());
+  const auto read = [&] {
+    const Traffic before = session.traffic();
+    EXPECT_EQ(Must(session.Get(table_, "key")), "value");
+    const Traffic after = session.traffic();
+    return std::pair(after.trips - before.trips, after.maintenance_trips - before.maintenance_trips);
+  };
+  read();
+  const auto active = read();
+  EXPECT_EQ(active.second, 0u);
+  state_->RestIdleSessions();
+  EXPECT_TRUE(IsOnline(session)) << "it was used since the last look";
+  state_->RestIdleSessions();
+  EXPECT_FALSE(IsOnline(session));
+  const auto after_idling = read();
+  EXPECT_EQ(after_idling.first, active.first);
+  EXPECT_EQ(after_idling.second, 1u);
+  EXPECT_EQ(read(), active);
+}
+
+TEST_F(RoomTest, IdleForLong_GivesUpItsChunks) {
+  // Given a session that owns chunks. When it is idle for a lease, and the keeper beats for it. Expect that
+  // it owns nothing any more, is offline, and can go on.
+  Session session = Must(pool_.NewSession());
+  ASSERT_TRUE(session.Put(table_, "key", "value").ok());
+  const auto owned = [&] {
+    return Access::StateOf(session).registration().pool().allocator(fabric::NodeId{0}).stats().chunks_owned;
+  };
+  EXPECT_GT(owned(), 0u);
+  state_->RestIdleSessions();
+  clock_.Advance(state_->client_options().lease.lease / 2);
+  state_->Keep();
+  state_->Keep();
+  EXPECT_EQ(owned(), 0u);
+  EXPECT_FALSE(IsOnline(session));
+  EXPECT_TRUE(session.Put(table_, "key", "another").ok());
+  EXPECT_EQ(Must(session.Get(table_, "key")), "another");
+}
+
+TEST_F(RoomTest, FullPool_DropAndCreateNeverFail) {
+  // Given a pool that one session has filled, while another one is idle and online.
+  // When its table is dropped and made again, time and again.
+  // Expect that there is always room for the table, and for as many records, or nearly.
+  Session idle = Must(pool_.NewSession());
+  ASSERT_TRUE(idle.Put(table_, "key", "value").ok());
+  Session session = Must(pool_.NewSession());
+  std::optional<Table> table = Must(pool_.CreateTable("filled"));
+  const int first = Fill(session, *table);
+  EXPECT_GT(first, 100);
+  for (int round = 0; round < 5; ++round) {
+    table.reset();
+    ASSERT_TRUE(pool_.DropTable("filled").ok());
+    Result<Table> made = pool_.CreateTable("filled");
+    ASSERT_TRUE(made.ok()) << made.error().ToString();
+    table = std::move(*made);
+    EXPECT_GT(Fill(session, *table), first * 3 / 4) << "round " << round;
+  }
+}
+
+TEST_F(RoomTest, FullPool_WhatAnIdleSessionOwnsIsFound) {
+  // Given a pool that a session has filled and emptied again, so that it owns all chunks, and is idle.
+  // When another session puts as many records.
+  // Expect that it has room for them.
+  Session idle = Must(pool_.NewSession());
+  Session session = Must(pool_.NewSession());
+  const int count = Fill(idle, table_);
+  for (int i = 0; i < count; ++i) ASSERT_TRUE(Must(idle.Delete(table_, KeyOf(i))));
+  EXPECT_GT(Fill(session, table_), count * 3 / 4);
+}
+
+}  // namespace
+}  // namespace farside::store
