@@ -268,9 +268,8 @@ class PoolClient {
   Task<Done> PublishOffline(fabric::Op& op);
   Task<Done> PublishOnline(fabric::Op& op);
   std::vector<Return> Returns();
-  // The first verb of a trip that comes back.
-  void AddReturn(fabric::Op& op, fabric::Batch& trip, Node& node, const Pulse& pulse);
-  static Task<Done> ReadLines(fabric::Op& op, std::span<Return> returns, size_t first);
+  // One node's part of coming back.
+  Task<Done> ReturnTo(fabric::Op& op, Return& one);
   std::vector<Node*> NodesTakingPart();
   Task<Done> MoveOnAt(fabric::Op& op, Node& node, bool raise);
   // If another client wants room, gives back what it can.

@@ -51,12 +51,19 @@ constexpr size_t kMostVerbs = fabric::kMaxVerbsPerTrip;
 
 }  // namespace
 
-// A line of a listener.
+// What coming back takes at one node.
 struct PoolClient::Return {
+  struct Line {
+    std::shared_ptr<SyncListener> listener;
+    FarAddr at;
+    std::array<std::byte, kLine> bytes{};
+  };
+
   Node* node = nullptr;
-  std::shared_ptr<SyncListener> listener;
-  FarAddr line_at;
-  std::array<std::byte, kLine> line{};
+  Pulse pulse;
+  uint64_t listeners_added = 0;  // when the trip is posted
+  std::vector<Line> lines;
+  Control control{};
 };
 
 std::vector<PoolClient::Node*> PoolClient::NodesTakingPart() {
@@ -170,82 +177,80 @@ Task<Done> PoolClient::ComeOnline(Op& op) {
   co_return Done{};
 }
 
-// The lines of all listeners, node by node.
 std::vector<PoolClient::Return> PoolClient::Returns() {
   std::vector<Return> returns;
-  if (Mutant(kOnlineNoRider)) return returns;
   for (Node* node : NodesTakingPart()) {
+    const uint64_t known = node->membership.known_epoch();
+    node->published = std::max(node->published, known);
+    Return& one = returns.emplace_back();
+    one.node = node;
+    one.pulse = node->membership.NextPulse(known, std::min(known, node->allocator.OldestUnsettled()));
+    one.listeners_added = node->listeners_added;
     for (const auto& listener : node->listeners) {
+      if (Mutant(kOnlineNoRider)) break;
       const SyncRequest request = listener->BeforeSync(/*may_add=*/false);
-      returns.push_back(
-          {.node = node, .listener = listener, .line_at = node->membership.At(request.read_at)});
+      one.lines.push_back({.listener = listener, .at = node->membership.At(request.read_at)});
     }
   }
   return returns;
 }
 
-void PoolClient::AddReturn(Op& op, Batch& trip, Node& node, const Pulse& pulse) {
-  const bool first_node = &node == nodes_.front().get();
-  const auto write = ForMaintenance(WriteObject(node.membership.pulse_at(), pulse));
-  if (Mutant(kOnlineReadsFirst) || (!first_node && Mutant(kOnlineOneNode))) return;
-  if (!first_node && Mutant(kOnlineBeginsEarly)) return op.Detach(Order::kInOrder, write);
-  trip.Add(write);
-  if (!Mutant(kOnlineAdds)) return;
-  for (const auto& listener : node.listeners) {
-    const SyncRequest request = listener->BeforeSync(listener->MayAdd());
-    if (request.add_at != 0) trip.Add(ForMaintenance(Faa(node.membership.At(request.add_at), request.delta)));
-  }
-}
-
-// INVARIANT off/2: kept by the order of the verbs, by one trip for each node: a trip in order goes to one
-// node. Lines of listeners that do not fit into it are READ by further trips, which is as good (pool/4):
-// nothing is known before they have ended.
+// INVARIANT off/2: the trips to all nodes are under way together, and all have ended before the client is
+// online, also if one has failed: no pulse is left on its way (off/1).
 Task<Done> PoolClient::PublishOnline(Op& op) {
-  const std::vector<Node*> nodes = NodesTakingPart();
   std::vector<Return> returns = Returns();
-  std::vector<Pulse> pulses;
-  std::vector<Control> controls(nodes.size());
-  std::vector<uint64_t> listeners_added;
-  for (Node* node : nodes) {
-    const uint64_t known = node->membership.known_epoch();
-    pulses.push_back(node->membership.NextPulse(known, std::min(known, node->allocator.OldestUnsettled())));
-    node->published = std::max(node->published, known);
-    listeners_added.push_back(node->listeners_added);
+  if (returns.empty()) co_return Done{};
+  std::vector<Task<Done>> trips;
+  for (Return& one : returns) trips.push_back(ReturnTo(op, one));
+  for (Task<Done>& trip : std::span(trips).subspan(1)) trip.Start();
+  Result<Done> outcome = co_await trips.front().Outcome();
+  for (Task<Done>& trip : std::span(trips).subspan(1)) {
+    while (!trip.done()) co_await op.Pause(kPause);
+    const Result<Done> ended = trip.TakeResult();
+    if (outcome.ok() && !ended.ok()) outcome = ended.error();
   }
-  std::span<Return> left = returns;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const auto others =
-        std::find_if(left.begin(), left.end(), [&](const Return& one) { return one.node != nodes[i]; });
-    const std::span<Return> lines = left.first(static_cast<size_t>(others - left.begin()));
-    left = left.subspan(lines.size());
-    Batch trip(op, Order::kInOrder);
-    AddReturn(op, trip, *nodes[i], pulses[i]);
-    if (i > 0 && Mutant(kOnlineBeginsEarly)) continue;
-    trip.Add(ForMaintenance(Read(nodes[i]->membership.At(kControlOffset),
-                                 std::as_writable_bytes(std::span<Control, 1>(&controls[i], 1)))));
-    const std::span<Return> in_trip = lines.first(std::min(lines.size(), kReadsPerTrip - 1));
-    for (Return& one : in_trip) trip.Add(ForMaintenance(Read(one.line_at, one.line)));
-    co_await trip;
-    co_await ReadLines(op, lines, in_trip.size());
-  }
-  for (size_t i = 0; i < nodes.size() && Mutant(kOnlineReadsFirst); ++i)
-    co_await op.InOrder(ForMaintenance(WriteObject(nodes[i]->membership.pulse_at(), pulses[i])));
-  for (const Return& one : returns) one.listener->AfterSync(one.line);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i]->membership.Learn(controls[i]);
-    if (nodes[i]->listeners_added == listeners_added[i]) continue;
-    for (const auto& listener : nodes[i]->listeners) listener->MissedSync();
+  if (!outcome.ok()) co_return outcome.error();
+
+  for (const Return& one : returns) {
+    for (const Return::Line& line : one.lines) line.listener->AfterSync(line.bytes);
+    one.node->membership.Learn(one.control);
+    if (one.node->listeners_added == one.listeners_added) continue;
+    for (const auto& listener : one.node->listeners) listener->MissedSync();
   }
   co_return Done{};
 }
 
-Task<Done> PoolClient::ReadLines(Op& op, std::span<Return> returns, size_t first) {
-  for (; first < returns.size(); first += kReadsPerTrip) {
-    Batch trip(op, Order::kTogether);
-    for (Return& one : returns.subspan(first, std::min(kReadsPerTrip, returns.size() - first)))
-      trip.Add(ForMaintenance(Read(one.line_at, one.line)));
-    co_await trip;
+// INVARIANT off/2: kept by the order of the verbs. Lines of listeners that do not fit into the trip are READ
+// by further ones, which is as good (pool/4): nothing is known before they have ended.
+Task<Done> PoolClient::ReturnTo(Op& op, Return& one) {
+  const bool first_node = one.node == nodes_.front().get();
+  const auto write = ForMaintenance(WriteObject(one.node->membership.pulse_at(), one.pulse));
+  if (!first_node && Mutant(kOnlineBeginsEarly)) {
+    op.Detach(Order::kInOrder, write);
+    co_return Done{};
   }
+  const bool reads_first = Mutant(kOnlineReadsFirst);
+  Batch trip(op, Order::kInOrder);
+  if (!reads_first && (first_node || !Mutant(kOnlineOneNode))) trip.Add(write);
+  for (const Return::Line& line : one.lines) {
+    if (!Mutant(kOnlineAdds)) break;
+    const SyncRequest request = line.listener->BeforeSync(line.listener->MayAdd());
+    if (request.add_at != 0)
+      trip.Add(ForMaintenance(Faa(one.node->membership.At(request.add_at), request.delta)));
+  }
+  trip.Add(ForMaintenance(Read(one.node->membership.At(kControlOffset),
+                               std::as_writable_bytes(std::span<Control, 1>(&one.control, 1)))));
+  const std::span<Return::Line> lines = one.lines;
+  const size_t along = std::min(lines.size(), kReadsPerTrip - 1);
+  for (Return::Line& line : lines.first(along)) trip.Add(ForMaintenance(Read(line.at, line.bytes)));
+  co_await trip;
+  for (size_t first = along; first < lines.size(); first += kReadsPerTrip) {
+    Batch more(op, Order::kTogether);
+    for (Return::Line& line : lines.subspan(first, std::min(kReadsPerTrip, lines.size() - first)))
+      more.Add(ForMaintenance(Read(line.at, line.bytes)));
+    co_await more;
+  }
+  if (reads_first) co_await op.InOrder(write);
   co_return Done{};
 }
 

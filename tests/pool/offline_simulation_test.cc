@@ -15,11 +15,11 @@ uint64_t TripsOf(ManualClient& client, Start start) {
   return client.client().trips_posted() - before;
 }
 
-TEST(Offline, GoingTakesOneTripInAll_AndComingBackOneToEachNode) {
+TEST(Offline, GoingTakesOneTripInAll_AndAHeartbeatOneToEachNode) {
   // Given a client of a pool with two nodes.
   // When it goes offline, beats, and comes back.
-  // Expect one trip of depth for going; coming back and a heartbeat are one trip to each node, because a trip
-  // in order goes to one node; and a client that is online pays nothing for that.
+  // Expect one trip for going; a heartbeat and coming back are one trip to each node, because a trip in order
+  // goes to one node; and a client that is online pays nothing for that.
   PoolRun run(PoolCalm(), SmallGeometry(), 2);
   ManualClient client(run);
   ASSERT_TRUE(client.Join().ok());
@@ -31,6 +31,27 @@ TEST(Offline, GoingTakesOneTripInAll_AndComingBackOneToEachNode) {
   EXPECT_EQ(TripsOf(client, [&](fabric::Op& op) { return pool.KeepUp(op); }), 2u);
   EXPECT_EQ(TripsOf(client, [&](fabric::Op& op) { return pool.ComeOnline(op); }), 2u);
   EXPECT_TRUE(pool.online());
+  EXPECT_TRUE(client.Leave().ok());
+}
+
+TEST(Offline, ComingBack_IsOneTripOfDepthAtAnyNumberOfNodes) {
+  // Given a client of a pool with three nodes that is offline.
+  // When it comes back.
+  // Expect that its trips to all nodes are on the way at once, and that no other follows.
+  PoolRun run(PoolCalm(), SmallGeometry(), 3);
+  ManualClient client(run);
+  ASSERT_TRUE(client.Join().ok());
+  ASSERT_TRUE(*client.GoOffline());
+  const uint64_t before = client.client().trips_posted();
+  fabric::Op op(client.client(), fabric::OpKind::kMaintenance);
+  Task<Done> back = client.pool().ComeOnline(op);
+  back.Start();
+  EXPECT_EQ(run.world().flights(), 3u);
+  EXPECT_EQ(client.client().trips_posted() - before, 3u);
+  while (!back.done()) ASSERT_TRUE(run.world().Step());
+  ASSERT_TRUE(back.TakeResult().ok());
+  EXPECT_EQ(client.client().trips_posted() - before, 3u);
+  EXPECT_TRUE(client.pool().online());
   EXPECT_TRUE(client.Leave().ok());
 }
 
