@@ -169,4 +169,25 @@ std::string AVerbWithoutAWaiterIsAlwaysOnItsWay() {
   return busy.pool().published_epoch(ManualClient::kNode) > before ? "" : "the epoch is never published";
 }
 
+std::string AReaderIsAtABlockThatIsEvacuated() {
+  PoolRun run(PoolCalm());
+  ManualClient reader(run);
+  ManualClient writer(run);
+  if (!reader.Join().ok() || !writer.Join().ok()) return "a client cannot join";
+  if (!writer.Publish(0).ok()) return "nothing is there";
+  Allocator& allocator = writer.pool().allocator(ManualClient::kNode);
+  const PoolClient::Pin pin = reader.pool().Begin();
+  const uint64_t block = writer.BlockOf(0);
+  const auto victims =
+      writer.Try([&](fabric::Op& op) { return allocator.BeginEvacuation(op, {.any_room = true}); });
+  if (!victims.ok() || victims->size() != 1) return "nothing is evacuated";
+  if (!writer.Unlink(0).ok()) return "nothing is there";
+  allocator.EndEvacuation(victims->front().chunk);
+  for (size_t root = 1; root < ManualClient::kRoots; ++root) {
+    if (!writer.Maintain().ok() || !writer.Publish(root).ok()) return "the writer cannot go on";
+    if (writer.BlockOf(root) == block) return "memory is used again under an operation";
+  }
+  return "";
+}
+
 }  // namespace farside::pool

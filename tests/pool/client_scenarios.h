@@ -32,4 +32,7 @@ std::string AVerbWithoutAWaiterOutlivesItsOperation();
 // must publish all the same.
 std::string AVerbWithoutAWaiterIsAlwaysOnItsWay();
 
+// A chunk is evacuated while a reader is at its only block. The block waits for grace, and the chunk with it.
+std::string AReaderIsAtABlockThatIsEvacuated();
+
 }  // namespace farside::pool

@@ -125,7 +125,8 @@ class ManualClient {
 
   Task<Done> Publish(fabric::Op& op, size_t root) {
     const PoolClient::Pin pin = pool_->Begin();
-    const fabric::FarAddr block = co_await pool_->allocator(blocks_at_).Allocate(op, kBlockBytes);
+    const fabric::FarAddr block =
+        co_await pool_->allocator(blocks_at_).Allocate(op, kBlockBytes, BlockUse::kRecords);
     co_await op.InOrder(fabric::WriteObject(RootAt(run_, root), block.offset));
     co_return Done{};
   }

@@ -106,6 +106,11 @@ TEST(PoolMutant, EpochWaitsForAllDetachedVerbs_IsCaught) {
   EXPECT_EQ(AVerbWithoutAWaiterIsAlwaysOnItsWay(), "the epoch is never published");
 }
 
+TEST(PoolMutant, EvacuatedChunkReleasedInGrace_IsCaught) {
+  const ScopedMutant mutant(kReleaseInGrace);
+  EXPECT_EQ(AReaderIsAtABlockThatIsEvacuated(), "memory is used again under an operation");
+}
+
 TEST(PoolMutant, NewcomerReleasesASlotBeforeAllKnow_IsCaught) {
   const ScopedMutant mutant(kReleaseSlotUnannounced);
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "a block is lost");
@@ -121,6 +126,7 @@ TEST(PoolMutants, WithoutOneNothingIsCaught) {
   EXPECT_EQ(LeaverHasNotHeardOfTheDeadWhenANewcomerComes(), "");
   EXPECT_EQ(OnlyOneIsDeadAndHasLeftMemory(), "");
   EXPECT_EQ(AVerbWithoutAWaiterOutlivesItsOperation(), "");
+  EXPECT_EQ(AReaderIsAtABlockThatIsEvacuated(), "");
   EXPECT_EQ(Search(20, TablesWithFaults), "");
   EXPECT_EQ(Search(20, LocksWithFaults), "");
   EXPECT_EQ(Search(100, CatalogWithoutFaults), "");

@@ -119,8 +119,7 @@ TEST_P(ShardMutant, IsCaught) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
-// A rule that the pool and the kit keep for every engine. No scenario here catches pool::kReleaseInGrace yet:
-// a chunk that was released has to be claimed and written while a search still reads it.
+// A rule that the pool and the kit keep for every engine. The tests of the pool catch pool::kReleaseInGrace.
 INSTANTIATE_TEST_SUITE_P(Evacuation, ShardMutant, testing::Values(pool::kHandsOutAndCopiesEarly), NameOfBug);
 
 TEST(ShardMutants, WithoutOneNothingIsCaught) {
