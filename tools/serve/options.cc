@@ -45,7 +45,7 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
             "Sessions at a time, of a pool that is made");
   AddNumber(*serve, "--tables", command.tables, 1, kMostTables, "Tables, of a pool that is made");
   AddNumber(*serve, "--threads", command.threads, 0, kMostThreads,
-            "Threads for TCP; 0 is one per processor, up to 4");
+            "Threads that serve TCP clients; 0 is one per processor, up to 4");
   AddText(*serve, "--buffers", command.buffers, "SIZE",
           "Memory for large requests and answers over TCP, of all clients together; at least 256MiB");
   AddNumber(*serve, "--per-address", command.per_address, 1, kMostPerAddress,

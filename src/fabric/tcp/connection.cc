@@ -17,10 +17,8 @@ namespace farside::fabric::tcp {
 
 using Outcome = Transport::Outcome;
 
-Connection::Connection(Transport transport, const SocketAddress& peer, ServerState& server,
-                       std::shared_ptr<Mailbox> mailbox)
+Connection::Connection(Transport transport, const SocketAddress& peer, ServerState& server)
     : server_(server),
-      mailbox_(std::move(mailbox)),
       network_(peer.Network()),
       peer_(peer.ToString()),
       transport_(std::move(transport)),
@@ -33,16 +31,9 @@ void Connection::CutOff() {
   mailbox_->Send({LetterKind::kCutOff, shared_from_this()});
 }
 
-void Connection::AskToMakeRoom() { mailbox_->Send({LetterKind::kMakeRoom, shared_from_this()}); }
-
-void Connection::Arrive(memory::ThreadMemory& memory) {
+void Connection::ArriveAt(memory::ThreadMemory& memory, std::shared_ptr<Mailbox> mailbox) {
   memory_ = &memory;
-  EnterLobby();
-}
-
-void Connection::EnterLobby() {
-  if (const std::shared_ptr<Connection> oldest = server_.lobby.Enter(shared_from_this(), network_))
-    oldest->AskToMakeRoom();
+  mailbox_ = std::move(mailbox);
 }
 
 // One that is parked reads nothing, and so would not notice that the peer has hung up.
@@ -56,6 +47,7 @@ uint32_t Connection::Interest() const {
 bool Connection::Advance(wire::Frame& scratch) {
   if (state_ == State::kSecuring) Secure();
   if (state_ == State::kGreeting) Greet();
+  if (state_ == State::kExpected && memory_ != nullptr) Admit();  // once it has arrived there
   if (state_ == State::kServing) {
     const bool again = Serve(scratch);
     if (!KeepsWaiting()) progress_.Rest();
@@ -106,12 +98,10 @@ void Connection::Greet() {
       return Close();
     }
   }
-  const auto hello = wire::Load<wire::Hello>(in_.bytes().data());
-  in_.Consume(sizeof(hello));
-  Admit(hello);
+  Answer(wire::Load<wire::Hello>(in_.bytes().data()));
 }
 
-void Connection::Admit(const wire::Hello& hello) {
+void Connection::Answer(const wire::Hello& hello) {
   if (hello.version != wire::kVersion) {
     return Refuse(
         ErrorCode::kVersionMismatch,
@@ -127,6 +117,12 @@ void Connection::Admit(const wire::Hello& hello) {
     SendWelcome(0, "");
     return BeginLeaving();
   }
+  state_ = State::kExpected;
+}
+
+void Connection::Admit() {
+  const auto hello = wire::Load<wire::Hello>(in_.bytes().data());
+  in_.Consume(sizeof(hello));
   if (const Status counted = server_.client_limits.Come(network_); !counted.ok())
     return Refuse(counted.error().code(), counted.error().message());
   const auto id = static_cast<ClientId>(hello.client);
@@ -134,7 +130,6 @@ void Connection::Admit(const wire::Hello& hello) {
     server_.client_limits.Leave(network_);
     return Refuse(admitted.error().code(), admitted.error().message());
   }
-  server_.lobby.Leave(*this);
   id_ = id;
   was_client_ = true;
   state_ = State::kServing;
@@ -232,7 +227,7 @@ bool Connection::Receive(bool& more) {
     in_.ReserveOf(total, kReceiveRoom);
   }
   std::byte* const to = in_.Reserve(kReceiveRoom);
-  const size_t room = in_.room();
+  const size_t room = std::min(in_.room(), kOwnBuffer);  // others have their turn too
   const Transport::Moved moved = transport_.Receive({to, room});
   tls_writes_ = moved.outcome == Outcome::kWantWrite;
   wants_write_ = tls_writes_ || !out_.empty();
@@ -541,7 +536,6 @@ void Connection::BeginLeaving() {
   if (state_ == State::kLeaving || state_ == State::kClosed) return;
   state_ = State::kLeaving;
   deadline_ = server_.clock.Now() + server_.options.greeting_timeout;
-  if (was_client_) EnterLobby();
   CountBuffers();
   Linger();
 }

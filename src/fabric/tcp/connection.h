@@ -1,9 +1,17 @@
-// A connection of a client, as its node sees it. It belongs to one thread; CutOff and IsStill may come from
-// others.
+// A connection of a client, as its node sees it. It belongs to one thread at a time; CutOff and IsStill may
+// come from others.
 //
-//   kSecuring --> kGreeting --> kServing <--> kParked      a fence that it asked for is not done yet
-//        \             \            \            \ .
-//         `-------------`------------`------------`--> kLeaving --> kClosed
+//   door           .  a thread that serves clients                    .  door
+//                  .                                                  .
+//   kSecuring      .
+//       |          .
+//   kGreeting --> kExpected --> kServing <--> kParked                 .
+//        \         .      \            \            \                 .
+//         `---------------`------------`------------`----------------> kLeaving --> kClosed
+//
+// The thread at the door has the strangers, and a thread that serves clients has no other connections. So
+// what strangers do takes no time of clients. kExpected: the Hello is one of a client, which is let in by the
+// thread that will serve it. kParked: a fence that the client asked for is not done yet.
 //
 // What it may hold of memory is bounded: received, one frame of the largest size; to be sent, kMostUnsent and
 // the answer of one frame. While the client does not take its answers, its next frames are neither executed
@@ -41,21 +49,19 @@ namespace farside::fabric::tcp {
 
 class Connection final : public memory::ServedClient, public std::enable_shared_from_this<Connection> {
  public:
-  enum class State : uint8_t { kSecuring, kGreeting, kServing, kParked, kLeaving, kClosed };
+  enum class State : uint8_t { kSecuring, kGreeting, kExpected, kServing, kParked, kLeaving, kClosed };
 
   // `server` outlives what the thread does with it.
-  Connection(Transport transport, const SocketAddress& peer, ServerState& server,
-             std::shared_ptr<Mailbox> mailbox);
+  Connection(Transport transport, const SocketAddress& peer, ServerState& server);
 
   // ---- of the guest, from any thread
   void CutOff() override;
   bool IsStill() override { return !gate_.OpenTurn().has_value(); }
-  // Another one needs its place in the lobby.
-  void AskToMakeRoom();
 
   // ---- by its thread
-  // Comes first. The thread's memory outlives what the thread does with the connection.
-  void Arrive(memory::ThreadMemory& memory);
+  // Of a thread that serves clients: it comes first. The thread's memory outlives what the thread does with
+  // the connection.
+  void ArriveAt(memory::ThreadMemory& memory, std::shared_ptr<Mailbox> mailbox);
   // Goes as far as it can without waiting. `scratch` is the thread's. True: there is more to do at once.
   bool Advance(wire::Frame& scratch);
   void OnCutOff();
@@ -64,6 +70,7 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void OnHangup();
   // The server ends.
   void OnStop();
+  // Another stranger needs its place in the lobby.
   void OnMakeRoom();
   // IsLate was true.
   void OnDeadline();
@@ -72,6 +79,11 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   bool PeerSharesProcessor() const { return transport_.PeerSharesProcessor(); }
   int fd() const { return transport_.fd(); }
   State state() const { return state_; }
+  uint64_t network() const { return network_; }
+  // It is no client yet, or not any more.
+  bool IsStranger() const {
+    return state_ == State::kSecuring || state_ == State::kGreeting || state_ == State::kLeaving;
+  }
   // Whether it waits for a peer that may never do anything.
   bool HasDeadline() const { return state_ == State::kServing ? KeepsWaiting() : IsStranger(); }
   // To be asked now and then of one that has a deadline: whether it should have come in, gone, or made
@@ -92,21 +104,20 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   static constexpr size_t kReceiveRoom = kOwnBuffer / 2;  // so that a frame of so much fits in kOwnBuffer
   static constexpr size_t kMostUnsent = size_t{256} << 10;
   // Until others have their turn: looks at the socket, and verbs. To move so many bytes is as much work as a
-  // verb.
+  // verb. A turn takes some 50 us at most, unless a single frame takes longer.
   static constexpr int kRounds = 16;
-  static constexpr size_t kVerbsPerTurn = 4096;
-  static constexpr size_t kBytesPerVerb = 4096;
+  static constexpr size_t kVerbsPerTurn = 128;
+  static constexpr size_t kBytesPerVerb = 2048;
   static constexpr size_t kVerbsPerSend = 32;
   // What one that is leaving may still send. A client may have been in the middle of a large request, and
   // both of its sockets hold some of it.
   static constexpr size_t kMostOfStranger = size_t{256} << 10;
   static constexpr size_t kMostOfClient = size_t{16} << 20;
 
-  // It is no client yet, or not any more. Another one may have to go for it.
-  void EnterLobby();
   void Secure();
   void Greet();
-  void Admit(const wire::Hello& hello);
+  void Answer(const wire::Hello& hello);
+  void Admit();
   Status AdmitAs(ClientId id);
   void SendWelcome(uint8_t status, std::string_view message);
   void Refuse(ErrorCode code, const std::string& message);
@@ -133,9 +144,6 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   // False: the socket takes no more now, or is broken.
   bool Flush();
 
-  bool IsStranger() const {
-    return state_ == State::kSecuring || state_ == State::kGreeting || state_ == State::kLeaving;
-  }
   bool KeepsWaiting() const { return !in_.empty() || !out_.empty() || tls_writes_; }
   // It takes no more frames until it has taken answers.
   bool IsFull() const { return out_.size() > kMostUnsent || waits_for_room_; }
@@ -152,8 +160,9 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void LogClient(std::string_view what);
 
   ServerState& server_;
-  const std::shared_ptr<Mailbox> mailbox_;
-  memory::ThreadMemory* memory_ = nullptr;  // since it has arrived
+  // Of the thread that serves it, since it is expected there. They stay when it leaves: a fence may come late.
+  std::shared_ptr<Mailbox> mailbox_;
+  memory::ThreadMemory* memory_ = nullptr;
   const uint64_t network_;
   const std::string peer_;
   Transport transport_;

@@ -1,11 +1,17 @@
 // A thread of a server: a loop over the sockets of its connections.
+//
+// One thread stands at the door: it accepts connections, has all strangers, and hands those that are clients
+// to the threads that serve them. It gets a client back when the client leaves. Its priority is lower than
+// that of the others, so strangers take what time the clients leave.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,8 +32,10 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
 
   Status Open();
-  // Makes this thread accept connections and deal them out to `all`, of which it is one.
-  Status Accept(Descriptor listener, std::vector<std::shared_ptr<Mailbox>> all);
+  // Makes this thread the one at the door, for the threads of these mailboxes.
+  Status StandAtDoor(Descriptor listener, std::vector<std::shared_ptr<Mailbox>> serving);
+  // Makes this thread serve clients.
+  void Serve(std::shared_ptr<Mailbox> door) { door_ = std::move(door); }
   void Start() {
     thread_ = std::thread([this] { Run(); });
   }
@@ -46,10 +54,16 @@ class IoThread {
   void ReadLetters();
   void AcceptSome();
   void PauseAccepting(int error);
-  void Deal(Descriptor socket, const SocketAddress& peer);
+  void LetIn(Descriptor socket, const SocketAddress& peer);
   void Adopt(const std::shared_ptr<Connection>& connection);
-  // After something was done with a connection: what to wait for next, or the end of it.
+  void EnterLobby(const std::shared_ptr<Connection>& connection);
+  // Gives some of those that have more to do a turn, for a while.
+  void GoOnWithSome();
+  // After something was done with a connection: what to wait for next, or the end of it here.
   void UpdateInterest(Connection& connection, bool again);
+  // To the thread that it belongs to now.
+  void HandOver(Connection& connection);
+  bool is_door() const { return door_ == nullptr; }
   void CheckDeadlines();
   void StopAll();
 
@@ -61,8 +75,7 @@ class IoThread {
   // ---- of the thread alone
   const std::unique_ptr<memory::ThreadMemory> memory_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  std::vector<std::shared_ptr<Connection>> again_;  // there is more to do for them at once
-  std::vector<std::shared_ptr<Connection>> now_;
+  std::deque<std::shared_ptr<Connection>> again_;  // there is more to do for them at once
   std::vector<Letter> letters_;
   wire::Frame frame_;
   bool stopping_ = false;
@@ -75,10 +88,13 @@ class IoThread {
   uint32_t hot_looks_ = 0;
   Nanos last_traffic_{0};
 
-  Descriptor listener_;  // of one thread only
+  std::shared_ptr<Mailbox> door_;  // null: this is the thread at the door
+
+  // ---- of the thread at the door
+  Descriptor listener_;
   bool accepting_ = false;
   Nanos accept_again_{0};
-  std::vector<std::shared_ptr<Mailbox>> all_;
+  std::vector<std::shared_ptr<Mailbox>> serving_;
   size_t next_ = 0;
 };
 

@@ -17,7 +17,7 @@ namespace farside::fabric::tcp {
 class Connection;
 
 enum class LetterKind : uint8_t {
-  kArrived,    // it is yours from now on
+  kArrived,    // it belongs to the thread from now on
   kCutOff,     // it was fenced
   kFenceDone,  // the fence that it asked for has completed
   kMakeRoom,   // it has to go, if it is still a stranger
@@ -36,12 +36,13 @@ class Mailbox {
   // Can be read when there are letters; invalid if there are no descriptors left.
   int bell() const { return bell_.get(); }
 
-  // Safe from any thread. Letters to a thread that has ended are lost.
-  void Send(Letter letter) {
+  // Safe from any thread. False: the thread has ended, and the letter is lost.
+  bool Send(Letter letter) {
     const std::scoped_lock lock(mutex_);
-    if (closed_) return;
+    if (closed_) return false;
     letters_.push_back(std::move(letter));
     if (letters_.size() == 1) Ring();
+    return true;
   }
   // By the thread. All that came, in the order in which it came.
   void TakeAll(std::vector<Letter>& into) {

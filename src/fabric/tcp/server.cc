@@ -76,17 +76,19 @@ Result<std::unique_ptr<Server>> Server::Listen(memory::ServedNode& node, const S
   if (!listener.ok()) return listener.error();
   server->port_ = listener->port;
 
+  auto door = std::make_unique<IoThread>(*server->state_);
+  if (Status opened = door->Open(); !opened.ok()) return opened.error();
   std::vector<std::unique_ptr<IoThread>> threads;
   std::vector<std::shared_ptr<Mailbox>> mailboxes;
   for (size_t i = 0; i < ThreadsFor(options); ++i) {
     threads.push_back(std::make_unique<IoThread>(*server->state_));
     if (Status opened = threads.back()->Open(); !opened.ok()) return opened.error();
+    threads.back()->Serve(door->mailbox());
     mailboxes.push_back(threads.back()->mailbox());
   }
-  if (Status accepts = threads.front()->Accept(std::move(listener->socket), std::move(mailboxes));
-      !accepts.ok()) {
-    return accepts.error();
-  }
+  if (Status stands = door->StandAtDoor(std::move(listener->socket), std::move(mailboxes)); !stands.ok())
+    return stands.error();
+  threads.push_back(std::move(door));
   server->threads_ = std::move(threads);
   for (const std::unique_ptr<IoThread>& thread : server->threads_) thread->Start();
   return server;

@@ -18,7 +18,7 @@ TEST(TcpLobby, OldestOfTheAddressWithMostGoes) {
   TestNode world;
   ServerState state(world.node(), options, world.log().logger());
   const auto make = [&] {
-    return std::make_shared<Connection>(Transport(), SocketAddress{}, state, std::make_shared<Mailbox>());
+    return std::make_shared<Connection>(Transport(), SocketAddress{}, state);
   };
   std::vector<std::shared_ptr<Connection>> all;
   for (int i = 0; i < 8; ++i) all.push_back(make());

@@ -26,8 +26,8 @@ class LoneConnection {
   LoneConnection(Transport transport, const ServerOptions& options)
       : state_(world_.node(), options, world_.log().logger()) {
     state_.open.fetch_add(1);
-    connection_ = std::make_shared<Connection>(std::move(transport), SocketAddress{}, state_, mailbox_);
-    connection_->Arrive(*memory_);
+    connection_ = std::make_shared<Connection>(std::move(transport), SocketAddress{}, state_);
+    connection_->ArriveAt(*memory_, mailbox_);
   }
   ~LoneConnection() {
     connection_->Close();
