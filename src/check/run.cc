@@ -15,6 +15,7 @@
 #include "pool/region/describe.h"
 #include "pool/region/superblock.h"
 #include "pool/scoped_flag.h"
+#include "store/engines.h"
 #include "store/registration.h"
 
 namespace farside::check {
@@ -440,6 +441,7 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   options.region_bytes.assign(workload.nodes, RegionBytesFor(workload, engine));
   fabric::sim::Trace* trace = options.trace;
   SimFabric world(std::move(options));
+  store::RegisterHandlers(world.calls());
   Stage stage{.world = world,
               .engine = engine,
               .report = report,

@@ -16,6 +16,14 @@
 
 namespace farside::fabric {
 
+// What handlers have made durable, in lines, and how often they have waited for that.
+struct FlushCounts {
+  uint64_t lines = 0;
+  uint64_t drains = 0;
+
+  friend bool operator==(const FlushCounts&, const FlushCounts&) = default;
+};
+
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
@@ -23,6 +31,30 @@ class NodeMemory {
   // Aligned 8-byte words.
   virtual uint64_t Load(uint64_t offset) const = 0;
   virtual void Store(uint64_t offset, uint64_t word) = 0;
+
+  // Begins to make the lines of these bytes durable, with what was stored in them so far, by any client.
+  void Flush(uint64_t offset, uint64_t size) {
+    if (size == 0) return;
+    const uint64_t first = offset / kLineBytes * kLineBytes;
+    const uint64_t end = (offset + size + kLineBytes - 1) / kLineBytes * kLineBytes;
+    flushed_.lines += (end - first) / kLineBytes;
+    FlushLines(first, end - first);
+  }
+  // Returns when all that was flushed is durable: it survives a power cut. Of everything else, any subset of
+  // words may survive.
+  void Drain() {
+    ++flushed_.drains;
+    DrainLines();
+  }
+  // Counted whether or not the memory can survive anything.
+  const FlushCounts& flushed() const { return flushed_; }
+
+ private:
+  // Without effect on memory that cannot outlive its process.
+  virtual void FlushLines(uint64_t /*offset*/, uint64_t /*size*/) {}
+  virtual void DrainLines() {}
+
+  FlushCounts flushed_;
 };
 
 using CallHandler =

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/mutant.h"
+#include "fabric/service.h"
 #include "farside/result.h"
 #include "index/index.h"
 
@@ -25,6 +26,8 @@ struct EngineEntry {
   Result<std::shared_ptr<Engine>> (*make)(const OptionMap& options) = nullptr;
   // Its planted bugs.
   std::span<const MutantName> mutants = {};
+  // Names its handlers at memory nodes, if it has any.
+  void (*serve)(fabric::CallTable& calls) = nullptr;
 };
 
 }  // namespace farside::index

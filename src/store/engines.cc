@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "pool/durability.h"
 #include "store/engine_list.h"
 
 namespace farside::store {
@@ -70,6 +71,13 @@ std::string OrderedEngineNames() {
   std::ranges::copy_if(Engines(), std::back_inserter(ordered),
                        [](const EngineEntry& engine) { return IsOrdered(engine.name, {}); });
   return NamesOf(ordered);
+}
+
+void RegisterHandlers(fabric::CallTable& calls) {
+  pool::ServeDurability(calls);
+  for (const EngineEntry& engine : AllEngines()) {
+    if (engine.serve != nullptr) engine.serve(calls);
+  }
 }
 
 Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "fabric/service.h"
 #include "farside/result.h"
 #include "index/engine_entry.h"
 #include "index/index.h"
@@ -34,6 +35,10 @@ std::string AllEngineNames();
 bool IsOrdered(std::string_view name, const index::OptionMap& options);
 // "chime, reference": the engines that do so with their default options.
 std::string OrderedEngineNames();
+
+// Names the handlers of a node: those of the pool and of every engine. For whatever opens or serves a region,
+// before its first client comes.
+void RegisterHandlers(fabric::CallTable& calls);
 
 // kInvalidArgument, in one line, if there is no such engine or it has no such option.
 Result<std::shared_ptr<index::Engine>> MakeEngine(std::string_view name, const index::OptionMap& options);

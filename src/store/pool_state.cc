@@ -74,6 +74,7 @@ Result<std::shared_ptr<PoolState>> PoolState::Open(std::string_view url, const P
 
 Result<std::shared_ptr<PoolState>> PoolState::Serve(std::unique_ptr<pool::OpenedPool> opened,
                                                     const PoolStateOptions& options) {
+  if (opened->calls != nullptr) RegisterHandlers(*opened->calls);
   std::shared_ptr<PoolState> state(new PoolState(std::move(opened), options.client), EndUnlessForked());
   if (Status started = state->Start(options.keeper); !started.ok()) return started.error();
   return state;

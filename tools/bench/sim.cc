@@ -6,6 +6,7 @@
 #include "fabric/run.h"
 #include "pool/client.h"
 #include "pool/region/superblock.h"
+#include "store/engines.h"
 #include "tools/bench/index_table.h"
 #include "tools/bench/world.h"
 
@@ -86,6 +87,7 @@ Result<std::unique_ptr<TimedFabric>> MakeSimFabric(const BenchPlan& plan) {
   options.compute_nodes = plan.compute_nodes;
   Result<std::unique_ptr<TimedFabric>> fabric = TimedFabric::Open(std::move(options));
   if (!fabric.ok()) return fabric.error();
+  store::RegisterHandlers((*fabric)->calls());
   for (uint32_t node = 0; node < plan.nodes; ++node) {
     const Result<pool::Geometry> formatted = pool::FormatVolatile(
         (*fabric)->memory(static_cast<fabric::NodeId>(node)), FormatFor(plan), {plan.seed + 1, node});

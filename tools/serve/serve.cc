@@ -30,6 +30,7 @@
 #include "fabric/tcp/server.h"
 #include "pool/members/reader_guard.h"
 #include "pool/region/pool_region.h"
+#include "store/engines.h"
 #include "tools/common/descriptor_limit.h"
 #include "tools/common/output.h"
 #include "tools/serve/served_memory.h"
@@ -217,6 +218,7 @@ class Service {
     service->memory_ = std::move(*memory);
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
                                                   service->memory_->id());
+    store::RegisterHandlers(service->node_->calls());
     if (plan.tcp.has_value()) {
       plan.tcp->new_reader_guard = pool::GuardReaders(service->memory_->geometry());
       Result<std::unique_ptr<tcp::Server>> server = tcp::Server::Listen(*service->node_, *plan.tcp, log);

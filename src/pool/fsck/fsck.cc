@@ -26,7 +26,7 @@ namespace {
 
 bool SameShape(const Geometry& a, const Geometry& b) {
   return a.region_bytes == b.region_bytes && a.client_slots == b.client_slots &&
-         a.table_slots == b.table_slots && a.chunk_bytes == b.chunk_bytes;
+         a.table_slots == b.table_slots && a.chunk_bytes == b.chunk_bytes && a.durable == b.durable;
 }
 
 }  // namespace

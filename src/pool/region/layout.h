@@ -38,13 +38,16 @@ struct Superblock {
   uint32_t endian_mark;
   uint64_t region_bytes;
   std::array<uint64_t, 2> region_id;  // random; another id means another pool: drop every cache
-  uint32_t client_slots;
+  uint16_t client_slots;
+  uint16_t flags;  // see below; the others are zero
   uint32_t table_slots;
   uint64_t chunk_bytes;
   uint64_t checksum;  // of the bytes before it, the magic counted as kMagic
 };
 static_assert(sizeof(Superblock) == kLine);
 static_assert(offsetof(Superblock, checksum) == 56);
+// Flags: the pool is durable (durability.h).
+inline constexpr uint16_t kDurablePool = 1;
 
 // One line that every sync READs. Each word is changed by FAA or CAS only.
 struct Control {
@@ -257,6 +260,7 @@ struct Geometry {
   uint32_t client_slots = 0;
   uint32_t table_slots = 0;
   uint64_t chunk_bytes = 0;
+  bool durable = false;  // what was acknowledged survives a power cut (durability.h)
 
   constexpr uint64_t registry() const { return kPage; }
   constexpr uint64_t catalog() const { return RoundUp(registry() + client_slots * kLine, kPage); }

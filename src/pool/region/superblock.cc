@@ -73,7 +73,8 @@ Result<Geometry> PlanGeometry(uint64_t region_bytes, const FormatOptions& option
   Geometry geometry{.region_bytes = region_bytes / kPage * kPage,
                     .client_slots = options.client_slots,
                     .table_slots = options.table_slots,
-                    .chunk_bytes = options.chunk_bytes};
+                    .chunk_bytes = options.chunk_bytes,
+                    .durable = options.durable};
   while (geometry.chunks() < kFewChunks && geometry.chunk_bytes > kMinChunkBytes) {
     geometry.chunk_bytes /= 2;
   }
@@ -95,7 +96,8 @@ Status Format(std::span<std::byte> region, const Persist& persist, const Geometr
                         .endian_mark = kEndianMark,
                         .region_bytes = geometry.region_bytes,
                         .region_id = region_id,
-                        .client_slots = geometry.client_slots,
+                        .client_slots = static_cast<uint16_t>(geometry.client_slots),
+                        .flags = geometry.durable ? kDurablePool : uint16_t{0},
                         .table_slots = geometry.table_slots,
                         .chunk_bytes = geometry.chunk_bytes,
                         .checksum = 0};
@@ -154,6 +156,7 @@ Result<Superblock> CheckSuperblock(std::span<const std::byte> head, uint64_t act
   }
   if (superblock.checksum != ChecksumOf(superblock)) return Damaged("its checksum is wrong");
   if (superblock.endian_mark != kEndianMark) return Damaged("its byte order is unknown");
+  if ((superblock.flags & ~kDurablePool) != 0) return Damaged("it has flags that this build does not know");
 
   if (superblock.region_bytes > actual_bytes) {
     return Error(ErrorCode::kCorrupt, fmt::format("truncated: the superblock says {} bytes, but there are {}",
@@ -167,7 +170,8 @@ Geometry GeometryOf(const Superblock& superblock) {
   return Geometry{.region_bytes = superblock.region_bytes,
                   .client_slots = superblock.client_slots,
                   .table_slots = superblock.table_slots,
-                  .chunk_bytes = superblock.chunk_bytes};
+                  .chunk_bytes = superblock.chunk_bytes,
+                  .durable = (superblock.flags & kDurablePool) != 0};
 }
 
 Task<Superblock> ReadSuperblock(fabric::Op& op, fabric::NodeId node) {

@@ -37,6 +37,7 @@ struct FormatOptions {
   // Of one chunk: a power of two from kMinChunkBytes on. A region in which there would be only a few of them
   // gets smaller ones.
   uint64_t chunk_bytes = uint64_t{1} << 20;
+  bool durable = false;  // see Geometry
 };
 
 // The shape of a pool in a region of this size, rounded down to whole pages. kInvalidArgument if the
