@@ -122,6 +122,7 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
                     Escape(url.path), identity.number(), identity.nodes()));
   }
   const Geometry geometry = GeometryOf(*superblock);
+  StoreU64(region->bytes().data() + kHandlerOffset, 0);  // no handler runs yet
   if (identity.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
   return PoolRegion{std::move(*region), geometry, superblock->region_id, /*made=*/false};
 }

@@ -1,0 +1,193 @@
+// Changing a key: one Call, which the handler decides (handlers.cc). Before it, by a trip each, what does not
+// fit into the request: the block of a large record, and large operands.
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+#include "index/continuity/errors.h"
+#include "index/continuity/mutants.h"
+#include "index/continuity/offered.h"
+#include "index/continuity/table.h"
+#include "pool/memory/block.h"
+#include "pool/scoped_flag.h"
+
+namespace farside::index::continuity {
+
+using fabric::FarAddr;
+using fabric::Op;
+
+namespace {
+
+constexpr size_t kCounterBytes = 8;
+
+// The size of the value that a change may store; none: it stores none.
+std::optional<size_t> StoredBytes(const Change& change) {
+  switch (change.kind) {
+    case ChangeKind::kDelete: return std::nullopt;
+    case ChangeKind::kIncrement: return kCounterBytes;
+    default: return change.value.size();
+  }
+}
+
+// After these errors a handler may have run.
+bool IsInDoubt(const Error& error) {
+  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
+         error.code() == ErrorCode::kUnavailable;
+}
+
+}  // namespace
+
+Task<Attempt> Table::TryChange(ChangeContext& context) {
+  co_await WriteMemory(context);
+  while (true) {
+    const Reply reply = co_await CallChange(context);
+    RetireAll(context, reply);
+    if (reply.needs == Needs::kNothing) {
+      context.result = {.was_present = reply.was_present, .applied = reply.applied, .counter = reply.counter};
+      co_return Attempt::kDone;
+    }
+    co_await Provide(context, reply);
+  }
+}
+
+// No trip for a small record.
+Task<Done> Table::WriteMemory(ChangeContext& context) {
+  const Change& change = context.change;
+  pool::Allocator& allocator = pool().allocator(context.node);
+  const std::optional<size_t> stored = StoredBytes(change);
+  const bool in_slot =
+      change.kind != ChangeKind::kTouch && (!stored.has_value() || FitsSlot(change.key.size(), *stored));
+  if (!in_slot) {
+    const uint64_t bytes = pool::BlockBytes(change.key.size(), *stored);
+    if (!context.draft.Reserve(allocator, bytes)) co_await context.draft.FetchRoom(context.op);
+    // The handler fills the block of a counter, and that of a record that moves.
+    if (change.kind != ChangeKind::kIncrement && change.kind != ChangeKind::kTouch) {
+      context.draft.Fill(change.key, change.value, context.hash);
+      Offered written(context.draft);
+      co_await context.op.InOrder(context.draft.Write());
+      written.TakeBack();
+    }
+  }
+  if (change.key.size() + change.expected.size() > kMostOperandsInRequest) {
+    const uint64_t bytes = pool::BlockBytes(change.key.size(), change.expected.size());
+    if (!context.operands.Reserve(allocator, bytes)) co_await context.operands.FetchRoom(context.op);
+    context.operands.Fill(change.key, change.expected, context.hash);
+    Offered written(context.operands);
+    co_await context.op.InOrder(context.operands.Write());
+    written.TakeBack();
+  }
+  co_return Done{};
+}
+
+ChangeRequest Table::RequestOf(const ChangeContext& context) {
+  const Change& change = context.change;
+  ChangeRequest request;
+  request.head = {.root = context.part.at().offset,
+                  .hash = context.hash,
+                  .delta = change.delta,
+                  .victim = change.victim.offset,
+                  .key_bytes = static_cast<uint32_t>(change.key.size()),
+                  .expected_bytes = static_cast<uint32_t>(change.expected.size()),
+                  .kind = change.kind};
+  if (context.draft.owned()) request.head.block = {context.draft.at().offset, context.draft.bytes()};
+  if (context.group.owned()) request.head.group = context.group.at().offset;
+  if (context.operands.owned()) {
+    request.head.operands = {context.operands.at().offset, context.operands.bytes()};
+  } else {
+    request.key = change.key;
+    request.expected = change.expected;
+  }
+  if (!context.draft.owned() && StoredBytes(change).has_value() && change.kind != ChangeKind::kIncrement) {
+    request.value = change.value;
+    request.head.value_bytes = static_cast<uint32_t>(change.value.size());
+  }
+  return request;
+}
+
+// One trip. If its outcome is not known, what it names may be linked, and is left alone.
+Task<Reply> Table::CallChange(ChangeContext& context) {
+  const std::string request = Encode(RequestOf(context));
+  Offered block(context.draft);
+  Offered group(context.group);
+  Offered operands(context.operands);
+  context.called = true;
+  const Result<std::string> answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
+  if (!answer.ok()) {
+    if (!IsInDoubt(answer.error())) {
+      block.TakeBack();
+      group.TakeBack();
+      operands.TakeBack();
+      context.called = false;
+    }
+    co_return answer.error();
+  }
+  const Result<Reply> reply = DecodeReply(*answer);
+  if (!reply.ok()) co_return reply.error();
+  if (!reply->linked_block) block.TakeBack();
+  if (!reply->linked_group) group.TakeBack();
+  operands.TakeBack();
+  context.called = reply->applied;
+  co_return *reply;
+}
+
+void Table::RetireAll(ChangeContext& context, const Reply& reply) {
+  pool::Allocator& allocator = pool().allocator(context.node);
+  for (const Memory& memory : reply.freed) {
+    if (memory.bytes == 0) continue;
+    const FarAddr at(context.node, memory.offset);
+    if (Mutant(kOldTableFreedAtOnce)) {
+      allocator.FreeUnpublished(at, memory.bytes);
+    } else {
+      allocator.Retire(at, memory.bytes, context.pin->epoch(context.node));
+    }
+  }
+}
+
+// What a change is missing.
+Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
+  pool::Allocator& allocator = pool().allocator(context.node);
+  switch (reply.needs) {
+    case Needs::kNothing: break;
+    case Needs::kGroup:
+      if (!context.group.Reserve(allocator, kGroupBytes)) co_await context.group.FetchRoom(context.op);
+      break;
+    case Needs::kTable: co_await Grow(context, reply.doublings + 1); break;
+    case Needs::kEndOfGrowth: {
+      const MoveRequest request{.root = context.part.at().offset};
+      const std::string answer = co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request));
+      const Result<Reply> moved = DecodeReply(answer);
+      if (!moved.ok()) co_return moved.error();
+      RetireAll(context, *moved);
+      break;
+    }
+  }
+  co_return Done{};
+}
+
+// Two trips and more, for the memory and for the Call. One of the operations of this client does it; the others
+// wait, and the table that another client brings first counts.
+Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
+  Partition& part = context.part;
+  if (part.grows()) co_return Contended();
+  const pool::ScopedFlag busy(part.grows());
+  if (part.IsBehind()) co_await part.Refresh(context.op);
+  const uint64_t pairs = PairsOf(part.root().shape, static_cast<uint32_t>(doublings));
+  Unpublished table;
+  if (!table.Reserve(pool().allocator(context.node), TableBytes(pairs))) co_await table.FetchRoom(context.op);
+  const GrowRequest request{.root = part.at().offset, .table = table.at().offset, .doublings = doublings};
+  Offered offered(table);
+  const Result<std::string> answer =
+      co_await context.op.Call(context.node, kGrowCall, EncodeFixed(request)).Outcome();
+  if (!answer.ok()) {
+    if (!IsInDoubt(answer.error())) offered.TakeBack();
+    co_return answer.error();
+  }
+  const Result<Reply> reply = DecodeReply(*answer);
+  if (!reply.ok()) co_return reply.error();
+  if (!reply->linked_block) offered.TakeBack();
+  co_return Done{};
+}
+
+}  // namespace farside::index::continuity
+
+template class farside::index::KeyedIndex<farside::index::continuity::Table>;

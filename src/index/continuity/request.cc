@@ -1,0 +1,69 @@
+#include "index/continuity/request.h"
+
+#include <cassert>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace farside::index::continuity {
+namespace {
+
+template <class Fixed>
+Result<Fixed> DecodeFixed(std::string_view bytes) {
+  if (bytes.size() != sizeof(Fixed)) {
+    return Error(
+        ErrorCode::kVersionMismatch,
+        fmt::format("a message of the continuity table has {} bytes instead of {}; use one version of "
+                    "farside everywhere",
+                    bytes.size(), sizeof(Fixed)));
+  }
+  Fixed fixed;
+  std::memcpy(&fixed, bytes.data(), sizeof fixed);
+  return fixed;
+}
+
+}  // namespace
+
+std::string Encode(const ChangeRequest& request) {
+  std::string bytes;
+  bytes.reserve(sizeof request.head + request.key.size() + request.expected.size() + request.value.size());
+  bytes.append(reinterpret_cast<const char*>(&request.head), sizeof request.head);
+  return bytes.append(request.key).append(request.expected).append(request.value);
+}
+
+Result<ChangeRequest> DecodeChange(std::string_view bytes) {
+  const auto refuse = [](std::string_view why) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("a change of a continuity table {}", why));
+  };
+  ChangeRequest request;
+  if (bytes.size() < sizeof request.head) return refuse("is cut short");
+  std::memcpy(&request.head, bytes.data(), sizeof request.head);
+  const ChangeHead& head = request.head;
+  if (head.kind > ChangeKind::kTouch) return refuse("is of a kind that there is not");
+  std::string_view rest = bytes.substr(sizeof head);
+  if (head.operands.bytes == 0) {
+    if (rest.size() < head.key_bytes || rest.size() - head.key_bytes < head.expected_bytes)
+      return refuse("is cut short");
+    request.key = rest.substr(0, head.key_bytes);
+    request.expected = rest.substr(head.key_bytes, head.expected_bytes);
+    rest.remove_prefix(size_t{head.key_bytes} + head.expected_bytes);
+  }
+  if (!rest.empty() && rest.size() != head.value_bytes) return refuse("has more bytes than it says");
+  request.value = rest;
+  return request;
+}
+
+void Reply::Free(Memory memory) {
+  for (Memory& place : freed) {
+    if (place.bytes != 0) continue;
+    place = memory;
+    return;
+  }
+  assert(false && "a handler frees a bounded number of blocks");
+}
+
+Result<Reply> DecodeReply(std::string_view bytes) { return DecodeFixed<Reply>(bytes); }
+Result<GrowRequest> DecodeGrow(std::string_view bytes) { return DecodeFixed<GrowRequest>(bytes); }
+Result<MoveRequest> DecodeMove(std::string_view bytes) { return DecodeFixed<MoveRequest>(bytes); }
+
+}  // namespace farside::index::continuity
