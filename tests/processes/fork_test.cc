@@ -434,9 +434,7 @@ TEST_P(AChildThatOutlivesItsParent, KeepsNothingOfItsPool) {
   ::kill(parent, SIGKILL);
   EXPECT_EQ(AwaitEndOf(parent), -SIGKILL);
   // Expect that the pool can be opened without waiting for a lease, which here is longer than a test may
-  // take. An opener that is earlier than the node's own look at the dead one's sockets waits for an eighth of
-  // it.
-  // (To leave it again may take a lease.)
+  // take. (To leave it again may take a lease.)
   EXPECT_EQ(AwaitEndOf(Fork(Ending::kAtOnce,
                             [&url]() -> bool {
                               const Result<Pool> pool = Pool::Open(url, {.lease = std::chrono::minutes(10)});

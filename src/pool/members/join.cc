@@ -64,8 +64,8 @@ Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
     if (view.others < geometry_.client_slots) continue;  // a client has just left
     if (!first_look.has_value()) first_look = client_.Now();
     if (view.fenced.empty() && AllHaveBeatenSince(*first_look)) break;
-    const bool released = co_await ReleaseDeadSlot(op, view, dead_clients);
-    if (released) continue;
+    const bool at_once = co_await ReleaseDeadSlot(op, view, dead_clients);
+    if (at_once) continue;
     if (while_waiting) co_await while_waiting(op);
     co_await op.Pause(std::max(options_.lease / kLooksPerLease, Nanos(1)));
   }
@@ -116,7 +116,7 @@ Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
 
 Task<bool> Membership::ReleaseDeadSlot(Op& op, RegistryView view, std::vector<DeadClient>& dead_clients) {
   if (client_.read_only()) co_return false;  // a member has to
-  co_await Announce(op, view, dead_clients);
+  const bool announced = co_await Announce(op, view, dead_clients);
   const bool only_slot = geometry_.client_slots == 1 || Mutant(kReleaseLastDeadSlot);
   const bool another_stays = view.fenced.size() > 1;
   for (const DeadClient& dead_client : dead_clients) {
@@ -129,11 +129,11 @@ Task<bool> Membership::ReleaseDeadSlot(Op& op, RegistryView view, std::vector<De
     co_await ReleaseSlot(op, dead_client.dead);
     co_return true;
   }
-  co_return false;
+  co_return announced;
 }
 
 // The client that fenced them may not have raised the counter yet.
-Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients) {
+Task<bool> Membership::Announce(Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients) {
   const auto is_fenced = [&](Owner owner) {
     return std::find(view.fenced.begin(), view.fenced.end(), owner) != view.fenced.end();
   };
@@ -145,7 +145,7 @@ Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<De
   std::vector<Owner> fresh;
   std::copy_if(view.fenced.begin(), view.fenced.end(), std::back_inserter(fresh),
                [&](Owner owner) { return !is_known(owner); });
-  if (fresh.empty()) co_return Done{};
+  if (fresh.empty()) co_return false;
   auto [deaths, control] =
       co_await op.InOrder(ForMaintenance(Faa(At(kDeathsOffset), 1)),
                           ForMaintenance(fabric::Fenced(Read<Control>(At(kControlOffset)))));
@@ -155,7 +155,7 @@ Task<Done> Membership::Announce(Op& op, const RegistryView& view, std::vector<De
   // now, by its own CAS or that of another client.
   control_.epoch = std::max(control_.epoch, control.epoch + 1);
   for (const Owner owner : fresh) dead_clients.push_back({.dead = owner, .stamp = control.epoch});
-  co_return Done{};
+  co_return true;
 }
 
 // A chunk that another client adopts meanwhile is not touched: the CAS fails.

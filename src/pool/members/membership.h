@@ -136,9 +136,11 @@ class Membership {
   };
   Task<bool> TakeFreeSlot(fabric::Op& op);
   Task<bool> TakeSlot(fabric::Op& op, uint32_t slot, ClientWord found);
-  // True if it has released a slot.
+  // True: to look again at once is of use. It has released a slot, or announced deaths, on which only a later
+  // look can conclude.
   Task<bool> ReleaseDeadSlot(fabric::Op& op, RegistryView view, std::vector<DeadClient>& dead_clients);
-  Task<Done> Announce(fabric::Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients);
+  // True if there were deaths to announce.
+  Task<bool> Announce(fabric::Op& op, const RegistryView& view, std::vector<DeadClient>& dead_clients);
   // What a fenced client has left. If `disown`, its chunks and extents lose their owner.
   Task<Holdings> ReadHoldings(fabric::Op& op, Owner dead, bool disown);
   Task<bool> IsAnotherFenced(fabric::Op& op, Owner than);

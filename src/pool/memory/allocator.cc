@@ -25,8 +25,10 @@ using fabric::Write;
 
 namespace {
 
-// Each attempt found that other operations had taken what was there, or waited for one that is fetching more.
+// Each attempt found that other operations had taken what was there.
 constexpr int kMostAttempts = 10'000;
+// For another operation of the same client.
+constexpr int kMostPauses = 10'000;
 // Each attempt found that others had taken the chunk.
 constexpr int kMostClaims = 1000;
 // How often a full node is asked for grace before the answer is that it is full.
@@ -250,14 +252,18 @@ Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes, BlockUse use) {
     co_return extent;
   }
   const BlockKind kind{classes().ClassOf(bytes), use};
+  int pauses = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const std::optional<FarAddr> block = Take(kind);
-    if (block.has_value()) co_return *block;
-    if (StateOf(kind).refilling) {
+    std::optional<FarAddr> block = Take(kind);
+    // Another operation of this client is fetching more. After long it is not waited for: its trip may be held
+    // up, or it has failed and was not destroyed yet.
+    while (!block.has_value() && StateOf(kind).refilling > 0 && pauses < kMostPauses) {
+      ++pauses;
       op.CountRetry();
       co_await op.Pause(kPause);
-      continue;
+      block = Take(kind);
     }
+    if (block.has_value()) co_return *block;
     const bool refilled = co_await Refill(op, kind);
     if (!refilled) co_return OutOfMemory(bytes, use);
   }
@@ -268,7 +274,7 @@ Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes, BlockUse use) {
 // another one has changed something.
 Task<bool> Allocator::Refill(Op& op, BlockKind kind) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
-  const ScopedFlag refilling(StateOf(kind).refilling);
+  const ScopedCount refilling(StateOf(kind).refilling);
   co_await HarvestKind(op, kind);
   for (int round = 0; round <= kGraceRounds; ++round) {
     if (StateOf(kind).shelf.Fullest() != nullptr) co_return true;

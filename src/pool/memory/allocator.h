@@ -177,7 +177,7 @@ class Allocator {
     std::vector<Chunk*> SomeToHarvest();
 
     Shelf shelf;
-    bool refilling = false;      // by some coroutine
+    size_t refilling = 0;        // coroutines that are at it
     uint64_t used_at = 0;        // reclaims_ when a block was last taken
     size_t next_harvest = 0;     // those before this position on the shelf are still to come
     uint32_t harvest_pause = 0;  // refills to skip, because harvests found little

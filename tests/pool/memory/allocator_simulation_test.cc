@@ -157,6 +157,57 @@ TEST(PoolAllocator, OperationIsAbandonedInTheMiddleOfAClaim_TheClientMustNotLeav
   EXPECT_EQ(scenario.Problem(), "");
 }
 
+TEST(PoolAllocator, AnotherOperationFetchesMoreForLong_AllocateDoesNotGiveUp) {
+  // Given an operation that claims a chunk, by a trip that takes longer than any operation waits for it.
+  // When another operation of the same client needs a block of that size.
+  // Expect that it gets one, and does not give up.
+  Scenario scenario;
+  Member& member = scenario.Enter();
+  fabric::sim::SimFabric& fabric = scenario.world.fabric;
+  fabric::Op first_op(member.client(), fabric::OpKind::kUpdate);
+  Task<fabric::FarAddr> first = member.allocator().Allocate(first_op, 64);
+  first.Start();
+  fabric.Hold(member.client().id(), fabric::NodeId{0}, std::chrono::seconds(1));
+  fabric::Op second_op(member.client(), fabric::OpKind::kUpdate);
+  Task<fabric::FarAddr> second = member.allocator().Allocate(second_op, 64);
+  second.Start();
+  while (!(first.done() && second.done()) && fabric.Step()) continue;
+  ASSERT_TRUE(first.done() && second.done());
+  const Result<fabric::FarAddr> one = first.TakeResult();
+  const Result<fabric::FarAddr> other = second.TakeResult();
+  ASSERT_TRUE(one.ok());
+  ASSERT_TRUE(other.ok()) << other.error().ToString();
+  EXPECT_NE(*one, *other);
+  member.allocator().FreeUnpublished(*one, 64);
+  member.allocator().FreeUnpublished(*other, 64);
+  scenario.Leave({&member});
+  EXPECT_EQ(scenario.Problem(), "");
+}
+
+TEST(PoolAllocator, AnotherOperationHasFailedAndIsKept_AllocateSaysSo) {
+  // Given an operation whose connection was lost while it claimed a chunk, and whose task still exists.
+  // When another operation of the same client needs a block of that size.
+  // Expect that it finds out that the connection is lost.
+  Scenario scenario;
+  Member& other = scenario.Enter();
+  Member& member = scenario.Enter();
+  fabric::sim::SimFabric& fabric = scenario.world.fabric;
+  {
+    fabric.set_fault({fabric.verbs_posted(), FaultKind::kLoseCompletion});
+    fabric::Op first_op(member.client(), fabric::OpKind::kUpdate);
+    Task<fabric::FarAddr> first = member.allocator().Allocate(first_op, 64);
+    first.Start();
+    while (!first.done() && fabric.Step()) continue;
+    ASSERT_TRUE(first.done());
+    const auto allocate = [&](fabric::Op& op) { return member.allocator().Allocate(op, 64); };
+    EXPECT_EQ(member.Try(allocate).error().code(), ErrorCode::kUnavailable);
+  }
+  member.Vanish();
+  scenario.WaitForFence({&other});
+  scenario.Leave({&other});
+  EXPECT_EQ(scenario.Problem(), "");
+}
+
 TEST(PoolAllocator, ManyClientsClaimAtOnce_EachChunkHasOneOwner) {
   // Given ten members that all need chunks of all classes at the same moment, and not enough for all.
   for (uint64_t seed = 1; seed <= 50; ++seed) {
