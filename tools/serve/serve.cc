@@ -67,13 +67,19 @@ Status PlanMemory(const ServeCommand& command, MemoryPlan& plan) {
     plan.home.size = *size;
   }
   // Huge pages come whole.
-  if (command.file.empty() && command.hugepages != "off" && plan.home.size.value_or(0) >= kHugePageBytes)
+  const bool in_file = !command.file.empty() || !command.pmem.empty();
+  if (!in_file && command.hugepages != "off" && plan.home.size.value_or(0) >= kHugePageBytes)
     plan.home.size = *plan.home.size / kHugePageBytes * kHugePageBytes;
-  if (command.file.empty()) {
-    if (!plan.home.size.has_value()) return Refuse("say how much memory to offer, as in --size 8GiB");
-  } else {
+  if (!command.pmem.empty()) {
+    if (!command.file.empty()) return Refuse("the memory is kept in one place: give either --file or --pmem");
+    plan.home.kind = pool::PoolUrl::Kind::kPmem;
+    plan.home.path = command.pmem;
+    plan.open.format.durable = true;
+  } else if (!command.file.empty()) {
     plan.home.kind = pool::PoolUrl::Kind::kFile;
     plan.home.path = command.file;
+  } else if (!plan.home.size.has_value()) {
+    return Refuse("say how much memory to offer, as in --size 8GiB");
   }
   plan.open.served = true;
   plan.open.format.client_slots = command.clients;
@@ -89,7 +95,7 @@ Status PlanMemory(const ServeCommand& command, MemoryPlan& plan) {
   } else if (command.hugepages != "auto") {
     return Refuse(fmt::format("--hugepages: '{}' is neither auto nor on nor off", Escape(command.hugepages)));
   }
-  if (plan.huge_pages == HugePages::kOn && !command.file.empty())
+  if (plan.huge_pages == HugePages::kOn && in_file)
     return Refuse("--hugepages on: a file has the pages of its file system; leave it out");
   return OkStatus();
 }
@@ -292,7 +298,8 @@ ExitCode Serve(const ServeCommand& command) {
         "--tls-ca unless the network is yours alone",
         command.listen);
   }
-  const bool in_file = !command.file.empty();
+  const bool in_file = plan->memory.home.in_file();
+  const bool durable = plan->memory.home.kind == pool::PoolUrl::Kind::kPmem;
   plan->memory.stop_requested = [&signals] { return signals.Pending(); };
   Result<std::unique_ptr<Service>> service = Service::Start(std::move(*plan), log);
   if (!service.ok() && signals.Pending()) {
@@ -304,6 +311,7 @@ ExitCode Serve(const ServeCommand& command) {
            !in_file             ? "which is gone when this node stops"
            : (*service)->made() ? "kept in a new file"
                                 : "kept in a file that existed");
+  if (durable) log.Info("the pool is durable: what was acknowledged survives a power cut");
   Print(ReadyLine(**service));
   if (const ExitCode written = FinishOutput(kSuccess); written != kSuccess) return written;
   Notify("READY=1");

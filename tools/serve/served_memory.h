@@ -5,7 +5,7 @@
 //                      enough; or else               enough; or else
 //   with --shm         gathered while it fills       all are made at the start     small pages
 //   TCP alone          transparent ones              the same                      small pages
-//   --file             those of the file             is refused                    those of the file
+//   --file, --pmem     those of the file             is refused                    those of the file
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ using fabric::memory::Region;
 
 Result<std::vector<PoolRegion>> OpenRegions(const PoolUrl& url, const OpenOptions& options) {
   std::vector<PoolRegion> regions;
-  if (url.kind == PoolUrl::Kind::kFile) {
+  if (url.in_file()) {
     Result<PoolRegion> opened = OpenOrMakeFile(url, options);
     if (!opened.ok()) return opened.error();
     regions.push_back(std::move(*opened));
@@ -111,6 +111,7 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
     found.back().reached = true;
     found.back().id = looked->superblock.region_id;
     found.back().identity = looked->identity;
+    found.back().durable = pool->geometries.back().durable;
   }
   if (Status fits = CheckIdentities(found); !fits.ok()) return fits.error();
   // A client that only looks decides nothing: an operator may look at each node before they become one pool.
