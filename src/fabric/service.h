@@ -21,6 +21,11 @@ struct FlushCounts {
   uint64_t lines = 0;
   uint64_t drains = 0;
 
+  FlushCounts& operator+=(const FlushCounts& more) {
+    lines += more.lines;
+    drains += more.drains;
+    return *this;
+  }
   friend bool operator==(const FlushCounts&, const FlushCounts&) = default;
 };
 
