@@ -16,7 +16,7 @@ enum class FaultKind : uint8_t {
   kLoseCompletion,  // the whole trip takes effect, but its client never hears of it
   kSleepBefore,     // the client falls asleep for long, this verb still on the way
   kSleepAfter,      // the client falls asleep for long when this verb has taken effect
-  kPowerCut,        // the power of a durable node is cut when this step of a handler, and none after it, is done
+  kPowerCut,  // the power of a durable node is cut when this step of a handler, and none after it, is done
 };
 // Those at a verb.
 inline constexpr std::array kAllFaultKinds = {FaultKind::kCrashBefore, FaultKind::kCrashMid,

@@ -124,8 +124,8 @@ void SimFabric::CutPower(NodeId node) {
   ++power_cuts_;
   if (options_.digest != nullptr) options_.digest->PowerCut(now_, node);
   if (tracing())
-    Say(ClientId::kNone, fmt::format("node {} loses its power; {} words fall back to older values",
-                                     Index(node), fallen_back));
+    Say(ClientId::kNone,
+        fmt::format("node {} loses its power; {} words fall back to older values", Index(node), fallen_back));
   if (on_power_up_) on_power_up_(node, cut.memory());
 }
 

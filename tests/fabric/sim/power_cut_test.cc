@@ -86,11 +86,11 @@ TEST(SimPowerCut, WhatIsNotFlushedSurvivesInAnySubset) {
 // the drain the word may be anything, and from then on never what it was before the first store.
 TEST(SimPowerCut, WhatIsDrainedSurvives_WhatIsOnlyFlushedMayOrMayNot) {
   const auto act = [](NodeMemory& memory) {
-    memory.Store(0, 1);   // step 0
-    memory.Flush(0, 8);   // 1
-    memory.Store(0, 2);   // 2
-    memory.Drain();       // 3
-    memory.Store(0, 3);   // 4
+    memory.Store(0, 1);  // step 0
+    memory.Flush(0, 8);  // 1
+    memory.Store(0, 2);  // 2
+    memory.Drain();      // 3
+    memory.Store(0, 3);  // 4
   };
   const std::vector<std::set<uint64_t>> legal = {{0, 1}, {0, 1}, {0, 1, 2}, {1, 2}, {1, 2, 3}};
   for (uint64_t step = 0; step < legal.size(); ++step) {
@@ -138,7 +138,9 @@ TEST(SimPowerCut, TheHandlerStopsWhereItIs) {
     } else {
       EXPECT_TRUE(result.ok()) << result.error().ToString();
     }
-    if (step >= 2) EXPECT_EQ(left[0], 1u);
+    if (step >= 2) {
+      EXPECT_EQ(left[0], 1u);
+    }
   }
 }
 
@@ -167,6 +169,14 @@ TEST(SimPowerCut, WritesAndAtomicsOfClientsAreNotDurable) {
   EXPECT_EQ(counters, (std::set<uint64_t>{0, 1, 2, 3}));
 }
 
+Task<Done> WriteAndFlush(Client& client) {
+  Op op(client, OpKind::kUpdate);
+  const std::array bytes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}};
+  co_await op.InOrder(Write(At(70), bytes));
+  co_await op.Call(kNode, kAct, "");
+  co_return Done{};
+}
+
 // Given a client that WRITEs bytes that are no whole words, and then Calls a handler that flushes and drains
 // their line. Expect that they survive: a flush covers what any client has stored.
 TEST(SimPowerCut, AFlushCoversWhatClientsHaveStored) {
@@ -176,15 +186,7 @@ TEST(SimPowerCut, AFlushCoversWhatClientsHaveStored) {
       memory.Drain();
     });
     SimClient& client = run.Connect();
-    const auto write = [](Client& by) -> Task<Done> {
-      Op op(by, OpKind::kUpdate);
-      const std::array<std::byte, 5> bytes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
-                                              std::byte{5}};
-      co_await op.InOrder(Write(At(70), bytes));
-      co_await op.Call(kNode, kAct, "");
-      co_return Done{};
-    };
-    ASSERT_TRUE(run.Do(write(client)).ok());
+    ASSERT_TRUE(run.Do(WriteAndFlush(client)).ok());
     run.world.CutPower(kNode);
     EXPECT_EQ(run.Word(At(64)), 0x0201'0000'0000'0000u);
     EXPECT_EQ(run.Word(At(72)), 0x0000'0000'0005'0403u);
@@ -285,7 +287,9 @@ TEST(SimPowerCut, TheyAreBoundedAndOnlyOfDurableNodes) {
       static_cast<void>(run.Do(CallOnce(run.Connect(), &result)));
     }
     EXPECT_EQ(run.world.flushed(kNode), (FlushCounts{.lines = 20, .drains = 10}));
-    if (stopped) EXPECT_EQ(run.world.handler_steps(), durable ? 30u : 0u);
+    if (stopped) {
+      EXPECT_EQ(run.world.handler_steps(), durable ? 30u : 0u);
+    }
     return run.world.power_cuts();
   };
   EXPECT_EQ(play(true, false), 3u);
