@@ -266,6 +266,7 @@ std::string ToJson(const CheckCommand& command, const CheckResult& result) {
                  {"operations", report.operations},
                  {"verbs", report.verbs},
                  {"crash_points", report.crash_points},
+                 {"power_cuts", report.power_cuts},
                  {"violations", report.violations},
                  {"undecided", report.undecided},
                  {"first_violation", ToObject(command, report.first_violation)},

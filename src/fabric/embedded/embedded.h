@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "fabric/embedded/client.h"
 #include "fabric/fabric.h"
+#include "fabric/memory/medium.h"
 #include "fabric/memory/region.h"
 
 namespace farside::fabric::embedded {
@@ -28,8 +29,10 @@ class EmbeddedFabric final : public Fabric {
   // The regions are zero, and end with the fabric.
   static Result<std::unique_ptr<EmbeddedFabric>> Open(const Options& options);
   // Over regions that may hold something already, one per node; whole lines.
-  static Result<std::unique_ptr<EmbeddedFabric>> Serve(std::vector<memory::Region> regions,
-                                                       const Clock* clock = nullptr);
+  // `media` are empty, or one for each region: null where what handlers flush shall have no effect.
+  static Result<std::unique_ptr<EmbeddedFabric>> Serve(
+      std::vector<memory::Region> regions, const Clock* clock = nullptr,
+      std::vector<std::unique_ptr<memory::Medium>> media = {});
 
   std::string_view name() const override { return "embedded"; }
   std::span<const uint64_t> region_bytes() const override { return shared_.region_bytes; }
@@ -40,6 +43,8 @@ class EmbeddedFabric final : public Fabric {
   CallTable& calls() { return shared_.calls; }
   // A region as its node's CPU sees it.
   NodeMemory& memory(NodeId node) { return shared_.nodes[Index(node)]->memory(); }
+  // What the node's handlers have flushed so far. Safe from any thread.
+  FlushCounts flushed(NodeId node) const { return shared_.nodes[Index(node)]->handler_memory().counts(); }
 
  private:
   EmbeddedFabric() = default;
