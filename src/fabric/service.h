@@ -26,6 +26,9 @@ struct FlushCounts {
     drains += more.drains;
     return *this;
   }
+  friend FlushCounts operator-(const FlushCounts& now, const FlushCounts& before) {
+    return {now.lines - before.lines, now.drains - before.drains};
+  }
   friend bool operator==(const FlushCounts&, const FlushCounts&) = default;
 };
 

@@ -58,6 +58,12 @@ Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(
   return fabric;
 }
 
+FlushCounts EmbeddedFabric::flushed() const {
+  FlushCounts all;
+  for (const std::unique_ptr<Node>& node : shared_.nodes) all += node->handler_memory().counts();
+  return all;
+}
+
 Result<std::unique_ptr<Client>> EmbeddedFabric::Connect() {
   GateRegistry::Registration registration = shared_.gates.Add();
   if (registration.id == ClientId::kNone) {

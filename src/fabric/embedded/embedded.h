@@ -38,13 +38,12 @@ class EmbeddedFabric final : public Fabric {
   std::span<const uint64_t> region_bytes() const override { return shared_.region_bytes; }
   // Safe from any thread. The client belongs to the thread that uses it.
   Result<std::unique_ptr<Client>> Connect() override;
+  FlushCounts flushed() const override;
 
   // The handlers of every node. Fill it before the first Call.
   CallTable& calls() { return shared_.calls; }
   // A region as its node's CPU sees it.
   NodeMemory& memory(NodeId node) { return shared_.nodes[Index(node)]->memory(); }
-  // What the node's handlers have flushed so far. Safe from any thread.
-  FlushCounts flushed(NodeId node) const { return shared_.nodes[Index(node)]->handler_memory().counts(); }
 
  private:
   EmbeddedFabric() = default;

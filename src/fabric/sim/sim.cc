@@ -99,6 +99,12 @@ Result<std::unique_ptr<Client>> SimFabric::Connect() {
   return std::unique_ptr<Client>(std::make_unique<SimClient>(*this, id));
 }
 
+FlushCounts SimFabric::flushed() const {
+  FlushCounts all;
+  for (const SimNode& node : nodes_) all += node.flushed();
+  return all;
+}
+
 void SimFabric::MakeReady(Event& event, Nanos due) {
   event.due = due;
   event.sequence = ++sequence_;

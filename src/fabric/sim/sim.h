@@ -94,6 +94,7 @@ class SimFabric final : public Fabric {
   std::string_view name() const override { return "sim"; }
   std::span<const uint64_t> region_bytes() const override { return options_.region_bytes; }
   Result<std::unique_ptr<Client>> Connect() override;
+  FlushCounts flushed() const override;
   CallTable& calls() { return calls_; }
 
   // One event. False: nothing is on its way and no timer is set.
@@ -126,7 +127,6 @@ class SimFabric final : public Fabric {
   uint64_t power_cuts() const { return power_cuts_; }
   // Of handlers of durable nodes: stores, flushes and drains that have happened.
   uint64_t handler_steps() const { return handler_steps_; }
-  const FlushCounts& flushed(NodeId node) const { return nodes_[Index(node)].flushed(); }
 
   // A node's bytes as they are now, for tests.
   std::span<std::byte> memory(NodeId node) { return nodes_[Index(node)].memory(); }

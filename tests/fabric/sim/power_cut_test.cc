@@ -286,7 +286,7 @@ TEST(SimPowerCut, TheyAreBoundedAndOnlyOfDurableNodes) {
       Result<Done> result = Done{};
       static_cast<void>(run.Do(CallOnce(run.Connect(), &result)));
     }
-    EXPECT_EQ(run.world.flushed(kNode), (FlushCounts{.lines = 20, .drains = 10}));
+    EXPECT_EQ(run.world.flushed(), (FlushCounts{.lines = 20, .drains = 10}));
     if (stopped) {
       EXPECT_EQ(run.world.handler_steps(), durable ? 30u : 0u);
     }
