@@ -219,11 +219,11 @@ TEST(MediumFailure, OfAnEmbeddedNode_IsTheSame) {
   ServeStoreAndFlush(fabric->calls());
   const std::unique_ptr<Client> client = std::move(*fabric->Connect());
   ErrorCode code{};
-  ASSERT_TRUE(Run(*client, CallOnce(*client, &code)).ok());
+  ASSERT_TRUE(fabric::Run(*client, CallOnce(*client, &code)).ok());
   EXPECT_EQ(code, ErrorCode::kOutcomeUnknown);
-  ASSERT_TRUE(Run(*client, CallOnce(*client, &code)).ok());
+  ASSERT_TRUE(fabric::Run(*client, CallOnce(*client, &code)).ok());
   EXPECT_EQ(code, ErrorCode::kUnavailable);
-  EXPECT_EQ(fabric->flushed(NodeId{0}), (FlushCounts{.lines = 2, .drains = 1}));
+  EXPECT_EQ(fabric->flushed(), (FlushCounts{.lines = 2, .drains = 1}));
 }
 
 TEST(MediumCounts, FlushesAreCountedWithoutOne) {
