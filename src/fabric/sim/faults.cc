@@ -141,7 +141,7 @@ void SimFabric::RandomPowerCut(NodeId node, uint32_t events_per_chance) {
   const Chaos& chaos = options_.chaos;
   if (chaos.power_cut == 0 || power_cuts_by_chance_ == chaos.most_power_cuts) return;
   if (power_cut_due_.has_value() || !nodes_[Index(node)].durable()) return;
-  if (!random_.Chance(chaos.power_cut, uint64_t{kOneIn} * events_per_chance)) return;
+  if (!random_.Chance(chaos.power_cut, kOneIn * events_per_chance)) return;
   ++power_cuts_by_chance_;
   power_cut_due_ = node;
 }
