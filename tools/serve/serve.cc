@@ -222,8 +222,10 @@ class Service {
     if (!memory.ok()) return memory.error();
     std::unique_ptr<Service> service(new Service());
     service->memory_ = std::move(*memory);
+    std::unique_ptr<fabric::memory::Medium> medium = service->memory_->TakeMedium();
+    if (medium != nullptr) service->medium_ = medium->name();
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
-                                                  service->memory_->id());
+                                                  service->memory_->id(), nullptr, std::move(medium));
     store::RegisterHandlers(service->node_->calls());
     if (plan.tcp.has_value()) {
       plan.tcp->new_reader_guard = pool::GuardReaders(service->memory_->geometry());
@@ -247,6 +249,8 @@ class Service {
   const std::vector<std::string>& urls() const { return urls_; }
   uint64_t bytes() const { return memory_->geometry().region_bytes; }
   bool made() const { return memory_->made(); }
+  // What makes a durable pool durable; empty if the pool is not.
+  const std::string& medium() const { return medium_; }
 
   // Disconnects all clients, and makes what is in a file durable.
   Status Stop() {
@@ -264,6 +268,7 @@ class Service {
   std::unique_ptr<tcp::Server> tcp_;
   std::unique_ptr<shm::Server> shm_;
   std::vector<std::string> urls_;
+  std::string medium_;
 };
 
 LogLevel LevelOf(const ServeCommand& command) {
@@ -299,7 +304,6 @@ ExitCode Serve(const ServeCommand& command) {
         command.listen);
   }
   const bool in_file = plan->memory.home.in_file();
-  const bool durable = plan->memory.home.kind == pool::PoolUrl::Kind::kPmem;
   plan->memory.stop_requested = [&signals] { return signals.Pending(); };
   Result<std::unique_ptr<Service>> service = Service::Start(std::move(*plan), log);
   if (!service.ok() && signals.Pending()) {
@@ -311,7 +315,8 @@ ExitCode Serve(const ServeCommand& command) {
            !in_file             ? "which is gone when this node stops"
            : (*service)->made() ? "kept in a new file"
                                 : "kept in a file that existed");
-  if (durable) log.Info("the pool is durable: what was acknowledged survives a power cut");
+  if (!(*service)->medium().empty())
+    log.Info("the pool is durable, by {}: what was acknowledged survives a power cut", (*service)->medium());
   Print(ReadyLine(**service));
   if (const ExitCode written = FinishOutput(kSuccess); written != kSuccess) return written;
   Notify("READY=1");

@@ -46,13 +46,15 @@ Result<std::unique_ptr<OpenedPool>> OpenLocal(const PoolUrl& url, const OpenOpti
 
   auto pool = std::make_unique<OpenedPool>();
   std::vector<Region> regions;
+  std::vector<std::unique_ptr<fabric::memory::Medium>> media;
   for (PoolRegion& node : *opened) {
+    media.push_back(node.NewMedium());
     pool->geometries.push_back(node.geometry);
     pool->region_ids.push_back(node.id);
     pool->made = node.made;
     regions.push_back(std::move(node.region));
   }
-  auto fabric = fabric::embedded::EmbeddedFabric::Serve(std::move(regions), options.clock);
+  auto fabric = fabric::embedded::EmbeddedFabric::Serve(std::move(regions), options.clock, std::move(media));
   if (!fabric.ok()) return fabric.error();
   pool->calls = &(*fabric)->calls();
   pool->fabric = std::move(*fabric);

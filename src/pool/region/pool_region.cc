@@ -156,6 +156,12 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
 
 }  // namespace
 
+std::unique_ptr<fabric::memory::Medium> PoolRegion::NewMedium() const {
+  if (!geometry.durable) return nullptr;
+  Result<std::unique_ptr<fabric::memory::Medium>> medium = region.NewMedium();
+  return medium.ok() ? std::move(*medium) : nullptr;
+}
+
 Result<PoolRegion> MakeVolatile(uint64_t bytes, const OpenOptions& options, const MakeRegion& make) {
   const Result<Plan> plan = PlanPool(bytes, options);
   if (!plan.ok()) return plan.error();
