@@ -61,7 +61,8 @@ by chance, and then at every single verb. Every history is checked for lineariza
 is shown with the few operations that prove it and with the command that replays it.
 
 RUN is 17 (seed 17), 17:faults (with faults by chance) or 17:12:crash-after (a fault at verb 12; also
-crash-before, crash-mid, lose-completion, sleep-before, sleep-after).
+crash-before, crash-mid, lose-completion, sleep-before, sleep-after) or, for engines that survive power
+cuts, 17:12:power-cut (after step 12 of the handlers at the nodes).
 
 Examples:
   farside check --engine reference --seeds 1000 --crash

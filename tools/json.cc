@@ -187,6 +187,12 @@ void AddTally(const BenchTally& tally, Json& object) {
   object["retries_per_op"] = cost.retries;
 }
 
+Json FlushesObject(const BenchRun& run) {
+  const std::optional<FlushCost> cost = FlushesOf(run);
+  if (!cost.has_value()) return nullptr;
+  return {{"lines", cost->lines}, {"drains", cost->drains}};
+}
+
 Json UsesObject(const std::vector<BenchUse>& uses) {
   Json object = Json::object();
   for (const BenchUse& use : uses) object[use.name] = use.share;
@@ -223,6 +229,7 @@ std::string ToJson(const BenchPlan& plan, const BenchResult& result) {
   object["clients"] = plan.clients;
   object["depth"] = plan.depth;
   AddTally(*run.run, object);
+  object["flushes_per_op"] = FlushesObject(run);
   object["errors"] = result.Errors();
   const std::string& problem =
       run.load != nullptr && run.load->errors > 0 ? run.load->first_problem : run.run->first_problem;
@@ -266,6 +273,7 @@ std::string ToJson(const CheckCommand& command, const CheckResult& result) {
                  {"operations", report.operations},
                  {"verbs", report.verbs},
                  {"crash_points", report.crash_points},
+                 {"power_cuts", report.power_cuts},
                  {"violations", report.violations},
                  {"undecided", report.undecided},
                  {"first_violation", ToObject(command, report.first_violation)},

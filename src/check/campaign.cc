@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 namespace farside::check {
@@ -10,6 +9,7 @@ namespace farside::check {
 using fabric::sim::Chaos;
 using fabric::sim::Fault;
 using fabric::sim::FaultKind;
+using fabric::sim::FaultKindFromName;
 using fabric::sim::kAllFaultKinds;
 using fabric::sim::SimOptions;
 using fabric::sim::Trace;
@@ -36,6 +36,7 @@ void CampaignReport::Add(const RunName& name, const RunReport& run) {
   ++histories;
   operations += run.operations;
   verbs += run.verbs;
+  power_cuts += run.power_cuts;
   if (name.fault.has_value() && run.fault_fired) ++crash_points;
   if (run.ok()) return;
   ++(run.undecided() ? undecided : violations);
@@ -61,11 +62,9 @@ Result<RunName> RunName::Parse(std::string_view text) {
   if (second == std::string_view::npos) return malformed;
   Fault fault;
   if (!ParseNumber(text.substr(first + 1, second - first - 1), fault.verb)) return malformed;
-  const std::string_view kind = text.substr(second + 1);
-  const auto known = std::find_if(kAllFaultKinds.begin(), kAllFaultKinds.end(),
-                                  [&](FaultKind candidate) { return Name(candidate) == kind; });
-  if (known == kAllFaultKinds.end()) return malformed;
-  fault.kind = *known;
+  const std::optional<FaultKind> kind = FaultKindFromName(text.substr(second + 1));
+  if (!kind.has_value()) return malformed;
+  fault.kind = *kind;
   run.fault = fault;
   return run;
 }
@@ -80,9 +79,26 @@ RunReport Replay(const Subjects& subjects, const CampaignOptions& options, const
   const WorkloadShape shape =
       run.fault.has_value() ? SweepShape(run.seed, options.shape.evacuates) : options.shape;
   index::Engine& engine = subjects.For(run.seed);
+  if (run.faults && engine.traits().durable) sim.chaos.power_cut = Chaos::PowerCutsForSeed(run.seed);
   const WorkloadFor table{.scans = engine.traits().ordered, .fixed_size = engine.traits().fixed_size};
   return Run(engine, MakeWorkload(run.seed, shape, table), std::move(sim));
 }
+
+namespace {
+
+// A power cut at every step of the handlers of the short script in turn, until there is no such step.
+void SweepPowerCuts(const Subjects& subjects, const CampaignOptions& options, uint64_t seed,
+                    const std::function<bool()>& enough, CampaignReport& report) {
+  bool fired = options.crash && options.sweep && subjects.For(seed).traits().durable;
+  for (uint64_t step = 0; fired && !enough(); ++step) {
+    const RunName point{.seed = seed, .faults = false, .fault = Fault{step, FaultKind::kPowerCut}};
+    const RunReport run = Replay(subjects, options, point);
+    fired = run.fault_fired;
+    if (run.fault_fired || !run.ok()) report.Add(point, run);
+  }
+}
+
+}  // namespace
 
 CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& options,
                            const Progress& progress) {
@@ -109,6 +125,7 @@ CampaignReport RunCampaign(const Subjects& subjects, const CampaignOptions& opti
         if (enough()) break;
       }
     }
+    SweepPowerCuts(subjects, options, seed, enough, report);
     ++report.seeds;
     if (progress) progress(report);
   }

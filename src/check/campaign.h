@@ -24,14 +24,17 @@ struct CampaignOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 100;
   bool crash = false;  // also runs with faults, by chance
-  bool sweep = true;   // with `crash`: also one at every verb of a short script
+  // With `crash`: also one at every verb of a short script; for an engine that claims to survive power cuts,
+  // also one at every step of the handlers that it calls.
+  bool sweep = true;
   WorkloadShape shape;
   bool stop_at_first = false;                 // at the first violation
   fabric::sim::VerbDigest* digest = nullptr;  // also takes in every verb of every run
 };
 
-// Names one run of a campaign: "17" is the run without faults, "17:faults" the one with faults by chance, and
-// "17:12:crash-after" the short script whose client dies after verb 12.
+// Names one run of a campaign: "17" is the run without faults, "17:faults" the one with faults by chance,
+// "17:12:crash-after" the short script whose client dies after verb 12, and "17:12:power-cut" the one whose
+// node loses its power after step 12 of its handlers.
 struct RunName {
   uint64_t seed = 0;
   bool faults = false;
@@ -58,6 +61,7 @@ struct CampaignReport {
   uint64_t operations = 0;
   uint64_t verbs = 0;
   uint64_t crash_points = 0;
+  uint64_t power_cuts = 0;  // by chance and at crash points
   uint64_t violations = 0;
   uint64_t undecided = 0;  // runs in which nothing is known to be wrong, but the checker gave up
   std::optional<FailedRun> first_violation;

@@ -44,11 +44,12 @@ constexpr uint64_t kChunksPerClient = 16;
 constexpr uint32_t kFewestClientSlots = 32;
 constexpr uint32_t kClientSlotsPerClient = 8;
 
-pool::FormatOptions FormatFor(const Workload& workload) {
+pool::FormatOptions FormatFor(const Workload& workload, bool durable) {
   const auto clients = static_cast<uint32_t>(workload.scripts.size());
   return {.client_slots = std::max(kFewestClientSlots, kClientSlotsPerClient * clients),
           .table_slots = 4,
-          .chunk_bytes = kChunkBytes};
+          .chunk_bytes = kChunkBytes,
+          .durable = durable};
 }
 
 uint64_t RegionBytesFor(const Workload& workload, const index::Engine& engine) {
@@ -416,6 +417,9 @@ void DriveOne(Stage& stage, int number, Role role, Script script) {
   Drive(stage, actors);
 }
 
+// What whatever opens a durable region does before it serves clients.
+void Recover(Stage& /*stage*/, fabric::NodeId /*node*/, std::span<std::byte> /*survived*/) {}
+
 // Of an ordered table, also all keys at once: before the first one is written, and in the end.
 Script AuditScript(const std::vector<std::string>& keys, const index::Engine& engine) {
   const ScriptedCall all{.kind = Kind::kScan, .limit = 2 * keys.size()};
@@ -435,6 +439,7 @@ Script AuditScript(const std::vector<std::string>& keys, const index::Engine& en
 
 RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimOptions options) {
   RunReport report;
+  options.durable = engine.traits().durable;
   report.exact = options.fault.has_value();
   report.has_faults = options.chaos.has_faults() || report.exact;
   options.chaos.longest_sleep = 3 * kLease;
@@ -448,9 +453,11 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
               .may_fill = workload.keys.size() > kKeysThatAlwaysFit};
   for (int node = 0; node < workload.nodes; ++node) {
     const std::span<std::byte> memory = world.memory(static_cast<fabric::NodeId>(node));
-    stage.geometries.push_back(
-        *pool::FormatVolatile(memory, FormatFor(workload), {1, static_cast<uint64_t>(node)}));
+    stage.geometries.push_back(*pool::FormatVolatile(memory, FormatFor(workload, engine.traits().durable),
+                                                     {1, static_cast<uint64_t>(node)}));
   }
+  world.set_on_power_up(
+      [&stage](fabric::NodeId node, std::span<std::byte> survived) { Recover(stage, node, survived); });
   if (trace != nullptr) {
     trace->set_describe([&stage](fabric::FarAddr at) {
       std::string known = stage.engine.Describe(at, stage.roots);
@@ -465,6 +472,7 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   }
   Drive(stage, actors);
   report.script_verbs = world.verbs_posted();
+  report.script_steps = world.handler_steps();
   report.fault_fired = world.fault_fired();
 
   // What clients that left still have in flight may land while the auditor works; new faults would only hide
@@ -476,6 +484,7 @@ RunReport Run(index::Engine& engine, const Workload& workload, fabric::sim::SimO
   if (report.problem.empty()) DriveOne(stage, auditor + 1, Role::kDropper, {});
   if (trace != nullptr) trace->set_describe(nullptr);
   report.verbs = world.verbs_posted();
+  report.power_cuts = world.power_cuts();
 
   report.verdict = CheckLinearizable(report.history);
   if (!report.verdict.ok() && report.problem.empty()) report.problem = ToString(report.verdict);

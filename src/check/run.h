@@ -5,6 +5,10 @@
 // slots of dead clients are released, so that a lost value, a broken invariant or a lock that no client can
 // take becomes visible. Then fsck must find every byte free or reachable; and once more when the table is
 // dropped.
+//
+// If the engine claims to survive power cuts, the nodes of the world are durable, and may lose their power. A
+// node that has it back is recovered before it serves clients, and clients that had been connected to it come
+// back as new ones.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +34,11 @@ struct RunReport {
   uint64_t operations = 0;
   uint64_t verbs = 0;         // of all clients
   uint64_t script_verbs = 0;  // without the auditor's
-  bool has_faults = false;    // the world was allowed to break things
-  bool exact = false;         // by one fault at one verb
-  bool fault_fired = false;   // the one fault that was asked for has happened
+  uint64_t script_steps = 0;  // of handlers of durable nodes, likewise
+  uint64_t power_cuts = 0;
+  bool has_faults = false;   // the world was allowed to break things
+  bool exact = false;        // by one fault at one place
+  bool fault_fired = false;  // the one fault that was asked for has happened
 };
 
 // `options.region_bytes` and the longest sleep are set here: regions for the engine, sleeps that outlast the

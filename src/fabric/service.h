@@ -21,6 +21,14 @@ struct FlushCounts {
   uint64_t lines = 0;
   uint64_t drains = 0;
 
+  FlushCounts& operator+=(const FlushCounts& more) {
+    lines += more.lines;
+    drains += more.drains;
+    return *this;
+  }
+  friend FlushCounts operator-(const FlushCounts& now, const FlushCounts& before) {
+    return {now.lines - before.lines, now.drains - before.drains};
+  }
   friend bool operator==(const FlushCounts&, const FlushCounts&) = default;
 };
 

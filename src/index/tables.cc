@@ -64,8 +64,16 @@ Result<OptionMap> ParseOptions(std::string_view text) {
   return options;
 }
 
-Tables::Tables(pool::PoolClient& pool, FindEngine find_engine)
-    : pool_(pool), find_engine_(std::move(find_engine)) {}
+Error NotDurable(std::string_view engine, std::string_view durable_engines) {
+  return Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the pool is durable, and engine {} promises nothing about power cuts; {}", Escape(engine),
+                  durable_engines.empty() ? "no engine of this build does"
+                                          : fmt::format("engines that do: {}", durable_engines)));
+}
+
+Tables::Tables(pool::PoolClient& pool, FindEngine find_engine, EngineNames durable_engines)
+    : pool_(pool), find_engine_(std::move(find_engine)), durable_engines_(durable_engines) {}
 
 pool::Membership& Tables::HomeOf(std::string_view name) {
   return pool_.member(pool::HomeOf(name, pool_.nodes()));
@@ -97,6 +105,9 @@ OpenTable Tables::OpenWith(std::shared_ptr<Engine> engine, TableInfo info, uint6
 Task<OpenTable> Tables::CreateOrOpen(Op& op, std::string name, std::string engine, OptionMap options) {
   const Result<std::shared_ptr<Engine>> made = find_engine_(engine, options);
   if (!made.ok()) co_return made.error();
+  // All nodes of a pool are durable, or none (node_identity.h).
+  if (pool_.member(NodeId{0}).geometry().durable && !(*made)->traits().durable)
+    co_return NotDurable(engine, durable_engines_ == nullptr ? "" : durable_engines_());
   pool::TableSpec spec;
   spec.name = name;
   spec.engine = engine;

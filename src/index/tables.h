@@ -26,6 +26,9 @@ using FindEngine =
 std::string ToText(const OptionMap& options);
 Result<OptionMap> ParseOptions(std::string_view text);
 
+// Why an engine that is not durable makes no table in a durable pool. `durable_engines`: those that do.
+Error NotDurable(std::string_view engine, std::string_view durable_engines);
+
 // A table that this client has open.
 struct OpenTable {
   pool::TableInfo info;
@@ -37,11 +40,13 @@ struct OpenTable {
 
 class Tables {
  public:
-  Tables(pool::PoolClient& pool, FindEngine find_engine);
+  // `durable_engines` says which engines make tables in durable pools, for a message.
+  using EngineNames = std::string (*)();
+  Tables(pool::PoolClient& pool, FindEngine find_engine, EngineNames durable_engines = nullptr);
 
   // Makes an empty table on all nodes of the pool, or opens the table that has this name already. In that
   // case it is an error if an option that changes bytes differs from the table's; the other options apply to
-  // this client.
+  // this client. kUnsupported if the pool is durable and the engine promises nothing about power cuts.
   Task<OpenTable> CreateOrOpen(fabric::Op& op, std::string name, std::string engine, OptionMap options);
   // With the options that the catalog records; options that change no bytes have their defaults.
   Task<OpenTable> Open(fabric::Op& op, std::string name);
@@ -72,6 +77,7 @@ class Tables {
 
   pool::PoolClient& pool_;
   const FindEngine find_engine_;
+  const EngineNames durable_engines_;
 };
 
 }  // namespace farside::index

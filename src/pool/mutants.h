@@ -97,6 +97,21 @@ inline constexpr MutantName kHandsOutAndCopiesEarly{"pool/evacuates-hands-out-an
 // A chunk that was evacuated is released while blocks of it still wait for grace (evac/3).
 inline constexpr MutantName kReleaseInGrace{"pool/evacuates-releases-in-grace"};
 
+// ---- what must be durable, and what must be made anew when a region is opened (region/recover.h)
+
+// Blocks of a chunk are handed out before its word is durable (durable/5).
+inline constexpr MutantName kChunkNotDurable{"pool/chunk-word-not-durable"};
+// A table is live before its catalog entry is durable (durable/3).
+inline constexpr MutantName kBodyNotDurable{"pool/catalog-body-not-durable"};
+// A table is reported as made before it is durable that it is live (durable/3).
+inline constexpr MutantName kLiveNotDurable{"pool/live-not-durable"};
+// Memory of a dropped table is given back before the drop is durable (durable/4).
+inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
+// Bitmaps keep what survived in them (durable/10).
+inline constexpr MutantName kKeepBitmaps{"pool/bitmaps-kept-at-opening"};
+// Chunks keep the owner that survived, which is registered no more (durable/8).
+inline constexpr MutantName kKeepOwners{"pool/owners-kept-at-opening"};
+
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
 // The slot of a dead client is released before every client knows that the client is dead.

@@ -73,6 +73,15 @@ std::string OrderedEngineNames() {
   return NamesOf(ordered);
 }
 
+std::string DurableEngineNames() {
+  std::vector<EngineEntry> durable;
+  std::ranges::copy_if(Engines(), std::back_inserter(durable), [](const EngineEntry& entry) {
+    const Result<std::shared_ptr<index::Engine>> engine = entry.make({});
+    return engine.ok() && (*engine)->traits().durable;
+  });
+  return NamesOf(durable);
+}
+
 void RegisterHandlers(fabric::CallTable& calls) {
   pool::ServeDurability(calls);
   for (const EngineEntry& engine : AllEngines()) {

@@ -36,6 +36,9 @@ bool IsOrdered(std::string_view name, const index::OptionMap& options);
 // "chime, reference": the engines that do so with their default options.
 std::string OrderedEngineNames();
 
+// The engines that make tables in durable pools. Empty: there is none.
+std::string DurableEngineNames();
+
 // Names the handlers of a node: those of the pool and of every engine. For whatever opens or serves a region,
 // before its first client comes.
 void RegisterHandlers(fabric::CallTable& calls);

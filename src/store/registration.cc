@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "pool/region/superblock.h"
+#include "store/engines.h"
 
 namespace farside::store {
 
 Registration::Registration(std::unique_ptr<pool::PoolClient> pool, index::FindEngine find_engine)
-    : pool_(std::move(pool)), tables_(*pool_, std::move(find_engine)) {
+    : pool_(std::move(pool)), tables_(*pool_, std::move(find_engine), DurableEngineNames) {
   if (pool_->read_only()) return;
   // Dead clients leave blocks behind. Only a walk through all tables can tell them from blocks in use.
   pool_->set_walk([this](fabric::Op& op, pool::Reach& reach) { return tables_.Walk(op, reach); });

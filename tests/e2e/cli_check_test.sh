@@ -3,7 +3,7 @@
 # Expect none, numbers that add up, and the same bytes on every run.
 source "$(dirname "$0")/cli_common.sh"
 
-fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", "violations", "undecided",
+fields='["engine", "seeds", "histories", "operations", "verbs", "crash_points", "power_cuts", "violations", "undecided",
   "first_violation", "first_undecided"]'
 
 # ---- a campaign

@@ -72,11 +72,11 @@ class PoolRun {
     Connect(actors_.back());
   }
 
-  // Until all programs have ended.
-  void Drive() {
+  // Until all programs have ended, or, before any step, this is true: then they are gone where they stand.
+  void Drive(const std::function<bool()>& until = {}) {
     const uint64_t give_up = world_.events() + kMostEvents;
     size_t running = actors_.size();
-    while (running > 0) {
+    while (running > 0 && !(until && until())) {
       const bool moved = world_.Step();
       running = 0;
       for (Actor& actor : actors_) {

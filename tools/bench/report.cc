@@ -114,6 +114,13 @@ std::string TripsText(const BenchTally& tally, const Paint& paint) {
   return text;
 }
 
+std::string FlushesText(const BenchRun& run) {
+  const std::optional<FlushCost> cost = FlushesOf(run);
+  if (!cost.has_value()) return "";
+  return fmt::format("flushes       {:.3f} lines made durable by an operation, in {:.3f} drains\n",
+                     cost->lines, cost->drains);
+}
+
 std::string MemoryText(const BenchRun& run) {
   const double index = Per(static_cast<double>(run.memory.index_bytes), run.records);
   const double blocks = Per(static_cast<double>(run.memory.block_bytes), run.records);
@@ -189,6 +196,13 @@ std::optional<double> RecordsPerScan(const BenchTally& tally) {
   return Per(static_cast<double>(tally.scanned), scans);
 }
 
+std::optional<FlushCost> FlushesOf(const BenchRun& run) {
+  const uint64_t operations = run.run->operations;
+  if (run.flushed == fabric::FlushCounts{} || operations == 0) return std::nullopt;
+  return FlushCost{.lines = Per(static_cast<double>(run.flushed.lines), operations),
+                   .drains = Per(static_cast<double>(run.flushed.drains), operations)};
+}
+
 OperationCost CostOf(const BenchTally& tally) {
   OpTally operations;
   for (const OpKind kind : kOperationKinds) operations.Add(AllOutcomes(tally.counters, kind));
@@ -230,6 +244,7 @@ std::string BenchText(const BenchPlan& plan, const BenchResult& result, const Pa
   text += "\n" + PhasesText(result, paint);
   text += "\n" + LatencyText(run, paint);
   text += "\n" + TripsText(run, paint);
+  text += FlushesText(result.run);
   text += MemoryText(result.run);
   text += OfRawText(result);
   text += ModelText(result.run);

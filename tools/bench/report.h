@@ -39,6 +39,13 @@ std::optional<KindCost> CostOf(const BenchTally& tally, fabric::OpKind kind);
 // How many a scan returned on average; absent if there was none.
 std::optional<double> RecordsPerScan(const BenchTally& tally);
 
+// What handlers of the nodes made durable for an operation, on average; absent if that was nothing.
+struct FlushCost {
+  double lines = 0;
+  double drains = 0;
+};
+std::optional<FlushCost> FlushesOf(const BenchRun& run);
+
 // What an operation of the workload cost on average. Maintenance stands beside.
 struct OperationCost {
   double bytes_read = 0;

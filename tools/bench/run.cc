@@ -71,6 +71,7 @@ class Bencher {
       result.run = std::move(*run);
     }
     result.uses = world_->Uses();
+    result.flushed = flushed_;
     result.model = world_->Model();
     result.records = frontier_.known();
     Result<BenchSize> size = clients_.front()->table().Measure();
@@ -138,6 +139,7 @@ class Bencher {
     const std::string what = fmt::format("{} of {}", name, plan_.engine_name);
     const BenchTable& clock = clients_.front()->table();
     const Nanos begin = clock.Now();
+    const fabric::FlushCounts flushed_before = world_->Flushed();
     const Status driven = world_->Run(clients_, phase, plan_.depth, [&](uint64_t done) {
       if (stop_() && !phase.failed()) phase.Fail(Stopped());
       if (!options.duration.has_value()) return progress_(what, done, options.operations, "operations");
@@ -145,6 +147,7 @@ class Bencher {
     });
     if (!driven.ok()) return Explain(plan_, name, driven.error());
     if (phase.error().has_value()) return Explain(plan_, name, *phase.error());
+    flushed_ = world_->Flushed() - flushed_before;
     auto all = std::make_unique<BenchTally>();
     for (const std::unique_ptr<BenchClient>& client : clients_) all->Add(client->tally());
     return all;
@@ -155,7 +158,8 @@ class Bencher {
   const BenchStop& stop_;
   workload::Frontier frontier_{plan_.records};
   std::unique_ptr<BenchWorld> world_;
-  Clients clients_;  // ended before the world
+  Clients clients_;              // ended before the world
+  fabric::FlushCounts flushed_;  // in the last phase
 };
 
 }  // namespace

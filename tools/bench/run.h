@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/service.h"
 #include "farside/record.h"
 #include "farside/result.h"
 #include "tools/bench/client.h"
@@ -26,7 +27,8 @@ struct BenchRun {
   TableStats stats;
   uint64_t records = 0;  // in the table at the end
   std::vector<BenchFigure> model;
-  std::vector<BenchUse> uses;  // in the measured run
+  std::vector<BenchUse> uses;   // in the measured run
+  fabric::FlushCounts flushed;  // likewise
 };
 
 // Called now and then: what is going on, and how far it has come, in which unit.

@@ -62,6 +62,7 @@ class SimWorld final : public BenchWorld {
     }
     return figures;
   }
+  fabric::FlushCounts Flushed() const override { return fabric_->flushed(); }
   std::vector<BenchUse> Uses() const override { return uses_; }
 
  private:

@@ -91,6 +91,8 @@ class ThreadsWorld final : public BenchWorld {
     return all.ok() ? closed : all;
   }
 
+  fabric::FlushCounts Flushed() const override { return state_->fabric().flushed(); }
+
   void Abandon() override {
     if (!stays()) state_->Abandon();
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/service.h"
 #include "farside/result.h"
 #include "pool/region/superblock.h"
 #include "tools/bench/client.h"
@@ -53,6 +54,8 @@ class BenchWorld {
   virtual void Abandon() {}
   // Of a simulated cluster; else empty.
   virtual std::vector<BenchFigure> Model() const { return {}; }
+  // What handlers of the nodes have made durable so far, as far as this process knows.
+  virtual fabric::FlushCounts Flushed() const { return {}; }
   // During the last phase, the busiest first.
   virtual std::vector<BenchUse> Uses() const { return {}; }
 };

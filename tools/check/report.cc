@@ -65,6 +65,12 @@ std::string TraceText(const std::vector<std::string>& trace) {
 // A fault that was asked for may have had no place to happen.
 std::string FaultText(const RunName& name, const RunReport& run) {
   if (!name.fault.has_value() || run.fault_fired) return "";
+  if (name.fault->kind == fabric::sim::FaultKind::kPowerCut) {
+    return run.script_steps == 0
+               ? "the fault did not happen: no handler made anything durable\n"
+               : fmt::format("the fault did not happen: the handlers of the run have steps 0 to {}\n",
+                             run.script_steps - 1);
+  }
   if (name.fault->verb >= run.script_verbs) {
     return fmt::format("the fault did not happen: the run has verbs 0 to {}\n", run.script_verbs - 1);
   }
@@ -117,6 +123,7 @@ std::string CampaignText(const CheckCommand& command, const CheckResult& result)
       Row("histories", Grouped(report.histories)) + Row("operations", Grouped(report.operations)) +
       Row("verbs", Grouped(report.verbs)) +
       Row("crash points", command.campaign.crash ? Grouped(report.crash_points) : "0 (--crash adds them)") +
+      (report.power_cuts > 0 ? Row("power cuts", Grouped(report.power_cuts)) : "") +
       Row("violations", Grouped(report.violations)) + Row("undecided", Grouped(report.undecided));
   if (result.seconds.has_value()) text += Row("verbs/second", Speed(report.verbs, *result.seconds));
   if (report.first_violation.has_value()) {

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "store/engines.h"
+
 namespace farside::tools {
 namespace {
 
@@ -22,6 +24,7 @@ Result<PoolSession> PoolSession::Open(std::string_view url, const pool::OpenOpti
 }
 
 Result<PoolSession> PoolSession::Join(const pool::OpenedPool& pool, index::FindEngine find_engine) {
+  if (pool.calls != nullptr) store::RegisterHandlers(*pool.calls);
   Result<std::unique_ptr<fabric::Client>> client = pool.fabric->Connect();
   if (!client.ok()) return client.error();
   pool::ClientOptions options;

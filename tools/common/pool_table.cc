@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "fabric/op.h"
 #include "fabric/run.h"
+#include "index/tables.h"
 #include "pool/catalog/catalog.h"
 #include "pool/region/open.h"
 #include "pool/region/url.h"
@@ -22,7 +23,7 @@ namespace {
 
 bool IsFile(std::string_view url) {
   const Result<pool::PoolUrl> where = pool::ParseUrl(url);
-  return where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
+  return where.ok() && where->in_file();
 }
 
 // A file that is not there can be made. Of nodes that others serve, one that is not there has to be served
@@ -91,13 +92,23 @@ Status IsInFile(const std::string& url, const std::string& name) {
   return OkStatus();
 }
 
+Status CanBeMadeInNewFile(const std::string& url, const TableOptions& make) {
+  const std::string name = make.engine.empty() ? std::string(store::DefaultEngine()) : make.engine;
+  const Result<std::shared_ptr<index::Engine>> engine = store::MakeEngine(name, make.options);
+  if (!engine.ok()) return engine.error();
+  const Result<pool::PoolUrl> where = pool::ParseUrl(url);
+  const bool durable = where.ok() && where->kind == pool::PoolUrl::Kind::kPmem;
+  if (durable && !(*engine)->traits().durable) return index::NotDurable(name, store::DurableEngineNames());
+  return OkStatus();
+}
+
 // Whether the table could be made in the file, found out in a copy of it. One that is to be made too has
 // room, or the real attempt says that it has not.
 Status CanBeMadeInFile(const std::string& url, const std::string& name, const TableOptions& make) {
   Result<Pool> copy = OpenCopy(url);
   if (!copy.ok()) {
     const bool is_to_be_made = copy.error().code() == ErrorCode::kNotFound;
-    return is_to_be_made ? OkStatus() : Status(copy.error());
+    return is_to_be_made ? CanBeMadeInNewFile(url, make) : Status(copy.error());
   }
   const Result<OpenedOrMade> table = OpenOrMake(*copy, name, make);
   if (!table.ok()) return table.error();

@@ -110,7 +110,7 @@ std::string PoolText(const pool::PoolUrl& url, uint64_t bytes) {
   if (url.kind == Kind::kEmbedded)
     return "made for this check and empty: an embedded pool lives only as long as its process";
   const std::string size = FormatSize(bytes);
-  if (url.kind == Kind::kFile) return fmt::format("{}, {}", Escape(url.path), size);
+  if (url.in_file()) return fmt::format("{}, {}", Escape(url.path), size);
   const std::string names = Escape(fmt::format("{}", fmt::join(url.names, ",")));
   const std::string nodes = url.names.size() == 1 ? "" : fmt::format(" on {} nodes", url.names.size());
   return fmt::format("{}{}, {}{}", url.kind == Kind::kTcp ? "tcp://" : "shm:", names, size, nodes);

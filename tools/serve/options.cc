@@ -9,7 +9,8 @@ namespace {
 constexpr const char* kFooter =
     R"(Offers memory to clients, and does almost nothing else: clients of shared memory do everything
 themselves, and those of TCP have their verbs carried out. Both can use it at once. It says "ready" with
-its URLs when clients may come, and stops at SIGINT or SIGTERM. Without --file the memory is gone then.
+its URLs when clients may come, and stops at SIGINT or SIGTERM. Without --file or --pmem the memory is gone
+then. See docs/persistence.md for what survives a power cut.
 
 Other machines are served with TLS only, with certificates on both sides. A client whose certificate has
 OU=read-write may write, and every other client may only read. See docs/security.md for how to make
@@ -19,6 +20,7 @@ Examples:
   farside serve --size 1GiB --shm pool
   farside serve --size 8GiB --shm pool --listen tcp://127.0.0.1:7700
   farside serve --size 8GiB --file pool.farside --listen tcp://127.0.0.1:7700
+  farside serve --size 8GiB --pmem /mnt/pmem/pool.farside --shm pool
   farside serve --size 8GiB --listen tcp://0.0.0.0:7700 --tls-cert node.pem --tls-key node.key --tls-ca clients.pem)";
 
 constexpr uint32_t kMostTables = 65536;
@@ -39,6 +41,8 @@ CLI::App* AddServe(CLI::App& app, ServeCommand& command) {
           "Serve TCP there: tcp://HOST:PORT; port 0 is any that is free");
   AddText(*serve, "--file", command.file, "PATH",
           "Keep the memory in this file; it is made if it does not exist");
+  AddText(*serve, "--pmem", command.pmem, "PATH",
+          "The same, for a durable pool: what was acknowledged survives a power cut");
   AddText(*serve, "--hugepages", command.hugepages, "WHEN",
           "auto, on or off; auto gathers them while the memory fills, if none are reserved");
   AddNumber(*serve, "--clients", command.clients, 1, pool::kMaxClientSlots,

@@ -67,13 +67,19 @@ Status PlanMemory(const ServeCommand& command, MemoryPlan& plan) {
     plan.home.size = *size;
   }
   // Huge pages come whole.
-  if (command.file.empty() && command.hugepages != "off" && plan.home.size.value_or(0) >= kHugePageBytes)
+  const bool in_file = !command.file.empty() || !command.pmem.empty();
+  if (!in_file && command.hugepages != "off" && plan.home.size.value_or(0) >= kHugePageBytes)
     plan.home.size = *plan.home.size / kHugePageBytes * kHugePageBytes;
-  if (command.file.empty()) {
-    if (!plan.home.size.has_value()) return Refuse("say how much memory to offer, as in --size 8GiB");
-  } else {
+  if (!command.pmem.empty()) {
+    if (!command.file.empty()) return Refuse("the memory is kept in one place: give either --file or --pmem");
+    plan.home.kind = pool::PoolUrl::Kind::kPmem;
+    plan.home.path = command.pmem;
+    plan.open.format.durable = true;
+  } else if (!command.file.empty()) {
     plan.home.kind = pool::PoolUrl::Kind::kFile;
     plan.home.path = command.file;
+  } else if (!plan.home.size.has_value()) {
+    return Refuse("say how much memory to offer, as in --size 8GiB");
   }
   plan.open.served = true;
   plan.open.format.client_slots = command.clients;
@@ -89,7 +95,7 @@ Status PlanMemory(const ServeCommand& command, MemoryPlan& plan) {
   } else if (command.hugepages != "auto") {
     return Refuse(fmt::format("--hugepages: '{}' is neither auto nor on nor off", Escape(command.hugepages)));
   }
-  if (plan.huge_pages == HugePages::kOn && !command.file.empty())
+  if (plan.huge_pages == HugePages::kOn && in_file)
     return Refuse("--hugepages on: a file has the pages of its file system; leave it out");
   return OkStatus();
 }
@@ -216,8 +222,10 @@ class Service {
     if (!memory.ok()) return memory.error();
     std::unique_ptr<Service> service(new Service());
     service->memory_ = std::move(*memory);
+    std::unique_ptr<fabric::memory::Medium> medium = service->memory_->TakeMedium();
+    if (medium != nullptr) service->medium_ = medium->name();
     service->node_ = std::make_unique<ServedNode>(service->memory_->region(), service->memory_->stripes(),
-                                                  service->memory_->id());
+                                                  service->memory_->id(), nullptr, std::move(medium));
     store::RegisterHandlers(service->node_->calls());
     if (plan.tcp.has_value()) {
       plan.tcp->new_reader_guard = pool::GuardReaders(service->memory_->geometry());
@@ -241,6 +249,8 @@ class Service {
   const std::vector<std::string>& urls() const { return urls_; }
   uint64_t bytes() const { return memory_->geometry().region_bytes; }
   bool made() const { return memory_->made(); }
+  // What makes a durable pool durable; empty if the pool is not.
+  const std::string& medium() const { return medium_; }
 
   // Disconnects all clients, and makes what is in a file durable.
   Status Stop() {
@@ -258,6 +268,7 @@ class Service {
   std::unique_ptr<tcp::Server> tcp_;
   std::unique_ptr<shm::Server> shm_;
   std::vector<std::string> urls_;
+  std::string medium_;
 };
 
 LogLevel LevelOf(const ServeCommand& command) {
@@ -292,7 +303,7 @@ ExitCode Serve(const ServeCommand& command) {
         "--tls-ca unless the network is yours alone",
         command.listen);
   }
-  const bool in_file = !command.file.empty();
+  const bool in_file = plan->memory.home.in_file();
   plan->memory.stop_requested = [&signals] { return signals.Pending(); };
   Result<std::unique_ptr<Service>> service = Service::Start(std::move(*plan), log);
   if (!service.ok() && signals.Pending()) {
@@ -304,6 +315,8 @@ ExitCode Serve(const ServeCommand& command) {
            !in_file             ? "which is gone when this node stops"
            : (*service)->made() ? "kept in a new file"
                                 : "kept in a file that existed");
+  if (!(*service)->medium().empty())
+    log.Info("the pool is durable, by {}: what was acknowledged survives a power cut", (*service)->medium());
   Print(ReadyLine(**service));
   if (const ExitCode written = FinishOutput(kSuccess); written != kSuccess) return written;
   Notify("READY=1");

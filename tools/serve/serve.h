@@ -13,7 +13,8 @@ struct ServeCommand {
   std::string size;                // "8GiB"; needed, unless a file exists
   std::string listen;              // tcp://HOST:PORT; empty: no TCP
   std::string shm;                 // a name, or the path of a socket; empty: no shared memory
-  std::string file;                // where the memory is kept; empty: nowhere
+  std::string file;                // where the memory is kept; empty: nowhere, or in `pmem`
+  std::string pmem;                // the same, for a durable pool
   std::string hugepages = "auto";  // auto, on, off
   uint32_t clients = 1024;         // sessions at a time, of a pool that is made
   uint32_t tables = 64;            // of a pool that is made

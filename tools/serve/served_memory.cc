@@ -34,7 +34,7 @@ Result<pool::PoolRegion> MakeMemory(const MemoryPlan& plan, std::string& note) {
 
 Result<std::unique_ptr<ServedMemory>> ServedMemory::Open(const MemoryPlan& plan, Logger& log) {
   std::string note;
-  const bool in_file = plan.home.kind == pool::PoolUrl::Kind::kFile;
+  const bool in_file = plan.home.in_file();
   if (!in_file && plan.huge_pages == HugePages::kOn) {
     if (Status room = CheckHugePages(*plan.home.size, ReadMachine()); !room.ok()) return room.error();
   }

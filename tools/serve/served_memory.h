@@ -5,7 +5,7 @@
 //                      enough; or else               enough; or else
 //   with --shm         gathered while it fills       all are made at the start     small pages
 //   TCP alone          transparent ones              the same                      small pages
-//   --file             those of the file             is refused                    those of the file
+//   --file, --pmem     those of the file             is refused                    those of the file
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/medium.h"
 #include "fabric/memory/page_gatherer.h"
 #include "fabric/memory/region.h"
 #include "fabric/shm/shared_memory.h"
@@ -47,6 +48,8 @@ class ServedMemory {
   const pool::Geometry& geometry() const { return geometry_; }
   // It did not exist before.
   bool made() const { return made_; }
+  // For the node that serves it; null if the pool is not durable. This must outlive it.
+  std::unique_ptr<fabric::memory::Medium> TakeMedium() { return std::move(medium_); }
   // Of a plan that says so.
   fabric::shm::SharedMemory& shared() const { return *shared_; }
 
@@ -55,11 +58,12 @@ class ServedMemory {
 
  private:
   explicit ServedMemory(const pool::PoolRegion& home)
-      : geometry_(home.geometry), id_(home.id), made_(home.made) {}
+      : geometry_(home.geometry), id_(home.id), made_(home.made), medium_(home.NewMedium()) {}
 
   const pool::Geometry geometry_;
   const pool::RegionId id_;
   const bool made_;
+  std::unique_ptr<fabric::memory::Medium> medium_;
   // Either memory that can be shared, or that of this process alone.
   std::unique_ptr<fabric::shm::SharedMemory> shared_;
   std::optional<fabric::memory::Region> own_;

@@ -231,7 +231,7 @@ ExitCode PrintStatus(const StatusCommand& command) {
   const Result<pool::PoolUrl> where = pool::ParseUrl(command.url);
   pool::OpenOptions options;
   // A file is looked at in a copy. No client runs in it, since no other process has opened it.
-  const bool in_file = where.ok() && where->kind == pool::PoolUrl::Kind::kFile;
+  const bool in_file = where.ok() && where->in_file();
   options.read_only = where.ok() && where->kind != pool::PoolUrl::Kind::kEmbedded;
   Result<std::unique_ptr<pool::OpenedPool>> pool = pool::OpenPool(command.url, options);
   if (!pool.ok())

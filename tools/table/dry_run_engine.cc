@@ -17,6 +17,7 @@ class DryRunEngine final : public index::Engine {
   explicit DryRunEngine(std::shared_ptr<index::Engine> engine) : engine_(std::move(engine)) {}
 
   std::string_view name() const override { return engine_->name(); }
+  index::Traits traits() const override { return engine_->traits(); }
   uint32_t layout_version() const override { return engine_->layout_version(); }
   uint64_t empty_bytes() const override { return engine_->empty_bytes(); }
   index::OptionMap recorded_options() const override { return engine_->recorded_options(); }

@@ -180,7 +180,9 @@ Result<std::optional<TableInfo>> Rehearse(const TableCommand& command, const Poo
   const bool exists = copy.ok() || copy.error().code() != ErrorCode::kNotFound;
   // One that is to be made is like an embedded one of its size.
   if (!exists && url.size.has_value()) {
-    copy = pool::OpenPool(fmt::format("embedded:?size={}", FormatSize(*url.size)), {});
+    pool::OpenOptions options;
+    options.format.durable = url.kind == PoolUrl::Kind::kPmem;
+    copy = pool::OpenPool(fmt::format("embedded:?size={}", FormatSize(*url.size)), options);
   }
   if (!copy.ok()) return copy.error();
   if (Status left = RehearseLeave(**copy); !left.ok()) return left.error();
@@ -222,7 +224,7 @@ ExitCode Create(const TableCommand& command, const PoolUrl& url) {
   }
   MadeTable made;
   // Nodes that others serve cannot be copied, so there is nothing to rehearse on.
-  if (url.kind == PoolUrl::Kind::kFile) {
+  if (url.in_file()) {
     Result<std::optional<TableInfo>> there = Rehearse(command, url);
     if (!there.ok() && there.error().code() == ErrorCode::kNotFound && !url.size.has_value()) {
       return CouldNotRun(Called(command.verb),
@@ -294,7 +296,7 @@ ExitCode Drop(const TableCommand& command, const PoolUrl& url) {
       gone.size = *seen->size;
     }
   }
-  if (!damaged && url.kind == PoolUrl::Kind::kFile) {
+  if (!damaged && url.in_file()) {
     const Result<std::unique_ptr<OpenedPool>> copy = Look(command);
     if (!copy.ok()) return CouldNotRun(Called(command.verb), copy.error().message());
     if (Status left = RehearseLeave(**copy); !left.ok())

@@ -22,7 +22,7 @@ std::optional<Error> EmbeddedClient::Call(Verb& verb) {
   Node& node = *shared_.nodes[Index(verb.at.node)];
   const std::string_view request(reinterpret_cast<const char*>(verb.from), verb.size);
   const std::scoped_lock lock(node.cpu());
-  Result<std::string> reply = shared_.calls.Handle(verb.call, node.memory(), id(), request);
+  Result<std::string> reply = node.handler_memory().Handle(shared_.calls, verb.call, id(), request);
   if (!reply.ok()) return reply.error();
   *verb.reply = std::move(*reply);
   return std::nullopt;

@@ -1,5 +1,6 @@
 #include "fabric/embedded/embedded.h"
 
+#include <cassert>
 #include <limits>
 #include <string>
 #include <utility>
@@ -38,9 +39,12 @@ Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Open(const Options& opti
   return Serve(std::move(regions), options.clock);
 }
 
-Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(std::vector<memory::Region> regions,
-                                                              const Clock* clock) {
+Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(
+    std::vector<memory::Region> regions, const Clock* clock,
+    std::vector<std::unique_ptr<memory::Medium>> media) {
   if (Status good = CheckNodes(regions.size()); !good.ok()) return good.error();
+  assert(media.empty() || media.size() == regions.size());
+  media.resize(regions.size());
   std::unique_ptr<EmbeddedFabric> fabric(new EmbeddedFabric());
   Shared& shared = fabric->shared_;
   shared.clock = clock != nullptr ? clock : &fabric->steady_clock_;
@@ -48,9 +52,16 @@ Result<std::unique_ptr<EmbeddedFabric>> EmbeddedFabric::Serve(std::vector<memory
     const uint64_t bytes = region.bytes().size();
     if (Status good = CheckSize(shared.nodes.size(), bytes); !good.ok()) return good.error();
     shared.region_bytes.push_back(bytes);
-    shared.nodes.push_back(std::make_unique<Node>(std::move(region)));
+    std::unique_ptr<memory::Medium> medium = std::move(media[shared.nodes.size()]);
+    shared.nodes.push_back(std::make_unique<Node>(std::move(region), std::move(medium)));
   }
   return fabric;
+}
+
+FlushCounts EmbeddedFabric::flushed() const {
+  FlushCounts all;
+  for (const std::unique_ptr<Node>& node : shared_.nodes) all += node->handler_memory().counts();
+  return all;
 }
 
 Result<std::unique_ptr<Client>> EmbeddedFabric::Connect() {

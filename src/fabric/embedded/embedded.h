@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "fabric/embedded/client.h"
 #include "fabric/fabric.h"
+#include "fabric/memory/medium.h"
 #include "fabric/memory/region.h"
 
 namespace farside::fabric::embedded {
@@ -28,13 +29,16 @@ class EmbeddedFabric final : public Fabric {
   // The regions are zero, and end with the fabric.
   static Result<std::unique_ptr<EmbeddedFabric>> Open(const Options& options);
   // Over regions that may hold something already, one per node; whole lines.
-  static Result<std::unique_ptr<EmbeddedFabric>> Serve(std::vector<memory::Region> regions,
-                                                       const Clock* clock = nullptr);
+  // `media` are empty, or one for each region: null where what handlers flush shall have no effect.
+  static Result<std::unique_ptr<EmbeddedFabric>> Serve(
+      std::vector<memory::Region> regions, const Clock* clock = nullptr,
+      std::vector<std::unique_ptr<memory::Medium>> media = {});
 
   std::string_view name() const override { return "embedded"; }
   std::span<const uint64_t> region_bytes() const override { return shared_.region_bytes; }
   // Safe from any thread. The client belongs to the thread that uses it.
   Result<std::unique_ptr<Client>> Connect() override;
+  FlushCounts flushed() const override;
 
   // The handlers of every node. Fill it before the first Call.
   CallTable& calls() { return shared_.calls; }

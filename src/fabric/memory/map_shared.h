@@ -10,11 +10,23 @@
 
 namespace farside::fabric::memory {
 
+// The flags of mmap by which a file is shared: with MAP_SYNC if its pages are memory that is itself durable
+// (DAX). Without it, the processor alone could make a store durable, but not that the file has the page, which
+// the file system may only find out at the first store to it, in whichever process.
+inline int SharingFlags(int descriptor) {
+  constexpr int kSynchronous = MAP_SHARED_VALIDATE | MAP_SYNC;
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  void* const tried = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, kSynchronous, descriptor, 0);
+  if (tried == MAP_FAILED) return MAP_SHARED;
+  ::munmap(tried, page);
+  return kSynchronous;
+}
+
 // As mmap: MAP_FAILED, and errno, if it cannot be done.
 inline void* MapShared(int descriptor, uint64_t bytes, int reserve = MAP_NORESERVE) {
   constexpr uint64_t kAlignment = uint64_t{2} << 20;
   constexpr int kAccess = PROT_READ | PROT_WRITE;
-  const int flags = MAP_SHARED | reserve;
+  const int flags = SharingFlags(descriptor) | reserve;
   if (bytes < 2 * kAlignment) return ::mmap(nullptr, bytes, kAccess, flags, descriptor, 0);
 
   // Address space for more than is needed, of which the aligned part is used.

@@ -21,6 +21,7 @@
 #include "base/size.h"
 #include "fabric/memory/fixed_size.h"
 #include "fabric/memory/map_shared.h"
+#include "fabric/memory/persist.h"
 
 namespace farside::fabric::memory {
 namespace {
@@ -118,6 +119,11 @@ Descriptor OpenFor(Region::Access access, Open open) {
   return Descriptor::From(open);
 }
 
+struct Mapping {
+  std::span<std::byte> bytes;
+  bool synchronous = false;  // with MAP_SYNC
+};
+
 // As mmap.
 void* Map(uint64_t bytes, int flags, int file, InChild in_child) {
   const ForkDelay delay;
@@ -127,13 +133,14 @@ void* Map(uint64_t bytes, int flags, int file, InChild in_child) {
   return address;
 }
 
-Result<std::span<std::byte>> MapFile(const Descriptor& file, const std::string& path, uint64_t bytes,
-                                     Region::Access access) {
+Result<Mapping> MapFile(const Descriptor& file, const std::string& path, uint64_t bytes,
+                        Region::Access access) {
   // A private mapping of a file that is larger than memory is fine as long as few pages are stored to.
-  const int flags = access == Region::Access::kPrivate ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+  const int flags =
+      access == Region::Access::kPrivate ? MAP_PRIVATE | MAP_NORESERVE : SharingFlags(file.get());
   void* const address = Map(bytes, flags, file.get(), InChildOf(access));
   if (address == MAP_FAILED) return Cannot("map", path, errno);
-  return std::span(static_cast<std::byte*>(address), bytes);
+  return Mapping{.bytes = {static_cast<std::byte*>(address), bytes}, .synchronous = (flags & MAP_SYNC) != 0};
 }
 
 }  // namespace
@@ -203,9 +210,9 @@ Result<Region> Region::CreateFile(const std::string& path, uint64_t bytes, const
   // Before other processes can find the file, so that none opens it in between.
   if (Status locked = Lock(file, temporary, Access::kShared); !locked.ok()) return locked.error();
   if (Status reserved = Reserve(file, path, bytes); !reserved.ok()) return reserved.error();
-  Result<std::span<std::byte>> mapped = MapFile(file, path, bytes, access);
+  Result<Mapping> mapped = MapFile(file, path, bytes, access);
   if (!mapped.ok()) return mapped.error();
-  Region region(*mapped, std::move(file), true, InChildOf(access));
+  Region region(mapped->bytes, std::move(file), true, InChildOf(access), mapped->synchronous);
 
   if (Status prepared = prepare(region); !prepared.ok()) return prepared.error();
   if (::fsync(region.descriptor()) != 0) return Cannot("persist", path, errno);
@@ -237,15 +244,17 @@ Result<Region> Region::OpenFile(const std::string& path, Access access) {
   if (status.st_size == 0) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{} is an empty file", Escape(path)));
   }
-  Result<std::span<std::byte>> mapped = MapFile(file, path, static_cast<uint64_t>(status.st_size), access);
+  Result<Mapping> mapped = MapFile(file, path, static_cast<uint64_t>(status.st_size), access);
   if (!mapped.ok()) return mapped.error();
-  return Region(*mapped, std::move(file), access != Access::kPrivate, InChildOf(access));
+  return Region(mapped->bytes, std::move(file), access != Access::kPrivate, InChildOf(access),
+                mapped->synchronous);
 }
 
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   file_ = std::move(other.file_);  // exchanges them
   std::swap(durable_, other.durable_);
+  std::swap(synchronous_, other.synchronous_);
   std::swap(guard_, other.guard_);
   return *this;
 }
@@ -259,19 +268,14 @@ Region::~Region() {
 Status Region::Persist(uint64_t offset, uint64_t size) const {
   assert(offset <= bytes_.size() && size <= bytes_.size() - offset);
   if (!durable_ || size == 0) return OkStatus();
-  // The kernel has nothing against pages that are not there any more.
-  struct stat status {};
-  if (::fstat(descriptor(), &status) == 0 && static_cast<uint64_t>(status.st_size) < bytes_.size()) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("a mapped file was cut short by another process, to {} of {} bytes; restore it "
-                             "from a backup",
-                             status.st_size, bytes_.size()));
-  }
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const uint64_t first = offset - offset % page;
-  if (::msync(bytes_.data() + first, offset + size - first, MS_SYNC) == 0) return OkStatus();
-  return Error(ErrorCode::kUnavailable, fmt::format("the kernel cannot persist a mapped file: {}",
-                                                    std::generic_category().message(errno)));
+  return PersistMapped(bytes_, descriptor(), offset, size);
+}
+
+Result<std::unique_ptr<Medium>> Region::NewMedium() const {
+  if (!durable_) return Error(ErrorCode::kUnsupported, "only a mapped file can survive a power cut");
+  std::unique_ptr<Medium> medium = NewPmemMedium(bytes_, synchronous_);
+  if (medium == nullptr) medium = NewMsyncMedium(bytes_, descriptor());
+  return medium;
 }
 
 }  // namespace farside::fabric::memory

@@ -16,7 +16,9 @@
 //   file short causes the SIGBUS too: see fixed_size.h.)
 // * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with
 //   the last process that maps it through the same descriptor.
-// * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted.
+// * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted: by
+//   Persist, or piece by piece by a Medium (medium.h). Files on memory that is itself durable (DAX) are mapped
+//   with MAP_SYNC, so that the processor alone can persist a line.
 //
 // A child of fork has only memory that was made to be shared: Shareable, and files of Access::kServed. Of the
 // rest it has neither the bytes nor the descriptor.
@@ -25,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +35,7 @@
 
 #include "base/descriptor.h"
 #include "base/fork_guard.h"
+#include "fabric/memory/medium.h"
 #include "farside/result.h"
 
 namespace farside::fabric::memory {
@@ -81,19 +85,24 @@ class Region {
   // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them).
   // Does nothing on memory that cannot outlive this process. kCorrupt if the file was cut short meanwhile.
   Status Persist(uint64_t offset, uint64_t size) const;
+  // By which handlers make single lines survive a power cut. kUnsupported for memory that cannot outlive this
+  // process. The region must outlive it.
+  Result<std::unique_ptr<Medium>> NewMedium() const;
 
  private:
   // `pages` are flags of memfd_create, `flags` of mmap.
   static Result<Region> MakeShareable(uint64_t bytes, unsigned pages, int flags);
 
-  Region(std::span<std::byte> bytes, Descriptor file, bool durable, Descriptor::InChild in_child)
-      : bytes_(bytes), file_(std::move(file)), durable_(durable) {
+  Region(std::span<std::byte> bytes, Descriptor file, bool durable, Descriptor::InChild in_child,
+         bool synchronous = false)
+      : bytes_(bytes), file_(std::move(file)), durable_(durable), synchronous_(synchronous) {
     if (in_child == Descriptor::InChild::kClosed) guard_.emplace();
   }
 
   std::span<std::byte> bytes_;
   Descriptor file_;  // kept open for its lock
   bool durable_ = false;
+  bool synchronous_ = false;        // mapped with MAP_SYNC
   std::optional<ForkGuard> guard_;  // of memory that children do not have
 };
 

@@ -17,13 +17,16 @@ constexpr size_t kMostAsked = 1 << 16;  // by one kGoneClients
 
 }  // namespace
 
-ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock)
+ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock,
+                       std::unique_ptr<Medium> medium)
     : region_id_(id),
       clock_(clock != nullptr ? *clock : steady_clock_),
       region_(region),
       stripes_(stripes),
       memory_(region, stripes),
-      cpu_memory_(region, stripes, clock_, waits_end_) {}
+      medium_(std::move(medium)),
+      cpu_memory_(region, stripes, clock_, waits_end_),
+      handler_memory_(cpu_memory_.Begin(), medium_.get()) {}
 
 std::unique_ptr<ThreadMemory> ServedNode::NewThreadMemory() {
   return std::make_unique<ThreadMemory>(region_, stripes_, clock_, waits_end_);
@@ -57,7 +60,8 @@ Result<std::string> ServedNode::GoneClients(std::string_view request) const {
 Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
   if (call == kGoneClients) return GoneClients(request);
   const std::scoped_lock lock(cpu_);
-  Result<std::string> reply = calls_.Handle(call, cpu_memory_.Begin(), caller, request);
+  static_cast<void>(cpu_memory_.Begin());
+  Result<std::string> reply = handler_memory_.Handle(calls_, call, caller, request);
   if (cpu_memory_.gave_up()) return Error(ErrorCode::kOutcomeUnknown, std::string(kStuckLine));
   return reply;
 }

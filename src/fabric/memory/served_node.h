@@ -2,7 +2,8 @@
 // and fencing between them.
 //
 //   tcp server ---+                     +-- LineMemory (region, stripes)
-//   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time
+//   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time; Medium, if what they flush is to
+//                                       |   survive a power cut
 //                                       +-- guests by client id
 //
 // A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it;
@@ -32,7 +33,9 @@
 
 #include "base/clock.h"
 #include "fabric/address.h"
+#include "fabric/memory/handler_memory.h"
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/medium.h"
 #include "fabric/memory/thread_memory.h"
 #include "fabric/service.h"
 #include "fabric/verb.h"
@@ -57,8 +60,10 @@ class ServedClient {
 
 class ServedNode {
  public:
-  // All must outlive this. Without a clock, that of the machine says how long threads wait for lines.
-  ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock = nullptr);
+  // All must outlive this. Without a clock, that of the machine says how long threads wait for lines. Without
+  // a medium, what handlers flush has no effect, but is counted.
+  ServedNode(std::span<std::byte> region, StripeTable& stripes, RegionId id, const Clock* clock = nullptr,
+             std::unique_ptr<Medium> medium = nullptr);
   ServedNode(const ServedNode&) = delete;
   ServedNode& operator=(const ServedNode&) = delete;
   // Every server of the node must be gone.
@@ -76,8 +81,11 @@ class ServedNode {
 
   // Fill it before the first guest comes.
   CallTable& calls() { return calls_; }
-  // kOutcomeUnknown if a handler has waited too long for a line.
+  // kOutcomeUnknown if a handler has waited too long for a line, or has flushed in vain; after that,
+  // kUnavailable.
   Result<std::string> Call(CallId call, ClientId caller, std::string_view request);
+  // What handlers have flushed so far. Safe from any thread.
+  FlushCounts flushed() const { return handler_memory_.counts(); }
 
   // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it
   // departs.
@@ -118,8 +126,10 @@ class ServedNode {
   std::atomic<bool> waits_end_ = false;
   LineMemory memory_;
   CallTable calls_;
+  const std::unique_ptr<Medium> medium_;
   std::mutex cpu_;           // held while a handler runs: a node has one CPU
-  ThreadMemory cpu_memory_;  // as handlers see it
+  ThreadMemory cpu_memory_;  // of what follows
+  HandlerMemory handler_memory_;
 
   mutable std::mutex mutex_;  // of what follows
   std::unordered_map<ClientId, Entry> clients_;

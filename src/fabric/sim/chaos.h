@@ -31,7 +31,14 @@ struct Chaos {
 
   uint32_t most_faults = 8;  // in all; then no more happen by chance
 
-  bool has_faults() const { return sleep + lose_completion + crash > 0; }
+  // ---- faults of durable nodes, at any step of a handler and, far less likely, at any other event
+  uint32_t power_cut = 0;
+  static constexpr uint32_t kStepsPerEvent = 32;  // how much more likely
+
+  uint32_t most_power_cuts = 2;  // beside the other faults
+
+  bool has_faults() const { return has_client_faults() || power_cut > 0; }
+  bool has_client_faults() const { return sleep + lose_completion + crash > 0; }
 
   // No freedom is used: every trip takes effect at once and in order. For tests of other things.
   static Chaos Calm() {
@@ -41,7 +48,8 @@ struct Chaos {
   }
 
   // A mix that differs from seed to seed, because some bugs want long delays and others dense
-  // interleavings. `faults` allows sleeps, lost completions and crashes.
+  // interleavings. `faults` allows sleeps, lost completions and crashes; not power cuts, which few worlds can
+  // stand (see PowerCutsForSeed).
   static Chaos ForSeed(uint64_t seed, bool faults) {
     Random random(seed ^ 0xc4a05);
     Chaos chaos;
@@ -57,6 +65,11 @@ struct Chaos {
       chaos.crash = random.Chance(1, 2) ? 6 : 0;
     }
     return chaos;
+  }
+  // The chance of power cuts; none for some seeds.
+  static uint32_t PowerCutsForSeed(uint64_t seed) {
+    constexpr uint32_t kChances[] = {0, 8, 32, 96};
+    return kChances[Random(seed ^ 0x90e4).Below(4)];
   }
 
  private:

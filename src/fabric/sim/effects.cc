@@ -98,15 +98,32 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlightVerb& verb) {
 
 void SimFabric::TakeEffectByCpu(Flight& flight, FlightVerb& verb) {
   SimNode& node = nodes_[Index(verb.verb.at.node)];
+  if (power_cut_due_ == verb.verb.at.node) return;
   if (!verb.fetched) {
-    while (Flight* other = node.calling()) TakeEffect(*other, other->verbs.front(), false);
+    while (Flight* other = node.calling()) {
+      TakeEffect(*other, other->verbs.front(), false);
+      if (power_cut_due_ == verb.verb.at.node) return;
+    }
     node.RunHandler(calls_, flight, verb);
     if (tracing())
       Say(flight.owner, fmt::format("#{} {} is handled", verb.number, options_.trace->What(verb.verb)));
     // Between what it has loaded and what it stores, others come and go: a handler is no atomic.
     if (random_.Chance(options_.chaos.tear, kOneIn)) return;
   }
-  if (node.DrainOne()) FinishVerb(flight, verb);
+  if (StepHandler(verb.verb.at.node)) FinishVerb(flight, verb);
+}
+
+// As SimNode::StepHandler.
+bool SimFabric::StepHandler(NodeId id) {
+  SimNode& node = nodes_[Index(id)];
+  const bool counts = node.durable() && node.HasStep();
+  const bool last = node.StepHandler();
+  if (counts) {
+    ExactPowerCut(id);
+    RandomPowerCut(id, 1);
+    ++handler_steps_;
+  }
+  return last;
 }
 
 // INVARIANT sim/4. What the victim has not done on this node by now, it never will.
@@ -141,7 +158,11 @@ void SimFabric::Drop(Flight& flight, FlightVerb& verb) {
     }
   }
   if (node.calling() == &flight) {
-    while (!node.DrainOne()) continue;  // the node's CPU does not die with the client
+    // The node's CPU does not die with the client, but by a power cut.
+    while (!StepHandler(verb.verb.at.node)) {
+      if (power_cut_due_ == verb.verb.at.node) break;
+    }
+    node.StopHandler();
   }
   flight.cut = true;
   verb.dropped = true;

@@ -15,8 +15,17 @@ std::string_view Name(FaultKind kind) {
     case FaultKind::kLoseCompletion: return "lose-completion";
     case FaultKind::kSleepBefore: return "sleep-before";
     case FaultKind::kSleepAfter: return "sleep-after";
+    case FaultKind::kPowerCut: return "power-cut";
   }
   return "?";
+}
+
+std::optional<FaultKind> FaultKindFromName(std::string_view name) {
+  for (const FaultKind kind : kAllFaultKinds) {
+    if (Name(kind) == name) return kind;
+  }
+  if (Name(FaultKind::kPowerCut) == name) return FaultKind::kPowerCut;
+  return std::nullopt;
 }
 
 void SimFabric::Break(SimClient& client) {
@@ -105,15 +114,56 @@ void SimFabric::RestartNode(NodeId node, bool keep_memory) {
         fmt::format("node {} restarts{}", Index(node), keep_memory ? "" : ", its memory lost"));
 }
 
+// INVARIANT sim/6. What is in flight to the node is refused, as at any restart, and atomics that are between
+// their steps there go either way before anything is lost.
+void SimFabric::CutPower(NodeId node) {
+  SimNode& cut = nodes_[Index(node)];
+  cut.StopHandler();
+  for (Flight* flight : flights_) Refuse(*flight, node);
+  const size_t fallen_back = cut.RestartAfterPowerCut(random_);
+  ++power_cuts_;
+  if (options_.digest != nullptr) options_.digest->PowerCut(now_, node);
+  if (tracing())
+    Say(ClientId::kNone,
+        fmt::format("node {} loses its power; {} words fall back to older values", Index(node), fallen_back));
+  if (on_power_up_) on_power_up_(node, cut.memory());
+}
+
+void SimFabric::CutPowerIfDue() {
+  if (!power_cut_due_.has_value()) return;
+  const NodeId node = *power_cut_due_;
+  power_cut_due_.reset();
+  CutPower(node);
+}
+
+// Draws once in `events_per_chance` as often as `power_cut` says.
+void SimFabric::RandomPowerCut(NodeId node, uint32_t events_per_chance) {
+  const Chaos& chaos = options_.chaos;
+  if (chaos.power_cut == 0 || power_cuts_by_chance_ == chaos.most_power_cuts) return;
+  if (power_cut_due_.has_value() || !nodes_[Index(node)].durable()) return;
+  if (!random_.Chance(chaos.power_cut, kOneIn * events_per_chance)) return;
+  ++power_cuts_by_chance_;
+  power_cut_due_ = node;
+}
+
+// After a step, before it is counted.
+void SimFabric::ExactPowerCut(NodeId node) {
+  if (!options_.fault.has_value() || fault_fired_) return;
+  if (options_.fault->kind != FaultKind::kPowerCut || options_.fault->verb != handler_steps_) return;
+  fault_fired_ = true;
+  power_cut_due_ = node;
+}
+
 void SimFabric::StopFaults() {
   options_.chaos.crash = options_.chaos.lose_completion = options_.chaos.sleep = 0;
+  options_.chaos.power_cut = 0;
   options_.fault.reset();
 }
 
 // True if something happened instead of the flight's next step.
 bool SimFabric::RandomFault(Flight& flight) {
   const Chaos& chaos = options_.chaos;
-  if (!chaos.has_faults() || faults_by_chance_ == chaos.most_faults) return false;
+  if (!chaos.has_client_faults() || faults_by_chance_ == chaos.most_faults) return false;
   SimClient* client = flight.client;
   if (client == nullptr || flight.trip == nullptr || client->broken_.has_value()) return false;
   uint64_t roll = random_.Below(kOneIn);
@@ -166,7 +216,8 @@ bool SimFabric::ExactFaultBefore(Flight& flight, FlightVerb& verb) {
       return false;
     case FaultKind::kCrashMid:
     case FaultKind::kCrashAfter:
-    case FaultKind::kSleepAfter: return false;
+    case FaultKind::kSleepAfter:
+    case FaultKind::kPowerCut: return false;
   }
   return false;
 }
@@ -175,6 +226,7 @@ bool SimFabric::ExactFaultBefore(Flight& flight, FlightVerb& verb) {
 // client may have finished the verb (see CloseWindows and TakeEffectOnWord).
 bool SimFabric::ExactFaultAfter(Flight& flight) {
   if (!options_.fault.has_value() || fault_fired_ || flight.client == nullptr) return false;
+  if (options_.fault->kind == FaultKind::kPowerCut) return false;
   const FlightVerb* verb = flight.Find(options_.fault->verb);
   if (verb == nullptr || verb->dropped) return false;
   const bool done = flight.IsDone(*verb);
@@ -196,7 +248,8 @@ bool SimFabric::ExactFaultAfter(Flight& flight) {
       return false;
     case FaultKind::kCrashBefore:
     case FaultKind::kLoseCompletion:
-    case FaultKind::kSleepBefore: return false;
+    case FaultKind::kSleepBefore:
+    case FaultKind::kPowerCut: return false;
   }
   return false;
 }

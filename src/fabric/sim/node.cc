@@ -18,11 +18,18 @@ class SimNode::HandlerView final : public NodeMemory {
   }
   void Store(uint64_t offset, uint64_t word) override {
     assert(offset % 8 == 0 && offset + 8 <= bytes());
-    node_.cpu_stores_.push_back({offset, word});
+    node_.cpu_steps_.push_back({CpuStep::Kind::kStore, offset, word});
     own_[offset] = word;
   }
 
  private:
+  void FlushLines(uint64_t offset, uint64_t size) override {
+    if (node_.durable()) node_.cpu_steps_.push_back({CpuStep::Kind::kFlush, offset, size});
+  }
+  void DrainLines() override {
+    if (node_.durable()) node_.cpu_steps_.push_back({CpuStep::Kind::kDrain, 0, 0});
+  }
+
   SimNode& node_;
   std::unordered_map<uint64_t, uint64_t> own_;  // the last store to each word
 };
@@ -34,19 +41,26 @@ uint64_t SimNode::Word(uint64_t offset) const {
 }
 
 void SimNode::SetWord(uint64_t offset, uint64_t word) {
+  if (durable()) durable_words_->Changed(offset, Word(offset), word);
   std::memcpy(memory_.data() + offset, &word, sizeof(word));
 }
 
 void SimNode::StopHandler() {
   calling_ = nullptr;
-  cpu_stores_.clear();
-  visible_stores_ = 0;
+  cpu_steps_.clear();
+  next_step_ = 0;
 }
 
 void SimNode::Restart(bool keep_memory) {
   assert(open_atomics_.empty() && calling_ == nullptr);
   ++incarnation_;
   if (!keep_memory) std::fill(memory_.begin(), memory_.end(), std::byte{0});
+}
+
+size_t SimNode::RestartAfterPowerCut(Random& random) {
+  assert(durable());
+  Restart(/*keep_memory=*/true);
+  return durable_words_->CutPower(memory_, random);
 }
 
 void SimNode::Sample(Flight& flight, const Piece& piece) {
@@ -56,7 +70,20 @@ void SimNode::Sample(Flight& flight, const Piece& piece) {
 
 void SimNode::Store(const Flight& flight, const Piece& piece) {
   if (piece.bytes == 0) return;
-  std::memcpy(memory_.data() + piece.offset, flight.buffer.data() + piece.at_buffer, piece.bytes);
+  const std::byte* const from = flight.buffer.data() + piece.at_buffer;
+  if (!durable()) {
+    std::memcpy(memory_.data() + piece.offset, from, piece.bytes);
+    return;
+  }
+  const uint64_t end = piece.offset + piece.bytes;
+  for (uint64_t at = piece.offset; at < end;) {
+    const uint64_t offset = at / 8 * 8;
+    const uint64_t next = std::min(offset + 8, end);
+    uint64_t word = Word(offset);
+    std::memcpy(reinterpret_cast<std::byte*>(&word) + (at - offset), from + (at - piece.offset), next - at);
+    SetWord(offset, word);
+    at = next;
+  }
 }
 
 void SimNode::Fetch(Flight& flight, FlightVerb& verb) {
@@ -89,6 +116,7 @@ void SimNode::RunHandler(const CallTable& calls, Flight& flight, FlightVerb& ver
   verb.fetched = true;
   HandlerView view(*this);
   Result<std::string> reply = calls.Handle(verb.verb.call, view, flight.owner, flight.request);
+  flushed_ += view.flushed();
   if (reply.ok()) {
     flight.reply = std::move(*reply);
   } else {
@@ -96,12 +124,16 @@ void SimNode::RunHandler(const CallTable& calls, Flight& flight, FlightVerb& ver
   }
 }
 
-bool SimNode::DrainOne() {
-  if (visible_stores_ < cpu_stores_.size()) {
-    const CpuStore& store = cpu_stores_[visible_stores_++];
-    SetWord(store.offset, store.word);
+bool SimNode::StepHandler() {
+  if (HasStep()) {
+    const CpuStep& step = cpu_steps_[next_step_++];
+    switch (step.kind) {
+      case CpuStep::Kind::kStore: SetWord(step.offset, step.word_or_size); break;
+      case CpuStep::Kind::kFlush: durable_words_->Flush(step.offset, step.word_or_size); break;
+      case CpuStep::Kind::kDrain: durable_words_->Drain(); break;
+    }
   }
-  if (visible_stores_ < cpu_stores_.size()) return false;
+  if (HasStep()) return false;
   StopHandler();
   return true;
 }

@@ -87,7 +87,7 @@ bool SimClient::Poll() { return world_.Step(); }
 // ---- world -------------------------------------------------------------------------------------------
 
 SimFabric::SimFabric(SimOptions options) : options_(std::move(options)), random_(options_.seed) {
-  for (uint64_t bytes : options_.region_bytes) nodes_.emplace_back(bytes);
+  for (uint64_t bytes : options_.region_bytes) nodes_.emplace_back(bytes, options_.durable);
   if (options_.digest != nullptr) options_.digest->Begin(options_.seed);
 }
 
@@ -97,6 +97,12 @@ Result<std::unique_ptr<Client>> SimFabric::Connect() {
   const auto id = static_cast<ClientId>(++last_client_);
   if (tracing()) Say(id, "connects");
   return std::unique_ptr<Client>(std::make_unique<SimClient>(*this, id));
+}
+
+FlushCounts SimFabric::flushed() const {
+  FlushCounts all;
+  for (const SimNode& node : nodes_) all += node.flushed();
+  return all;
 }
 
 void SimFabric::MakeReady(Event& event, Nanos due) {
@@ -115,6 +121,7 @@ Nanos SimFabric::SomeDelay(uint32_t chance) {
 }
 
 bool SimFabric::Step() {
+  CutPowerIfDue();
   now_ += options_.chaos.tick;
   ++events_;
   if (ready_.empty()) {
@@ -135,6 +142,7 @@ bool SimFabric::Step() {
     case Next::kLater: MakeReady(event, event.due); break;
     case Next::kGone: break;
   }
+  CutPowerIfDue();
   return true;
 }
 
@@ -193,6 +201,7 @@ SimFabric::Next SimFabric::Move(Flight& flight) {
   if (flight.Landed()) return Deliver(flight);
 
   FlightVerb& verb = flight.PickEnabled(random_);
+  RandomPowerCut(verb.verb.at.node, Chaos::kStepsPerEvent);
   if (IsRefused(flight, verb)) {
     Refuse(flight, verb.verb.at.node);
     return Next::kStay;

@@ -17,10 +17,13 @@
 //   sim/3  Atomics on one word exclude each other, in one step or in two.
 //   sim/4  After a FENCE has taken effect on a node, no piece of the victim takes effect there.
 //   sim/5  A completion is delivered only when every verb of the trip has taken effect.
+//   sim/6  After a power cut each word of a durable node has one of the values that it had since it was last
+//          durable, and nothing that was in flight to the node takes effect any more.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -44,6 +47,7 @@ class SimFabric;
 struct SimOptions {
   uint64_t seed = 1;
   std::vector<uint64_t> region_bytes = {64 * 1024};
+  bool durable = false;  // every node: what its handlers flush and drain survives a power cut
   Chaos chaos;
   std::optional<Fault> fault;
   Trace* trace = nullptr;  // slow; for reports
@@ -90,6 +94,7 @@ class SimFabric final : public Fabric {
   std::string_view name() const override { return "sim"; }
   std::span<const uint64_t> region_bytes() const override { return options_.region_bytes; }
   Result<std::unique_ptr<Client>> Connect() override;
+  FlushCounts flushed() const override;
   CallTable& calls() { return calls_; }
 
   // One event. False: nothing is on its way and no timer is set.
@@ -102,6 +107,13 @@ class SimFabric final : public Fabric {
   // What the client has in flight to the node stays on the way for as long.
   void Hold(ClientId client, NodeId node, Nanos duration);
   void RestartNode(NodeId node, bool keep_memory);
+  // Of a durable node: the handler that runs stops where it is, what is not durable survives or does not, and
+  // the node restarts.
+  void CutPower(NodeId node);
+  // Called when a node has its power back, before it serves clients, with what has survived. What it stores
+  // is durable.
+  using OnPowerUp = std::function<void(NodeId node, std::span<std::byte> survived)>;
+  void set_on_power_up(OnPowerUp on_power_up) { on_power_up_ = std::move(on_power_up); }
   // The one exact fault, if it has not happened yet.
   void set_fault(Fault fault) { options_.fault = fault; }
   // No further faults by chance; the freedom of the contract stays.
@@ -112,6 +124,9 @@ class SimFabric final : public Fabric {
   uint64_t events() const { return events_; }
   bool fault_fired() const { return fault_fired_; }
   size_t flights() const { return flights_.size(); }
+  uint64_t power_cuts() const { return power_cuts_; }
+  // Of handlers of durable nodes: stores, flushes and drains that have happened.
+  uint64_t handler_steps() const { return handler_steps_; }
 
   // A node's bytes as they are now, for tests.
   std::span<std::byte> memory(NodeId node) { return nodes_[Index(node)].memory(); }
@@ -132,6 +147,7 @@ class SimFabric final : public Fabric {
   void TakeEffect(Flight& flight, FlightVerb& verb, bool one_piece);
   void TakeEffectOnWord(Flight& flight, FlightVerb& verb);
   void TakeEffectByCpu(Flight& flight, FlightVerb& verb);
+  bool StepHandler(NodeId node);
   void TakeEffectOfFence(Flight& flight, FlightVerb& verb);
   void CloseWindows(const Flight& flight);
   void FinishVerb(Flight& flight, FlightVerb& verb);
@@ -148,6 +164,10 @@ class SimFabric final : public Fabric {
   bool ExactFaultBefore(Flight& flight, FlightVerb& verb);
   bool ExactFaultAfter(Flight& flight);
   bool CrashesMid(const FlightVerb& verb) const;
+  void RandomPowerCut(NodeId node, uint32_t events_per_chance);
+  void ExactPowerCut(NodeId node);
+  // When the event in which it is due has ended.
+  void CutPowerIfDue();
   void Break(SimClient& client);
   void LoseConnection(SimClient& client);
   void LeaveToFate(Flight& flight);
@@ -171,6 +191,11 @@ class SimFabric final : public Fabric {
   uint32_t last_client_ = 0;
   bool fault_fired_ = false;
   uint32_t faults_by_chance_ = 0;
+  uint64_t handler_steps_ = 0;
+  uint64_t power_cuts_ = 0;
+  uint32_t power_cuts_by_chance_ = 0;
+  std::optional<NodeId> power_cut_due_;
+  OnPowerUp on_power_up_;
 
   std::vector<SimNode> nodes_;
   std::vector<SimClient*> clients_;

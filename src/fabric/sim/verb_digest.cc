@@ -53,6 +53,8 @@ void VerbDigest::Happened(Nanos now, ClientId client, ClientEvent event) {
   Add(Kind::kClient, {Time(now), Number(client), static_cast<uint64_t>(event)});
 }
 
+void VerbDigest::PowerCut(Nanos now, NodeId node) { Add(Kind::kPowerCut, {Time(now), Index(node)}); }
+
 // The number of bytes is part of the record, so that no two sequences of records have the same bytes.
 void VerbDigest::Add(Kind kind, std::initializer_list<uint64_t> numbers, std::span<const std::byte> bytes) {
   record_.resize((2 + numbers.size()) * sizeof(uint64_t));

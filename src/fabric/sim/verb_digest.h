@@ -11,6 +11,7 @@
 //   a verb that is done, or never will be: the word that an atomic found
 //   a trip that has ended: its error, or the reply to a Call
 //   a client that connected, died, lost its connection or fell asleep
+//   a node that lost its power
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,7 @@ class VerbDigest {
   void Finished(Nanos now, const Flight& flight, const FlightVerb& verb);
   void Ended(Nanos now, const Flight& flight);
   void Happened(Nanos now, ClientId client, ClientEvent event);
+  void PowerCut(Nanos now, NodeId node);
 
   uint64_t value() const { return value_; }
   uint64_t verbs() const { return verbs_; }  // posted
@@ -53,6 +55,7 @@ class VerbDigest {
     kFinished = 5,
     kEnded = 6,
     kClient = 7,
+    kPowerCut = 8,
   };
 
   void Add(Kind kind, std::initializer_list<uint64_t> numbers, std::span<const std::byte> bytes = {});

@@ -233,6 +233,7 @@ Task<Catalog::Entries> Catalog::ReadEntries(Op& op) {
   Entries entries(member_.geometry().table_slots);
   co_await op.InOrder(ForMaintenance(
       Read(member_.At(member_.geometry().catalog()), std::as_writable_bytes(std::span(entries)))));
+  if (durable()) co_await MakeEntriesDurable(op, entries);
   co_return entries;
 }
 
@@ -319,7 +320,9 @@ Task<std::vector<TableInfo>> Catalog::List(Op& op) {
 
 Task<bool> Catalog::StillThere(Op& op, TableInfo table) {
   const uint64_t word = co_await op.InOrder(ForMaintenance(Read<uint64_t>(table.entry)));
-  co_return TableWord(word) == TableWord(TableState::kLive, table.incarnation);
+  const bool there = TableWord(word) == TableWord(TableState::kLive, table.incarnation);
+  if (!there && durable()) co_await MakeStateDurable(op, table.entry);  // INVARIANT durable/4
+  co_return there;
 }
 
 // ---- under the lock ----------------------------------------------------------------------------------
@@ -434,6 +437,11 @@ Task<TableInfo> Catalog::Fill(Op& op, TableInfo table, TableWord claimed, MakeRo
   if (Status valid = CheckRoots(table.nodes, table.roots, op.client().region_bytes()); !valid.ok())
     co_return valid.error();
   const TableBody body = EncodeTable(table);
+  if (durable()) {
+    const bool live = co_await MakeLiveDurably(op, table, claimed, body);
+    if (!live) co_return LostTheLock();
+    co_return table;
+  }
   // INVARIANT catalog/2 and catalog/3: WRITE, CAS keep their order, so the body is complete when the table is
   // there.
   auto [written, old] = co_await op.InOrder(
@@ -476,7 +484,13 @@ Task<TableInfo> Catalog::DropLocked(Op& op, std::string name) {
       ForMaintenance(WriteObject(table.entry + kWorkerOffset, worker)),
       ForMaintenance(Cas(table.entry, live.word(), live.With(TableState::kDropping).word())));
   if (old != live.word()) co_return LostTheLock();
-  co_return table;
+  // INVARIANT durable/4.
+  if (!durable() || Mutant(kDropNotDurable)) co_return table;
+  const Result<Done> made = co_await MakeStateDurable(op, table.entry).Outcome();
+  if (made.ok()) co_return table;
+  co_return Error(ErrorCode::kOutcomeUnknown,
+                  fmt::format("the table \"{}\" is dropped, but may be there again after a power cut: {}",
+                              Escape(table.name), made.error().message()));
 }
 
 // Gives back everything that the table, which this client has dropped, occupies.
@@ -497,14 +511,19 @@ Task<Done> Catalog::Free(Op& op, TableInfo table, WaitForGrace wait_for_grace, F
 // All is decided by one look at each entry. A table that is dropped after that look is walked all the same:
 // its dropper waits for the operation that walks.
 Task<std::vector<TableInfo>> Catalog::TablesToWalk(Op& op) {
-  const Error busy(ErrorCode::kContended, "a table is being dropped; sweep later");
+  const Error busy(ErrorCode::kContended, "a table is being made or dropped; sweep later");
   const Entries entries = co_await ReadEntries(op);
   std::vector<TableInfo> tables;
   for (uint32_t slot = 0; slot < entries.size(); ++slot) {
     if (!entries[slot].state.valid()) co_return Damaged(EntryAt(slot), "its state is none");
     switch (entries[slot].state.state()) {
-      case TableState::kFree: break;      // INVARIANT catalog/4: announced
-      case TableState::kCreating: break;  // its bytes are those of a client that lives, or will be swept
+      case TableState::kFree: break;  // INVARIANT catalog/4: announced
+      case TableState::kCreating: {
+        // Its bytes are those of a client that lives, or will be swept.
+        const bool being_made = co_await IsBeingMade(op, entries[slot]);
+        if (being_made) co_return busy;
+        break;
+      }
       case TableState::kDropping: {
         const bool finished = co_await FinishDrop(op, entries[slot], slot);
         if (!finished) co_return busy;

@@ -28,6 +28,8 @@
 // The rule that catalog/5 lays on users: an open table remembers control().catalog_changes as it was known
 // before its entry was read; an operation that begins when it is another one first asks StillThere.
 //
+// What of it is durable, in a durable pool: region/recover.h (durable/3, durable/4).
+//
 //   step of Create           seen by others if the client dies then     cleaned up by
 //   lock                     nothing                                    the next holder takes the lock over
 //   free -> creating         nothing                                    the next holder frees the entry
@@ -130,7 +132,8 @@ class Catalog {
 
   // What a sweep has to walk, in one operation that is in flight from before this call to the end of the
   // walk. What it does not reach may be freed after another grace period. kContended while a living client is
-  // freeing a table, for two would free the same bytes: sweep later.
+  // freeing a table, for two would free the same bytes: sweep later. So too, in a durable pool of several
+  // nodes, while a living client makes one (durable/7).
   Task<std::vector<TableInfo>> TablesToWalk(fabric::Op& op);
 
  private:
@@ -140,17 +143,25 @@ class Catalog {
   fabric::FarAddr EntryAt(uint32_t slot) const { return member_.At(member_.geometry().table_entry(slot)); }
 
   Task<Entries> ReadEntries(fabric::Op& op);
+  // Whether this client has to make durable what it acts on. One that is no member, or may only read, acts on
+  // nothing that lasts.
+  bool durable() const;
+  Task<Done> MakeEntriesDurable(fabric::Op& op, const Entries& entries);
+  Task<Done> MakeStateDurable(fabric::Op& op, fabric::FarAddr entry);
   Task<TableInfo> DecodeOrReadAgain(fabric::Op& op, TableEntry entry, uint32_t slot);
   Task<Found> LookUp(fabric::Op& op, Entries entries, std::string name);
 
   Task<CreateOutcome> CreateLocked(fabric::Op& op, TableSpec spec, MakeRoots make_roots);
   Task<TableInfo> Fill(fabric::Op& op, TableInfo table, TableWord claimed, MakeRoots make_roots);
+  Task<bool> MakeLiveDurably(fabric::Op& op, const TableInfo& table, TableWord claimed,
+                             const TableBody& body);
   Task<TableInfo> DropLocked(fabric::Op& op, std::string name);
   Task<Done> Free(fabric::Op& op, TableInfo table, WaitForGrace wait_for_grace, FreeTable free_table);
   Task<Done> Lock(fabric::Op& op);
   Task<Done> Unlock(fabric::Op& op);
   Task<Done> Announce(fabric::Op& op);
   Task<Entries> ReadAndTidy(fabric::Op& op);
+  Task<bool> IsBeingMade(fabric::Op& op, TableEntry entry);
   Task<bool> FinishDrop(fabric::Op& op, TableEntry entry, uint32_t slot);
 
   Membership& member_;

@@ -84,6 +84,21 @@ bool Allocator::MayReleaseSlot(Owner dead) const {
   });
 }
 
+// INVARIANT durable/5: a client that claimed the chunk may have died before its word was durable. An extent
+// that was taken is not handed out.
+Task<Done> Allocator::MakeTakenDurable(Op& op, std::span<const ChunkTable::Found> found, const Batch& taken) {
+  std::vector<ByteRange> words;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool mine = taken.Old(i) == found[i].word.word();
+    if (mine && found[i].word.state() == ChunkState::kBlocks)
+      words.push_back({carving_.WordAt(found[i].chunk).offset, sizeof(ChunkWord)});
+  }
+  if (words.empty()) co_return Done{};
+  ++stats_.trips;
+  co_await MakeDurable(op, membership_.node(), std::move(words));
+  co_return Done{};
+}
+
 // If this client dies here, what it has taken is its own, and its adopter goes on from there. The bitmaps
 // are left as they are: what they say is found by the next harvest.
 Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found, bool may_leak) {
@@ -105,6 +120,7 @@ Task<uint64_t> Allocator::TakeOver(Op& op, std::vector<ChunkTable::Found> found,
     InDoubt doubt(*this);
     ++stats_.trips;
     co_await batch;
+    if (durable()) co_await MakeTakenDurable(op, some, batch);
     const bool leaks = may_leak || (IsAnybodyFenced(registry) && !Mutant(kTakeBlindly));
     for (size_t i = 0; i < some.size(); ++i) {
       const auto& [chunk, word] = some[i];

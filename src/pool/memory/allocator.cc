@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "pool/memory/in_doubt.h"
 #include "pool/mutants.h"
@@ -344,10 +346,19 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, BlockKind kind) {
     const auto bitmap = std::span(zero_).first(classes().shape(kind.size_class).bitmap_bytes());
     ++stats_.trips;
     co_await op.InOrder(ForMaintenance(Unreachable(Write(carving_.ChunkAt(chunk), bitmap))));
+    if (durable()) co_await MakeWordsDurable(op, chunk, 1);
     AddChunk(chunk, kind, /*all_free=*/true);
   }
   doubt.Resolve();
   co_return claimed;
+}
+
+Task<Done> Allocator::MakeWordsDurable(Op& op, uint64_t first, uint64_t chunks) {
+  std::vector<ByteRange> words(1);
+  words[0] = {carving_.WordAt(first).offset, chunks * sizeof(ChunkWord)};
+  ++stats_.trips;
+  co_await MakeDurable(op, membership_.node(), std::move(words));
+  co_return Done{};
 }
 
 Task<Done> Allocator::ClaimOwnerless(Op& op, ChunkTable::Found found) {

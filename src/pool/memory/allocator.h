@@ -24,6 +24,8 @@
 //            takes a chunk without owner looks for dead clients afterwards. So no leak is left in a chunk
 //            that no client sweeps.
 //
+// What of it is durable, in a durable pool: region/recover.h (durable/5, durable/10).
+//
 // Evacuation: when no chunk is free, sparse chunks of records are emptied, by tables that move their records
 // (index/evacuator.h).
 //   evac/2   Only own chunks are evacuated. One that is hands out nothing meanwhile, and copies are made in
@@ -46,6 +48,7 @@
 #include "fabric/address.h"
 #include "fabric/op.h"
 #include "farside/task.h"
+#include "pool/durability.h"
 #include "pool/members/membership.h"
 #include "pool/memory/carving.h"
 #include "pool/memory/chunk.h"
@@ -53,6 +56,7 @@
 #include "pool/memory/retired.h"
 #include "pool/memory/shelf.h"
 #include "pool/memory/victims.h"
+#include "pool/mutants.h"
 
 namespace farside::pool {
 
@@ -228,6 +232,10 @@ class Allocator {
   Task<Done> MakeRoom(fabric::Op& op, BlockKind wanted);
   // True if there may be more room afterwards.
   Task<bool> WaitForGrace(fabric::Op& op);
+  // Whether words of chunks must be durable before their blocks are handed out (durable/5).
+  bool durable() const { return membership_.geometry().durable && !Mutant(kChunkNotDurable); }
+  // Those of so many chunks from this one on.
+  Task<Done> MakeWordsDurable(fabric::Op& op, uint64_t first, uint64_t chunks);
   std::optional<Error> CheckWhole() const;
   // Remembers what was asked for, for ChunksMissing.
   Error OutOfMemory(uint64_t bytes, BlockUse use);
@@ -281,6 +289,8 @@ class Allocator {
   // Takes chunks and extents whose words are still as found; none of their blocks is free yet. Returns how
   // many. If not `may_leak`, it looks whether a client is dead, and so may have leaked blocks of them.
   Task<uint64_t> TakeOver(fabric::Op& op, std::vector<ChunkTable::Found> found, bool may_leak);
+  Task<Done> MakeTakenDurable(fabric::Op& op, std::span<const ChunkTable::Found> found,
+                              const fabric::Batch& taken);
   // Frees chunks without owner all of whose blocks were given back; takes those that are `worth_taking`,
   // given their word and how many of their blocks were given back.
   using WorthTaking = std::function<bool(ChunkWord word, uint32_t given_back)>;

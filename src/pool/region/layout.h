@@ -257,6 +257,8 @@ static_assert(sizeof(ChunkWord) == 8);
 constexpr uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 inline constexpr uint64_t kTableEntryBytes = 512;
+// One is taken by what a power cut left (recover.h), another one by the client that puts it in order.
+inline constexpr uint32_t kFewestDurableSlots = 2;
 
 // The shape of one region, from its superblock. Numbers only; nothing here reads memory.
 struct Geometry {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "pool/durability.h"
 
 namespace farside::pool {
 
@@ -23,6 +24,13 @@ Error OfAnotherPool(const FoundNode& node, const std::string& why) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", node.name, why));
 }
 
+Task<Done> MakeWordDurable(Op& op, FarAddr at) {
+  std::vector<ByteRange> ranges(1);
+  ranges[0] = {at.offset, sizeof(NodeIdentity)};
+  co_await MakeDurable(op, at.node, std::move(ranges));
+  co_return Done{};
+}
+
 }  // namespace
 
 uint64_t TagOf(const RegionId& first) {
@@ -36,6 +44,15 @@ Status CheckIdentities(const std::vector<FoundNode>& nodes) {
   if (nodes[0].reached) tag = TagOf(nodes[0].id);
   for (const FoundNode& node : nodes) {
     if (!tag.has_value() && !node.identity.empty()) tag = node.identity.tag();
+  }
+  for (const FoundNode& node : nodes) {
+    const auto other = std::ranges::find_if(
+        nodes, [&](const FoundNode& one) { return one.reached && one.durable && !node.durable; });
+    if (!node.reached || other == nodes.end()) continue;
+    return OfAnotherPool(node,
+                         fmt::format("is not durable, and {} is; serve all nodes of a pool with --pmem, "
+                                     "or none",
+                                     other->name));
   }
   const bool complete = std::ranges::all_of(nodes, &FoundNode::reached);
   const bool claimed = nodes[0].reached && !nodes[0].identity.empty();
@@ -87,11 +104,14 @@ Status CheckIdentities(const std::vector<FoundNode>& nodes) {
 Task<Done> ClaimIdentities(Op& op, std::vector<FoundNode> nodes) {
   const uint64_t tag = TagOf(nodes[0].id);
   for (size_t i = nodes.size(); i-- > 0;) {  // identity/1: the first one last
-    if (!nodes[i].identity.empty()) continue;
     const NodeIdentity mine(tag, nodes.size(), i);
     const FarAddr at(static_cast<NodeId>(i), kIdentityOffset);
-    const uint64_t old = co_await op.InOrder(ForMaintenance(Cas(at, 0, mine.word())));
-    if (old == 0 || old == mine.word()) continue;
+    uint64_t old = nodes[i].identity.word();
+    if (nodes[i].identity.empty()) old = co_await op.InOrder(ForMaintenance(Cas(at, 0, mine.word())));
+    if (old == 0 || old == mine.word()) {
+      if (nodes[i].durable) co_await MakeWordDurable(op, at);  // INVARIANT durable/2
+      continue;
+    }
     nodes[i].identity = NodeIdentity(old);  // another client was faster, and means another pool
     const Status fits = CheckIdentities(nodes);
     co_return fits.ok() ? Error(ErrorCode::kContended, "another client is making the pool; try again")

@@ -22,7 +22,7 @@ using fabric::memory::Region;
 
 Result<std::vector<PoolRegion>> OpenRegions(const PoolUrl& url, const OpenOptions& options) {
   std::vector<PoolRegion> regions;
-  if (url.kind == PoolUrl::Kind::kFile) {
+  if (url.in_file()) {
     Result<PoolRegion> opened = OpenOrMakeFile(url, options);
     if (!opened.ok()) return opened.error();
     regions.push_back(std::move(*opened));
@@ -46,13 +46,15 @@ Result<std::unique_ptr<OpenedPool>> OpenLocal(const PoolUrl& url, const OpenOpti
 
   auto pool = std::make_unique<OpenedPool>();
   std::vector<Region> regions;
+  std::vector<std::unique_ptr<fabric::memory::Medium>> media;
   for (PoolRegion& node : *opened) {
+    media.push_back(node.NewMedium());
     pool->geometries.push_back(node.geometry);
     pool->region_ids.push_back(node.id);
     pool->made = node.made;
     regions.push_back(std::move(node.region));
   }
-  auto fabric = fabric::embedded::EmbeddedFabric::Serve(std::move(regions), options.clock);
+  auto fabric = fabric::embedded::EmbeddedFabric::Serve(std::move(regions), options.clock, std::move(media));
   if (!fabric.ok()) return fabric.error();
   pool->calls = &(*fabric)->calls();
   pool->fabric = std::move(*fabric);
@@ -111,6 +113,7 @@ Result<std::unique_ptr<OpenedPool>> OpenRemote(const PoolUrl& url, const OpenOpt
     found.back().reached = true;
     found.back().id = looked->superblock.region_id;
     found.back().identity = looked->identity;
+    found.back().durable = pool->geometries.back().durable;
   }
   if (Status fits = CheckIdentities(found); !fits.ok()) return fits.error();
   // A client that only looks decides nothing: an operator may look at each node before they become one pool.

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/size.h"
 #include "pool/region/node_identity.h"
+#include "pool/region/recover.h"
 
 namespace farside::pool {
 namespace {
@@ -54,8 +55,13 @@ Region::Access AccessFor(const OpenOptions& options) {
   return options.served ? Region::Access::kServed : Region::Access::kShared;
 }
 
-Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenOptions& options) {
-  const Result<Plan> plan = PlanPool(bytes, options);
+bool IsDurable(const PoolUrl& url) { return url.kind == PoolUrl::Kind::kPmem; }
+
+Result<PoolRegion> MakeFile(const PoolUrl& url, const OpenOptions& wanted) {
+  OpenOptions options = wanted;
+  options.format.durable = IsDurable(url);
+  const std::string& path = url.path;
+  const Result<Plan> plan = PlanPool(*url.size, options);
   if (!plan.ok()) return plan.error();
   const auto format = [&](const Region& fresh) { return Format(fresh, plan->geometry, plan->id); };
   Result<Region> region = Region::CreateFile(path, plan->geometry.region_bytes, format, AccessFor(options));
@@ -67,6 +73,8 @@ Result<PoolRegion> MakeFile(const std::string& path, uint64_t bytes, const OpenO
 // locked. No fabric can fence those clients any more: their numbers are given out anew, so to fence one of
 // them would hit a stranger. Hence, before a client is served, all of them are marked as fenced, which they
 // are (pool/2).
+//
+// (A durable pool is put in order in another way: recover.h.)
 //
 // Not so in a part of a pool of several nodes: its clients have lost this node, but may go on at the others,
 // and link there what they have put here before. To be dead they have to be cut off from all nodes, and only
@@ -88,8 +96,20 @@ void FenceTheDeparted(std::span<std::byte> region, const Geometry& geometry) {
   StoreU64(deaths, LoadU64(deaths) + departed);
 }
 
+// What a pool promises about power cuts was decided when it was made, and its tables rely on it.
+Error OfOtherDurability(const PoolUrl& url, bool served) {
+  const std::string name = Escape(url.path);
+  if (IsDurable(url)) {
+    return Refuse(fmt::format(
+        "{} is not a durable pool, and does not become one; {} {}{}, or import its tables into a new one",
+        name, served ? "serve it with --file" : "open it as", served ? "" : "file:", name));
+  }
+  return Refuse(fmt::format("{} is a durable pool; {} {}{}", name,
+                            served ? "serve it with --pmem" : "open it as", served ? "" : "pmem:", name));
+}
+
 // Everything that can be wrong with a file of the right name. Changes nothing.
-Result<Superblock> CheckFile(const PoolUrl& url, std::span<const std::byte> file) {
+Result<Superblock> CheckFile(const PoolUrl& url, std::span<const std::byte> file, bool served) {
   const std::string name = Escape(url.path);
   Result<Superblock> superblock = CheckSuperblock(file, file.size());
   if (!superblock.ok()) {
@@ -106,28 +126,42 @@ Result<Superblock> CheckFile(const PoolUrl& url, std::span<const std::byte> file
         "{} has {}, but size={} is asked for; the size of a pool does not change, so leave it out", name,
         FormatSize(superblock->region_bytes), FormatSize(*url.size)));
   }
+  if (GeometryOf(*superblock).durable != IsDurable(url)) return OfOtherDurability(url, served);
   return superblock;
 }
 
 Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
   Result<Region> region = Region::OpenFile(url.path, AccessFor(options));
   if (!region.ok()) return region.error();
-  const Result<Superblock> superblock = CheckFile(url, region->bytes());
+  const Result<Superblock> superblock = CheckFile(url, region->bytes(), options.served);
   if (!superblock.ok()) return superblock.error();
   const NodeIdentity identity(LoadU64(region->bytes().data() + kIdentityOffset));
   if (identity.nodes() > 1 && !options.served) {
-    return Refuse(
-        fmt::format("{} is node {} of a pool of {} nodes; serve all of them with 'farside serve --file', and "
-                    "open the pool by their URL",
-                    Escape(url.path), identity.number(), identity.nodes()));
+    return Refuse(fmt::format(
+        "{} is node {} of a pool of {} nodes; serve all of them with 'farside serve {}', and "
+        "open the pool by their URL",
+        Escape(url.path), identity.number(), identity.nodes(), IsDurable(url) ? "--pmem" : "--file"));
   }
   const Geometry geometry = GeometryOf(*superblock);
-  StoreU64(region->bytes().data() + kHandlerOffset, 0);  // no handler runs yet
-  if (identity.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
+  if (geometry.durable) {
+    // INVARIANT durable/1. Also after a process that was killed: what it had not made durable is still in the
+    // memory of this machine, and in no safer place.
+    Recover(region->bytes(), geometry);
+    if (Status durable = region->Persist(0, geometry.region_bytes); !durable.ok()) return durable.error();
+  } else {
+    StoreU64(region->bytes().data() + kHandlerOffset, 0);  // no handler runs yet
+    if (identity.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);
+  }
   return PoolRegion{std::move(*region), geometry, superblock->region_id, /*made=*/false};
 }
 
 }  // namespace
+
+std::unique_ptr<fabric::memory::Medium> PoolRegion::NewMedium() const {
+  if (!geometry.durable) return nullptr;
+  Result<std::unique_ptr<fabric::memory::Medium>> medium = region.NewMedium();
+  return medium.ok() ? std::move(*medium) : nullptr;
+}
 
 Result<PoolRegion> MakeVolatile(uint64_t bytes, const OpenOptions& options, const MakeRegion& make) {
   const Result<Plan> plan = PlanPool(bytes, options);
@@ -149,7 +183,7 @@ Result<PoolRegion> OpenOrMakeFile(const PoolUrl& url, const OpenOptions& options
                  fmt::format("{} does not exist; to make a pool there, add a size, as in ?size=1GiB",
                              Escape(url.path)));
   }
-  return MakeFile(url.path, *url.size, options);
+  return MakeFile(url, options);
 }
 
 }  // namespace farside::pool

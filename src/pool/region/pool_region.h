@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "fabric/memory/medium.h"
 #include "fabric/memory/region.h"
 #include "farside/result.h"
 #include "pool/region/layout.h"
@@ -34,6 +36,10 @@ struct PoolRegion {
   Geometry geometry;
   RegionId id;
   bool made;  // it did not exist before
+
+  // By which handlers at its node make lines survive a power cut. Null if the pool is not durable, or this is
+  // a copy that ends with the process. The region must outlive it, but may be moved.
+  std::unique_ptr<fabric::memory::Medium> NewMedium() const;
 };
 
 // Gives memory of this size, zeroed.

@@ -40,6 +40,12 @@ Status CheckOptions(const FormatOptions& options) {
     return Refuse(
         fmt::format("a pool has 1 to {} client slots, not {}", kMaxClientSlots, options.client_slots));
   }
+  if (options.durable && options.client_slots < kFewestDurableSlots) {
+    return Refuse(
+        fmt::format("a durable pool has at least {} client slots: after a power cut, one of them "
+                    "stands for what clients had in use",
+                    kFewestDurableSlots));
+  }
   if (options.table_slots == 0) return Refuse("a pool has at least 1 table slot");
   if (!std::has_single_bit(options.chunk_bytes) || options.chunk_bytes < kMinChunkBytes) {
     return Refuse(fmt::format("the size of a chunk is a power of two from {} on, not {}",

@@ -17,11 +17,12 @@
 namespace farside::pool {
 namespace {
 
-constexpr std::string_view kForms = "embedded:?size=1GiB, file:PATH?size=1GiB, shm:NAME or tcp://HOST:PORT";
+constexpr std::string_view kForms =
+    "embedded:?size=1GiB, file:PATH?size=1GiB, pmem:PATH?size=1GiB, shm:NAME or tcp://HOST:PORT";
 constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
 constexpr uint32_t kMostNodes = kMaxTableNodes;  // every table lives on all nodes of its pool
-constexpr std::array<std::string_view, 4> kSchemes = {"embedded", "file", "shm", "tcp"};
-constexpr std::array<std::string_view, 2> kFormsOfOtherVersions = {"pmem", "verbs"};
+constexpr std::array<std::string_view, 5> kSchemes = {"embedded", "file", "pmem", "shm", "tcp"};
+constexpr std::array<std::string_view, 1> kFormsOfOtherVersions = {"verbs"};
 
 // "a", "b=c" of "a:b=c"; nothing behind if the separator is missing.
 struct Halves {
@@ -112,7 +113,7 @@ class Parameters {
 
 // ---- the forms ---------------------------------------------------------------------------------------
 
-// What embedded: and file: have in common.
+// What embedded:, file: and pmem: have in common.
 Result<PoolUrl> Local(PoolUrl::Kind kind, std::optional<std::string_view> query) {
   const Result<Parameters> parameters = Parameters::Parse(query, kLocalParameters);
   if (!parameters.ok()) return parameters.error();
@@ -141,10 +142,13 @@ Result<PoolUrl> Embedded(std::string_view name, std::optional<std::string_view> 
   return url;
 }
 
-Result<PoolUrl> InFile(std::string_view path, std::optional<std::string_view> query) {
-  Result<PoolUrl> url = Local(PoolUrl::Kind::kFile, query);
+// `scheme` is that of the kind.
+Result<PoolUrl> InFile(PoolUrl::Kind kind, std::string_view scheme, std::string_view path,
+                       std::optional<std::string_view> query) {
+  Result<PoolUrl> url = Local(kind, query);
   if (!url.ok()) return url;
-  if (path.empty()) return Refuse("file: needs a path, as in file:pool.farside?size=1GiB");
+  if (path.empty())
+    return Refuse(fmt::format("{}: needs a path, as in {}:pool.farside?size=1GiB", scheme, scheme));
   if (path.find('\0') != std::string_view::npos) {
     return Refuse(fmt::format("the path \"{}\" holds a zero byte", Escape(path)));
   }
@@ -234,7 +238,8 @@ Result<PoolUrl> ParseUrl(std::string_view url) {
   if (rest.has_value()) {
     const auto [name, query] = SplitAt(*rest, '?');
     if (kind == "embedded") return Embedded(name, query);
-    if (kind == "file") return InFile(name, query);
+    if (kind == "file") return InFile(PoolUrl::Kind::kFile, kind, name, query);
+    if (kind == "pmem") return InFile(PoolUrl::Kind::kPmem, kind, name, query);
     if (kind == "shm") return Shm(name, query);
     if (kind == "tcp") return Tcp(name, query);
     if (std::ranges::find(kFormsOfOtherVersions, kind) != kFormsOfOtherVersions.end()) {

@@ -4,6 +4,7 @@
 //   embedded:?size=1GiB&nodes=3      three nodes of 1 GiB each
 //   file:pool.farside                a file that exists
 //   file:pool.farside?size=1GiB      the same; made if it does not exist
+//   pmem:pool.farside?size=1GiB      the same, but durable: what was acknowledged survives a power cut
 //   shm:NAME                         a memory node on this machine, as `farside serve --shm NAME` offers it
 //   shm:NAME,NAME                    several nodes, in this order
 //   tcp://HOST:PORT                  a memory node anywhere, as `farside serve --listen` offers it
@@ -26,7 +27,7 @@
 namespace farside::pool {
 
 struct PoolUrl {
-  enum class Kind : uint8_t { kEmbedded, kFile, kShm, kTcp };
+  enum class Kind : uint8_t { kEmbedded, kFile, kPmem, kShm, kTcp };
 
   Kind kind = Kind::kEmbedded;
   std::string path;              // of a file
@@ -40,6 +41,7 @@ struct PoolUrl {
   std::string key;
   bool insecure = false;
 
+  bool in_file() const { return kind == Kind::kFile || kind == Kind::kPmem; }
   // Whether its memory belongs to another process, which may be gone, or serve others at the same time.
   bool remote() const { return kind == Kind::kShm || kind == Kind::kTcp; }
 };

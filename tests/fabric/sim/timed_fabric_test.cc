@@ -261,9 +261,11 @@ TEST(TimedFabric, TheModelTellsItsFigures) {
   for (const ModelFigure& figure : FiguresOf(NicModel())) {
     EXPECT_TRUE(figures.emplace(figure.name, std::pair(figure.value, figure.unit)).second) << figure.name;
   }
-  EXPECT_EQ(figures.size(), 13u);
+  EXPECT_EQ(figures.size(), 15u);
   EXPECT_EQ(figures["round_trip"], std::pair(uint64_t{2000}, std::string("ns")));
   EXPECT_EQ(figures["bits_per_second"], std::pair(uint64_t{100'000'000'000}, std::string("bit/s")));
+  EXPECT_EQ(figures["flush_line"], std::pair(uint64_t{30}, std::string("ns")));
+  EXPECT_EQ(figures["drain"], std::pair(uint64_t{60}, std::string("ns")));
 }
 
 }  // namespace

@@ -67,6 +67,37 @@ TEST(TimedLatency, OneVerbTakesWhatTheModelSays) {
   EXPECT_EQ(TimeOf(CallOnce), Expected(around + 1500 + OnWire(kHeader + 5) + OnWire(kHeader + 5)));
 }
 
+Task<Done> CallAndNote(Client& client, Nanos& ended) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.Call(NodeId{0}, CallId(1, 2), "");
+  ended = client.Now();
+  co_return Done{};
+}
+
+// Given a handler that flushes two lines by one flush and one by another, and drains twice. Expect that its Call
+// takes the time for these beside; that other Calls wait for it, be they there already or come later; and that
+// the counts are those of the handlers that have run.
+TEST(TimedLatency, WhatAHandlerFlushesTakesTimeOfTheNode) {
+  TimedRun run(OneOfEach());
+  run.world().calls().Set(CallId(1, 2), [](NodeMemory& memory, ClientId, std::string_view) {
+    memory.Flush(60, 8);
+    memory.Drain();
+    memory.Flush(256, 64);
+    memory.Drain();
+    return Result<std::string>(std::string());
+  });
+  const double alone = 70 + 30 + 2000 + 50 + 1500 + 3 * 30 + 2 * 60 + 2 * OnWire(kHeader);
+  std::array<Nanos, 4> ended{};
+  for (size_t i = 0; i < 3; ++i) run.Start(CallAndNote(run.Connect(), ended[i]));
+  run.RunUntil(3us);  // the first handler runs or has run, and the others wait
+  run.Start(CallAndNote(run.Connect(), ended[3]));
+  run.Drain();
+  EXPECT_EQ(ended[0], Expected(alone));
+  for (size_t i = 1; i < ended.size(); ++i)
+    EXPECT_NEAR(static_cast<double>((ended[i] - ended[i - 1]).count()), 1710, 1);
+  EXPECT_EQ(run.world().flushed(), (FlushCounts{.lines = 12, .drains = 8}));
+}
+
 // Given READs of more than a packet. Expect a header for each packet of the answer, and the card's work for
 // each; once, since the cards work at the same time.
 TEST(TimedLatency, LargeReadsTakeSeveralPackets) {

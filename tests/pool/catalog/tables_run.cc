@@ -1,8 +1,13 @@
 #include "tests/pool/catalog/tables_run.h"
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "pool/durability.h"
 
 namespace farside::pool {
 
@@ -14,7 +19,39 @@ uint64_t SizeOf(const TableInfo& table, size_t block) {
   return 64 * (1 + (table.incarnation * 7 + block * 5) % 20);
 }
 
+std::vector<uint64_t> ContentOf(const TableInfo& table, const TableRoot& root, size_t block) {
+  std::vector<uint64_t> words(root.bytes[block] / sizeof(uint64_t));
+  for (size_t i = 0; i < words.size(); ++i) words[i] = root.blocks[block] * 31 + table.incarnation * 7 + i;
+  return words;
+}
+
+// A table links nothing that is not durable (durable/6).
+Task<Done> FillDurably(fabric::Op& op, const TableInfo& table, const TableRoot& root, fabric::FarAddr at) {
+  std::vector<ByteRange> ranges = {{at.offset, sizeof(root)}};
+  for (size_t i = 0; i < kBlocksOfATable; ++i) {
+    const std::vector<uint64_t> words = ContentOf(table, root, i);
+    const fabric::FarAddr block(kTablesNode, root.blocks[i]);
+    co_await op.InOrder(fabric::Write(block, std::as_bytes(std::span(words))));
+    ranges.push_back({root.blocks[i], root.bytes[i]});
+  }
+  co_await MakeDurable(op, kTablesNode, std::move(ranges));
+  co_return Done{};
+}
+
 }  // namespace
+
+Task<Done> CheckTable(fabric::Op& op, TableInfo table) {
+  const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
+  for (size_t i = 0; i < kBlocksOfATable; ++i) {
+    if (root.bytes[i] != SizeOf(table, i)) co_return Error(ErrorCode::kCorrupt, "its root is another's");
+    const std::vector<uint64_t> words = ContentOf(table, root, i);
+    std::vector<uint64_t> found(words.size());
+    const fabric::FarAddr block(kTablesNode, root.blocks[i]);
+    co_await op.InOrder(fabric::Read(block, std::as_writable_bytes(std::span(found))));
+    if (found != words) co_return Error(ErrorCode::kCorrupt, "a block of it is another's");
+  }
+  co_return Done{};
+}
 
 Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table) {
   Allocator& allocator = client.allocator(kTablesNode);
@@ -26,6 +63,7 @@ Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client,
   }
   const fabric::FarAddr at = co_await allocator.Allocate(op, sizeof(root));
   co_await op.InOrder(fabric::WriteObject(at, root));
+  if (client.member(kTablesNode).geometry().durable) co_await FillDurably(op, table, root, at);
   co_return std::vector<fabric::FarAddr>{at};
 }
 

@@ -26,7 +26,11 @@ struct TableRoot {
 };
 static_assert(sizeof(TableRoot) == kLine);
 
+// In a durable pool, the table is durable when it is returned, and its blocks hold what CheckTable expects.
 Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table);
+
+// kCorrupt if a table of a durable pool does not hold what it was made with.
+Task<Done> CheckTable(fabric::Op& op, TableInfo table);
 
 Task<Done> FreeBlocks(fabric::Op& op, PoolClient& client, TableInfo table);
 
@@ -62,6 +66,16 @@ class TablesClient {
     };
     co_await catalog_.Create(op, spec, make);
     co_return Done{};
+  }
+
+  // Whether the table is there. kCorrupt if it is, and is not what it was made as (of durable pools).
+  Task<bool> Check(fabric::Op& op, std::string name) {
+    const Result<TableInfo> table = co_await catalog_.Open(op, std::move(name)).Outcome();
+    if (!table.ok() && table.error().code() == ErrorCode::kNotFound) co_return false;
+    if (!table.ok()) co_return table.error();
+    const PoolClient::Pin pin = client_->Begin();
+    co_await CheckTable(op, *table);
+    co_return true;
   }
 
   Task<Done> Drop(fabric::Op& op, std::string name) {

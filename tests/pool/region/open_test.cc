@@ -124,7 +124,7 @@ TEST(OpenPoolEmbedded, WhatCannotBe_SaysWhy) {
       "kInvalidArgument: an embedded pool is always a new one; to look at a pool, name its file or its node");
   EXPECT_EQ(error("verbs://localhost:7700"),
             "kUnsupported: verbs: is not in this version; write embedded:?size=1GiB, file:PATH?size=1GiB, "
-            "shm:NAME or tcp://HOST:PORT");
+            "pmem:PATH?size=1GiB, shm:NAME or tcp://HOST:PORT");
 }
 
 // ---- files -----------------------------------------------------------------------------------------------
@@ -141,6 +141,9 @@ class OpenPoolFile : public ::testing::Test {
 
   std::string Url(std::string_view parameters = "") const {
     return "file:" + path_ + std::string(parameters);
+  }
+  std::string Pmem(std::string_view parameters = "") const {
+    return "pmem:" + path_ + std::string(parameters);
   }
 
   void MakePool() const { ASSERT_TRUE(OpenPool(Url("?size=64KiB"), {}).ok()); }
@@ -394,6 +397,48 @@ TEST_F(OpenPoolFile, WhoseMakerDies_IsThereOrNot) {
   }
 }
 
+// ---- durable pools -------------------------------------------------------------------------------------
+
+TEST_F(OpenPoolFile, ThatIsDurable_SaysSo_AndIsOpenedAsSuch) {
+  {
+    const auto made = OpenPool(Pmem("?size=64KiB"), {});
+    ASSERT_TRUE(made.ok()) << made.error().ToString();
+    EXPECT_TRUE((*made)->geometries[0].durable);
+  }
+  const auto opened = OpenPool(Pmem(), {});
+  ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+  EXPECT_TRUE((*opened)->geometries[0].durable);
+  EXPECT_FALSE((*opened)->made);
+}
+
+TEST_F(OpenPoolFile, OfAnotherDurability_IsRefused_AndLeftAsItIs) {
+  ASSERT_TRUE(OpenPool(Pmem("?size=64KiB"), {}).ok());
+  EXPECT_EQ(Refused(), "kInvalidArgument: " + path_ + " is a durable pool; open it as pmem:" + path_);
+  const auto serve = [](const std::string& url) {
+    const Result<PoolRegion> served = OpenOrMakeFile(*ParseUrl(url), {.served = true});
+    return served.ok() ? "it was opened" : served.error().ToString();
+  };
+  EXPECT_EQ(serve(Url()), "kInvalidArgument: " + path_ + " is a durable pool; serve it with --pmem " + path_);
+  std::filesystem::remove(path_);
+  MakePool();
+  const uint64_t before = HashOfFolder();
+  EXPECT_EQ(ErrorOf(Pmem(), {}), "kInvalidArgument: " + path_ +
+                                     " is not a durable pool, and does not become one; open it as file:" +
+                                     path_ + ", or import its tables into a new one");
+  EXPECT_EQ(ErrorOf(Pmem(), {.read_only = true}), ErrorOf(Pmem("?size=64KiB"), {}));
+  EXPECT_EQ(serve(Pmem()), "kInvalidArgument: " + path_ +
+                               " is not a durable pool, and does not become one; serve it with --file " +
+                               path_ + ", or import its tables into a new one");
+  EXPECT_EQ(HashOfFolder(), before);
+}
+
+TEST_F(OpenPoolFile, ThatIsDurable_HasASlotForWhatAPowerCutLeft) {
+  EXPECT_EQ(ErrorOf(Pmem("?size=64KiB"), {.format = {.client_slots = 1}}),
+            "kInvalidArgument: a durable pool has at least 2 client slots: after a power cut, one of them "
+            "stands for what clients had in use");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 // ---- clients that were registered ----------------------------------------------------------------------
 
 class OpenPoolMembers : public OpenPoolFile {
@@ -504,6 +549,31 @@ TEST_F(OpenPoolMembers, InAStateThatNoClientWrites_AreFencedToo) {
   EXPECT_EQ(word.state(), ClientState::kFenced);
   EXPECT_EQ(word.fabric_client(), fabric::ClientId::kNone);
   EXPECT_EQ(Load(*client, kDeathsOffset), 1u);
+}
+
+TEST_F(OpenPoolMembers, OfADurablePool_AreForgotten_AndWhatTheyHadBelongsToOneThatIsFenced) {
+  // Given a durable pool, alone or one of two nodes, with a client that did not leave and has a chunk.
+  for (const size_t nodes : {1, 2}) {
+    std::filesystem::remove(path_);
+    uint64_t chunk_word = 0;
+    {
+      const auto pool = std::move(*OpenPool(Pmem("?size=64KiB"), {}));
+      Member dies(*pool);
+      ASSERT_TRUE(dies.Join().ok());
+      chunk_word = pool->geometries[0].chunk_word(1);
+      const ChunkWord mine(ChunkState::kBlocks, 0, dies.membership.self());
+      ASSERT_TRUE(Store(*dies.client, chunk_word, mine.word()).ok());
+    }
+    StoreU64(OpenBytes().bytes().data() + kIdentityOffset, NodeIdentity(1, nodes, 0).word());
+    // When it is opened again. Expect that the client is refused by the node, so that nothing needs its slot.
+    const Result<PoolRegion> served = OpenOrMakeFile(*ParseUrl(Pmem()), {.served = true});
+    ASSERT_TRUE(served.ok()) << served.error().ToString();
+    const std::byte* const bytes = served->region.bytes().data();
+    const ClientWord word(LoadU64(bytes + served->geometry.client_slot(0)));
+    EXPECT_EQ(word.state(), ClientState::kFenced);
+    EXPECT_EQ(word.fabric_client(), fabric::ClientId::kNone);
+    EXPECT_EQ(ChunkWord(LoadU64(bytes + chunk_word)).owner(), Owner(0, word.generation()));
+  }
 }
 
 TEST_F(OpenPoolMembers, WhenLookingOnly_AreFencedInTheCopyAlone) {

@@ -24,6 +24,7 @@ enum class Happening : uint8_t {
   kPosted,       // of a timed trip: its client has posted it
   kAtNode,       // of a leg: its request has come to the node
   kTakesEffect,  // of a leg: the node's card executes its verbs
+  kFlushed,      // of a leg: its handler has made durable what it has to
   kAnswered,     // of a leg: the answer has come to the client's card
   kReaped,       // of a timed trip: the client finds the completion
   kTimer,

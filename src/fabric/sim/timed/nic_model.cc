@@ -37,6 +37,8 @@ std::vector<ModelFigure> FiguresOf(const NicModel& model) {
       {"post_verb", "ns", Plain(model.post_verb)},
       {"completion", "ns", Plain(model.completion)},
       {"call", "ns", Plain(model.call)},
+      {"flush_line", "ns", Plain(model.flush_line)},
+      {"drain", "ns", Plain(model.drain)},
   };
 }
 

@@ -23,6 +23,13 @@ class Server {
     return free_;
   }
 
+  // The request that is done at `at` takes longer than was known when it came. Requests that came since are
+  // those of `Serve`'s caller to delay.
+  void Extend(Picos at, Picos work) {
+    free_ = std::max(at + work, free_ + work);
+    busy_ += work;
+  }
+
   // How long it was busy until `now`, since it was last reset.
   Picos Busy(Picos now) const { return std::max<Picos>(0, busy_ - std::max<Picos>(0, free_ - now)); }
   uint64_t served() const { return served_; }

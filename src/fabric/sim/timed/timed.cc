@@ -152,6 +152,12 @@ Result<std::unique_ptr<Client>> TimedFabric::Connect(uint32_t compute_node) {
   return std::unique_ptr<Client>(std::make_unique<TimedClient>(*this, id, compute_node));
 }
 
+FlushCounts TimedFabric::flushed() const {
+  FlushCounts all;
+  for (const Node& node : nodes_) all += node.flushed;
+  return all;
+}
+
 void TimedFabric::Schedule(TimedEvent& event, Happening what, Picos at) {
   event.what = what;
   event.at = at;
@@ -169,6 +175,7 @@ bool TimedFabric::Step() {
       break;
     case Happening::kAtNode: ArriveAtNode(static_cast<Leg&>(*event)); break;
     case Happening::kTakesEffect: TakeEffect(static_cast<Leg&>(*event)); break;
+    case Happening::kFlushed: SendAnswer(static_cast<Leg&>(*event)); break;
     case Happening::kAnswered: TakeAnswer(static_cast<Leg&>(*event)); break;
     case Happening::kReaped: Reap(static_cast<TimedTrip&>(*event)); break;
     case Happening::kTimer: Fire(static_cast<TimerEvent&>(*event)); break;
@@ -232,12 +239,14 @@ void TimedFabric::ArriveAtNode(Leg& leg) {
   // The whole round is here; its first verb came as much earlier as the client's card took for the others.
   const Picos first = leg.at - (static_cast<Picos>(leg.packets) - 1) * times_.compute_verb;
   ready = std::max(ready, nic.Process(first, leg.packets, times_.memory_verb));
+  leg.flushed_before.reset();
   for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
     const Verb& verb = leg.timed_trip->verbs[i].verb;
     if (IsAtomic(verb.kind)) ready = std::max(ready, node.atomics.Execute(first, verb.at.offset, times_));
     if (IsControl(verb.kind)) {
       const Picos work = ToPicos(options_.model.call);
       ready = std::max(ready, node.processor.Serve(ready, work, work));
+      leg.flushed_before = node.flushing;
     }
   }
   Schedule(leg, Happening::kTakesEffect, ready);
@@ -245,7 +254,13 @@ void TimedFabric::ArriveAtNode(Leg& leg) {
 
 void TimedFabric::TakeEffect(Leg& leg) {
   TimedTrip& timed_trip = *leg.timed_trip;
-  const Node& node = nodes_[Index(leg.node)];
+  Node& node = nodes_[Index(leg.node)];
+  // INVARIANT timed/6. Handlers that have ended since this came to the node took longer than was known then.
+  if (const Picos late = node.flushing - leg.flushed_before.value_or(node.flushing); late > 0) {
+    leg.flushed_before = node.flushing;
+    return Schedule(leg, Happening::kTakesEffect, leg.at + late);
+  }
+  const Picos flushing_before = node.flushing;
   for (uint32_t i = leg.begin; i < leg.round_end; ++i) {
     // INVARIANT timed/4. Looked at for every verb, since a client may fence itself.
     if (IsCutOff(node, timed_trip.owner)) {
@@ -255,6 +270,14 @@ void TimedFabric::TakeEffect(Leg& leg) {
     }
     Execute(timed_trip, timed_trip.verbs[i]);
   }
+  const Picos flushing = node.flushing - flushing_before;
+  if (flushing == 0) return SendAnswer(leg);
+  node.processor.Extend(leg.at, flushing);
+  Schedule(leg, Happening::kFlushed, leg.at + flushing);
+}
+
+void TimedFabric::SendAnswer(Leg& leg) {
+  const TimedTrip& timed_trip = *leg.timed_trip;
   const uint64_t answer = leg.answer_bytes + timed_trip.reply.size();
   const Picos sent = nics_[Index(leg.node)].Send(leg.at, times_.OnWire(answer));
   Schedule(leg, Happening::kAnswered, sent + Wire());

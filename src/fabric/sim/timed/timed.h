@@ -22,6 +22,9 @@
 //   timed/4  After a FENCE has taken effect on a node, no verb of the victim takes effect there: it is looked
 //            at in the instant in which a verb would.
 //   timed/5  Everything happens in an order that the seed, the model and the calls decide.
+//   timed/6  Handlers of a node take effect one after the other, each when the one before it has ended. What a
+//            handler flushes and drains is known only when it has run: it takes effect at one instant, then
+//            the time for that passes, then its answer is sent and the next handler begins.
 #pragma once
 
 #include <cstdint>
@@ -104,6 +107,7 @@ class TimedFabric final : public Fabric {
   // To the compute nodes in turn, or to the one named.
   Result<std::unique_ptr<Client>> Connect() override;
   Result<std::unique_ptr<Client>> Connect(uint32_t compute_node);
+  FlushCounts flushed() const override;
   CallTable& calls() { return calls_; }
 
   // One event. False: nothing is on its way and no timer is set.
@@ -129,6 +133,8 @@ class TimedFabric final : public Fabric {
     memory::Region region;
     AtomicUnit atomics;
     Server processor;
+    FlushCounts flushed;
+    Picos flushing = 0;         // the time for that, all together
     std::vector<bool> cut_off;  // by number of the client
   };
   struct TimerEvent : TimedEvent {
@@ -146,6 +152,7 @@ class TimedFabric final : public Fabric {
   void SendRound(Leg& leg, Picos at);
   void ArriveAtNode(Leg& leg);
   void TakeEffect(Leg& leg);
+  void SendAnswer(Leg& leg);
   void TakeAnswer(Leg& leg);
   void Reap(TimedTrip& timed_trip);
   void Retire(TimedTrip& timed_trip);

@@ -80,6 +80,10 @@ void TimedFabric::ExecuteCall(Node& node, TimedTrip& timed_trip, const TimedVerb
   const std::string_view request(
       reinterpret_cast<const char*>(timed_trip.payload.data() + timed_verb.at_payload), timed_verb.verb.size);
   Result<std::string> reply = calls_.Handle(timed_verb.verb.call, view, timed_trip.owner, request);
+  const FlushCounts& flushed = view.flushed();
+  node.flushed += flushed;
+  node.flushing += kPicosPerNano * (static_cast<int64_t>(flushed.lines) * options_.model.flush_line.count() +
+                                    static_cast<int64_t>(flushed.drains) * options_.model.drain.count());
   if (reply.ok()) {
     timed_trip.reply = std::move(*reply);
   } else {

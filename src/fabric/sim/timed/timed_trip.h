@@ -33,6 +33,8 @@ struct Leg : TimedEvent {
   uint32_t packets = 0;
   uint64_t request_bytes = 0;
   uint64_t answer_bytes = 0;
+  // If the round has a Call or a FENCE: how long handlers of the node had flushed when it came there.
+  std::optional<Picos> flushed_before;
 };
 
 struct TimedVerb {
