@@ -111,6 +111,8 @@ inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
 inline constexpr MutantName kKeepBitmaps{"pool/bitmaps-kept-at-opening"};
 // Chunks keep the owner that survived, which is registered no more (durable/8).
 inline constexpr MutantName kKeepOwners{"pool/owners-kept-at-opening"};
+// The handler that ran when the power was cut still counts as one that runs (durable/8).
+inline constexpr MutantName kKeepHandler{"pool/handler-kept-at-opening"};
 
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
