@@ -112,6 +112,10 @@ inline constexpr MutantName kKeepBitmaps{"pool/bitmaps-kept-at-opening"};
 // Chunks keep the owner that survived, which is registered no more (durable/8).
 inline constexpr MutantName kKeepOwners{"pool/owners-kept-at-opening"};
 
+// A sweep ends while a living client makes a table, of which it has put a root on a node that lost its power
+// since (durable/7).
+inline constexpr MutantName kSweepUnderCreator{"pool/sweep-while-a-table-is-made"};
+
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
 // The slot of a dead client is released before every client knows that the client is dead.
