@@ -114,6 +114,10 @@ inline constexpr MutantName kKeepOwners{"pool/owners-kept-at-opening"};
 // The handler that ran when the power was cut still counts as one that runs (durable/8).
 inline constexpr MutantName kKeepHandler{"pool/handler-kept-at-opening"};
 
+// A sweep ends while a living client makes a table, of which it has put a root on a node that lost its power
+// since (durable/7).
+inline constexpr MutantName kSweepUnderCreator{"pool/sweep-while-a-table-is-made"};
+
 // ---- steps of a newcomer that makes room for itself (join.cc)
 
 // The slot of a dead client is released before every client knows that the client is dead.

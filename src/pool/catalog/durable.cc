@@ -73,7 +73,8 @@ Task<bool> Catalog::MakeLiveDurably(Op& op, const TableInfo& table, TableWord cl
 // in this entry where it is. A client that puts one there now is a client of the node as it is now, and owns
 // the chunk itself.
 Task<bool> Catalog::IsBeingMade(Op& op, TableEntry entry) {
-  if (!member_.geometry().durable || op.client().region_bytes().size() == 1) co_return false;
+  const bool has_other_nodes = op.client().region_bytes().size() > 1;
+  if (!member_.geometry().durable || !has_other_nodes || Mutant(kSweepUnderCreator)) co_return false;
   const Standing worker =
       co_await member_.StandingOf(op, Owner::FromBits(static_cast<uint32_t>(entry.worker)));
   co_return worker == Standing::kAlive;

@@ -1,4 +1,5 @@
 // The planted bugs of what must be durable, and of what must be made anew, are caught by name.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 
 #include "pool/mutants.h"
 #include "tests/pool/region/power_cut_run.h"
+#include "tests/pool/region/power_cut_scenarios.h"
 
 namespace farside::pool {
 namespace {
@@ -50,6 +52,12 @@ TEST(PoolPowerCutMutant, BitmapsKeptAtOpening_IsCaught) {
 TEST(PoolPowerCutMutant, OwnersKeptAtOpening_IsCaught) {
   const ScopedMutant mutant(kKeepOwners);
   EXPECT_NE(Search(), "");
+}
+
+TEST(PoolPowerCutMutant, SweepWhileATableIsMade_IsCaught) {
+  EXPECT_EQ(ATableIsMadeWhileANodeOfItLosesPower(), "");
+  const ScopedMutant mutant(kSweepUnderCreator);
+  EXPECT_THAT(ATableIsMadeWhileANodeOfItLosesPower(), testing::HasSubstr("free"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tests/pool/region/power_cut_run.h"
+#include "tests/pool/region/power_cut_scenarios.h"
 #include "tests/support/sanitized.h"
 
 namespace farside::pool {
@@ -15,6 +16,10 @@ TEST(PoolPowerCut, AtAnyMoment_KeepsWhatWasReported_AndLeaksNothing) {
   // Expect every table that was reported as made, whole; none that was reported as dropped; and every byte
   // reachable or free, once a client has swept.
   for (uint64_t seed = 1; seed <= 200 / kFewer; ++seed) ASSERT_EQ(RunPowerCuts(seed), "") << "seed " << seed;
+}
+
+TEST(PoolPowerCut, OfANodeWhileATableIsMade_KeepsItsRoot) {
+  EXPECT_EQ(ATableIsMadeWhileANodeOfItLosesPower(), "");
 }
 
 }  // namespace

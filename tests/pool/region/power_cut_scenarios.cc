@@ -1,0 +1,164 @@
+#include "tests/pool/region/power_cut_scenarios.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fabric/run.h"
+#include "fabric/sim/sim.h"
+#include "pool/catalog/catalog.h"
+#include "pool/client.h"
+#include "pool/durability.h"
+#include "pool/fsck/fsck.h"
+#include "pool/region/recover.h"
+
+namespace farside::pool {
+namespace {
+
+using fabric::FarAddr;
+using fabric::NodeId;
+using fabric::Op;
+using fabric::OpKind;
+using fabric::sim::SimFabric;
+
+constexpr NodeId kCut{0};   // the node that loses its power
+constexpr NodeId kHome{1};  // that of the catalog entry
+constexpr Nanos kLease = std::chrono::milliseconds(5);
+constexpr Geometry kGeometry{
+    .region_bytes = 128 * 1024, .client_slots = 8, .table_slots = 4, .chunk_bytes = 4096, .durable = true};
+
+fabric::sim::SimOptions TwoNodes() {
+  fabric::sim::SimOptions options;
+  options.region_bytes = {kGeometry.region_bytes, kGeometry.region_bytes};
+  options.durable = true;
+  options.chaos = fabric::sim::Chaos::Calm();
+  return options;
+}
+
+Task<std::unique_ptr<PoolClient>> Join(Op& op, fabric::Client& client) {
+  ClientOptions options;
+  options.lease.lease = kLease;
+  const std::vector<Geometry> geometries(2, kGeometry);
+  std::unique_ptr<PoolClient> joined = co_await PoolClient::Join(op, client, geometries, options);
+  co_return joined;
+}
+
+// A client that stops when the roots of its table are durable.
+struct Maker {
+  explicit Maker(SimFabric& world) : client(std::move(*world.Connect())) {}
+
+  Task<Done> Make() {
+    Op op(*client, OpKind::kMaintenance);
+    pool = co_await Join(op, *client);
+    TableSpec spec;
+    spec.name = "users";
+    spec.engine = "blocks";
+    spec.nodes = {kCut, kHome};
+    Catalog catalog(pool->member(kHome));
+    const PoolClient::Pin pin = pool->Begin();
+    const Catalog::MakeRoots make = [this](Op& making, TableInfo) { return MakeRoots(making); };
+    co_await catalog.Create(op, std::move(spec), make);
+    co_return Done{};
+  }
+
+  Task<std::vector<FarAddr>> MakeRoots(Op& op) {
+    std::vector<FarAddr> roots;
+    for (const NodeId node : {kCut, kHome}) {
+      const FarAddr root = co_await pool->allocator(node).Allocate(op, kLine);
+      std::vector<ByteRange> ranges(1);
+      ranges[0] = {root.offset, kLine};
+      co_await MakeDurable(op, node, std::move(ranges));
+      roots.push_back(root);
+    }
+    made_roots = true;
+    while (!may_go_on) co_await op.Pause(Nanos(1000));
+    co_return roots;
+  }
+
+  std::unique_ptr<fabric::Client> client;
+  std::unique_ptr<PoolClient> pool;
+  bool made_roots = false;
+  bool may_go_on = false;
+};
+
+// A client that puts in order what it finds.
+struct Repairer {
+  explicit Repairer(SimFabric& world) : client(std::move(*world.Connect())) {}
+
+  Task<Done> Repair() {
+    Op op(*client, OpKind::kMaintenance);
+    pool = co_await Join(op, *client);
+    pool->set_walk([this](Op& walking, Reach& reach) { return Walk(walking, reach); });
+    const Nanos enough = client->Now() + 8 * kLease;
+    while (client->Now() < enough) {
+      co_await pool->Maintain(op);
+      co_await op.Pause(kLease / 16);
+    }
+    co_return Done{};
+  }
+  Task<Done> Walk(Op& op, Reach& reach) {
+    ++walks;
+    for (const NodeId node : {kCut, kHome}) {
+      Catalog catalog(pool->member(node));
+      const std::vector<TableInfo> tables = co_await catalog.TablesToWalk(op);
+      for (const TableInfo& table : tables) {
+        for (const FarAddr root : table.roots) reach.Mark(root, kLine);
+      }
+    }
+    co_return Done{};
+  }
+  Task<std::string> Check() {
+    Op op(*client, OpKind::kMaintenance);
+    Catalog catalog(pool->member(kHome));
+    const Result<TableInfo> table = co_await catalog.Open(op, "users").Outcome();
+    if (!table.ok()) co_return table.error().ToString();
+    Reached reached;
+    reached.BeginTable("users");
+    for (const FarAddr root : table->roots) reached.Mark(root, kLine);
+    FsckOptions options;
+    options.self = pool->member(kCut).self();
+    const FsckReport report = co_await Fsck(op, kCut, kGeometry, reached, options);
+    for (const Finding& finding : report.findings) {
+      // The simulated region has no superblock.
+      const bool superblock = finding.what.rfind("the superblock", 0) == 0;
+      if (finding.severity != Severity::kNote && !superblock) co_return finding.what;
+    }
+    co_return std::string();
+  }
+
+  std::unique_ptr<fabric::Client> client;
+  std::unique_ptr<PoolClient> pool;
+  int walks = 0;
+};
+
+}  // namespace
+
+std::string ATableIsMadeWhileANodeOfItLosesPower() {
+  SimFabric world(TwoNodes());
+  ServeDurability(world.calls());
+  world.set_on_power_up([](NodeId, std::span<std::byte> survived) { Recover(survived, kGeometry); });
+  Maker maker(world);
+  Task<Done> making = maker.Make();
+  making.Start();
+  while (!maker.made_roots && world.Step()) continue;
+  world.CutPower(kCut);
+  Repairer repairer(world);
+  Task<Done> repairing = repairer.Repair();
+  repairing.Start();
+  // It has walked, or tried to, and waits.
+  const Nanos enough = world.Now() + kLease / 2;
+  while (world.Now() < enough && world.Step()) continue;
+  if (repairer.walks == 0) return "there was no walk";
+  maker.may_go_on = true;
+  while (!making.done() && world.Step()) continue;
+  if (const Result<Done> made = making.TakeResult(); !made.ok()) return made.error().ToString();
+  world.Crash(maker.client->id());
+  while (!repairing.done() && world.Step()) continue;
+  if (const Result<Done> repaired = repairing.TakeResult(); !repaired.ok())
+    return repaired.error().ToString();
+  const Result<std::string> problem = fabric::Run(*repairer.client, repairer.Check());
+  return problem.ok() ? *problem : problem.error().ToString();
+}
+
+}  // namespace farside::pool
