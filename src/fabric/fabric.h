@@ -24,8 +24,8 @@ class Fabric {
   virtual std::span<const uint64_t> region_bytes() const = 0;
   // A new client. It must not outlive the fabric.
   virtual Result<std::unique_ptr<Client>> Connect() = 0;
-  // What handlers of all nodes have made durable so far. Nothing if the nodes are in other processes. Safe from
-  // any thread.
+  // What handlers of all nodes have made durable so far. Nothing if the nodes are in other processes. Safe
+  // from any thread.
   virtual FlushCounts flushed() const { return {}; }
 };
 

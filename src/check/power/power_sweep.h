@@ -1,20 +1,20 @@
-// What a power cut may leave of the memory of a node, at every moment of a script of operations: an exhaustive
-// rival of the cuts that the simulator draws (fabric/sim).
+// What a power cut may leave of the memory of a node, at every moment of a script of operations: an
+// exhaustive rival of the cuts that the simulator draws (fabric/sim).
 //
 //   PowerSweep sweep(bytes_of_an_empty_table);
 //   const auto counts = sweep.Run({insert_a, update_a, insert_b},
 //                                 [&](std::span<std::byte> survived, size_t acknowledged, size_t begun) {
-//     // Open the table in `survived`: it must hold what the first `acknowledged` operations did, and what the
-//     // one after them did or did not, if begun > acknowledged. The bytes may be changed.
+//     // Open the table in `survived`: it must hold what the first `acknowledged` operations did, and what
+//     // the one after them did or did not, if begun > acknowledged. The bytes may be changed.
 //   });
 //
 // There is no fabric: an operation is called with the memory of the node, and does what its client and its
 // handler would. What a client WRITEs is a store that is not flushed.
 //
-// INVARIANT power/1: every state that a cut may leave between two drains is visited by the later one, before it
-// takes effect. For each line has then all versions that it had in between, and a state in which some of the
-// last stores are missing is that of a cut before them. The end of an operation is looked at, too, since from
-// then on more is promised.
+// INVARIANT power/1: every state that a cut may leave between two drains is visited by the later one, before
+// it takes effect. For then each line has all versions that it had in between, and a state in which some of
+// the last stores are missing is that of a cut before them. The end of an operation is looked at, too, since
+// from then on more is promised.
 #pragma once
 
 #include <cstddef>

@@ -12,8 +12,8 @@
 namespace farside::check {
 
 struct SurvivorLimits {
-  // Up to so many states are visited completely: those in which every word is left by itself if they are as few,
-  // else those in which every line is, and samples of the others.
+  // Up to so many states are visited completely: those in which every word is left by itself if they are as
+  // few, else those in which every line is, and samples of the others.
   uint64_t most_states = 1024;
   uint64_t samples = 256;
 };

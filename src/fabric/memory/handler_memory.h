@@ -3,8 +3,8 @@
 // Handlers of a node run one at a time, and so this is used by one thread at a time.
 //
 // INVARIANT handler/1: after a flush has failed, nothing that a handler stores becomes visible. It may have
-// waited for the flush before it makes something visible; and what is visible must not be less durable than the
-// handler believes.
+// waited for the flush before it makes something visible; and what is visible must not be less durable than
+// the handler believes.
 #pragma once
 
 #include <atomic>

@@ -11,8 +11,8 @@
 namespace farside::fabric::memory {
 
 // The flags of mmap by which a file is shared: with MAP_SYNC if its pages are memory that is itself durable
-// (DAX). Without it, the processor alone could make a store durable, but not that the file has the page, which
-// the file system may only find out at the first store to it, in whichever process.
+// (DAX). Without it, the processor alone could make a store durable, but not that the file has the page,
+// which the file system may only find out at the first store to it, in whichever process.
 inline int SharingFlags(int descriptor) {
   constexpr int kSynchronous = MAP_SHARED_VALIDATE | MAP_SYNC;
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -16,9 +16,9 @@
 //   file short causes the SIGBUS too: see fixed_size.h.)
 // * A file is locked (flock) while a Region has it. The lock is advisory, and ends with the process, or with
 //   the last process that maps it through the same descriptor.
-// * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted: by
-//   Persist, or piece by piece by a Medium (medium.h). Files on memory that is itself durable (DAX) are mapped
-//   with MAP_SYNC, so that the processor alone can persist a line.
+// * What was stored survives the process, since the kernel has it, but a power cut only if it was persisted:
+//   by Persist, or piece by piece by a Medium (medium.h). Files on memory that is itself durable (DAX) are
+//   mapped with MAP_SYNC, so that the processor alone can persist a line.
 //
 // A child of fork has only memory that was made to be shared: Shareable, and files of Access::kServed. Of the
 // rest it has neither the bytes nor the descriptor.

@@ -2,8 +2,8 @@
 // and fencing between them.
 //
 //   tcp server ---+                     +-- LineMemory (region, stripes)
-//   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time; Medium, if what they flush is to
-//                                       |   survive a power cut
+//   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time
+//                                       +-- Medium, if what handlers flush is to survive a power cut
 //                                       +-- guests by client id
 //
 // A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it;

@@ -1,5 +1,5 @@
-// The sweep over power cuts: it visits every state that a cut may leave and no other, and a record that is made
-// durable in the wrong order is caught.
+// The sweep over power cuts: it visits every state that a cut may leave and no other, and a record that is
+// made durable in the wrong order is caught.
 #include "check/power/power_sweep.h"
 
 #include <array>
@@ -59,8 +59,8 @@ uint64_t WrongStates(Without without) {
   return wrong;
 }
 
-// Given a record that becomes valid when it is durable, and is acknowledged when that is, too. Expect that every
-// state is right; and that each flush and each drain that is left out is caught.
+// Given a record that becomes valid when it is durable, and is acknowledged when that is, too. Expect that
+// every state is right; and that each flush and each drain that is left out is caught.
 TEST(PowerSweep, ARecordInTheRightOrderPasses_EachMissingStepIsCaught) {
   EXPECT_EQ(WrongStates(Without::kNothing), 0u);
   EXPECT_GT(WrongStates(Without::kFirstFlush), 0u);
@@ -136,8 +136,8 @@ std::set<Words> LeftByTheSimulator() {
   return left;
 }
 
-// Given one handler, and power cuts of the simulator after every step of it. Expect that they leave exactly the
-// states that the sweep visits.
+// Given one handler, and power cuts of the simulator after every step of it. Expect that they leave exactly
+// the states that the sweep visits.
 TEST(PowerSweep, ItVisitsTheStatesThatTheSimulatorLeaves) {
   PowerSweep sweep(Lines(2));
   std::set<Words> visited;
@@ -175,9 +175,9 @@ TEST(PowerSweep, BeyondTheLimitItSamples) {
   EXPECT_NE(seen, sweep_with(2));
 }
 
-// Given ten lines with a word each, which is the limit, and six with two words each, one stored after the other:
-// fewer states of lines than the limit, and more of words. Expect all of the first; of the second all that leave
-// lines whole, and samples of the others.
+// Given ten lines with a word each, which is the limit, and six with two words each, one stored after the
+// other: fewer states of lines than the limit, and more of words. Expect all of the first; of the second all
+// that leave lines whole, and samples of the others.
 TEST(PowerSweep, LinesAreVisitedCompletelyUpToTheLimit) {
   for (const uint64_t words : {1, 2}) {
     const uint64_t lines = words == 1 ? 10 : 6;

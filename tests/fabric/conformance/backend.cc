@@ -241,6 +241,7 @@ class TcpWorld final : public World {
 
   Fabric& fabric() override { return *fabric_; }
   CallTable& calls() override { return nodes_[0]->node().calls(); }
+  FlushCounts flushed() override { return nodes_[0]->node().flushed(); }
   void Restart(NodeId node) override { nodes_[Index(node)]->Restart(); }
   std::vector<Result<Done>> Play(std::span<const Part> parts) override { return PlayOnThreads(parts); }
 
@@ -275,6 +276,7 @@ class ShmWorld final : public World {
 
   Fabric& fabric() override { return *fabric_; }
   CallTable& calls() override { return daemons_[0]->node->calls(); }
+  FlushCounts flushed() override { return daemons_[0]->node->flushed(); }
   std::unique_ptr<Client> Connect() override {
     std::unique_ptr<Client> client = World::Connect();
     client->set_concurrency(concurrency_);

@@ -48,6 +48,9 @@ class World {
   // The same; a part that ends with an error fails the test.
   void PlayWell(std::span<const Part> parts);
 
+  // What handlers have flushed.
+  virtual FlushCounts flushed() { return fabric().flushed(); }
+
   // Makes a node forget its clients, and keep its memory.
   virtual void Restart(NodeId /*node*/) { ADD_FAILURE() << "this backend cannot do that"; }
 };

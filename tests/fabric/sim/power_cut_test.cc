@@ -1,5 +1,5 @@
-// What is left of a durable node when its power is cut: what its handlers have flushed and drained, and of the
-// rest any subset of words.
+// What is left of a durable node when its power is cut: what its handlers have flushed and drained, and of
+// the rest any subset of words.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -266,8 +266,8 @@ TEST(SimPowerCut, ClientsAreServedWhenTheHookHasRun) {
   EXPECT_EQ(run.Word(At(0)), 78u);
 }
 
-// Given chances of power cuts. Expect at most as many as allowed, none in a world that is not durable, and none
-// when faults are stopped; and steps of handlers are counted.
+// Given chances of power cuts. Expect at most as many as allowed, none in a world that is not durable, and
+// none when faults are stopped; and steps of handlers are counted.
 TEST(SimPowerCut, TheyAreBoundedAndOnlyOfDurableNodes) {
   const auto play = [](bool durable, bool stopped) {
     SimOptions options = Free(3);

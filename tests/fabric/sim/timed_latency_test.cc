@@ -74,9 +74,9 @@ Task<Done> CallAndNote(Client& client, Nanos& ended) {
   co_return Done{};
 }
 
-// Given a handler that flushes two lines by one flush and one by another, and drains twice. Expect that its Call
-// takes the time for these beside; that other Calls wait for it, be they there already or come later; and that
-// the counts are those of the handlers that have run.
+// Given a handler that flushes two lines by one flush and one by another, and drains twice. Expect that its
+// Call takes the time for these beside; that other Calls wait for it, be they there already or come later;
+// and that the counts are those of the handlers that have run.
 TEST(TimedLatency, WhatAHandlerFlushesTakesTimeOfTheNode) {
   TimedRun run(OneOfEach());
   run.world().calls().Set(CallId(1, 2), [](NodeMemory& memory, ClientId, std::string_view) {

@@ -22,8 +22,8 @@
 //   timed/4  After a FENCE has taken effect on a node, no verb of the victim takes effect there: it is looked
 //            at in the instant in which a verb would.
 //   timed/5  Everything happens in an order that the seed, the model and the calls decide.
-//   timed/6  Handlers of a node take effect one after the other, each when the one before it has ended. What a
-//            handler flushes and drains is known only when it has run: it takes effect at one instant, then
+//   timed/6  Handlers of a node take effect one after the other, each when the one before it has ended. What
+//            a handler flushes and drains is known only when it has run: it takes effect at one instant, then
 //            the time for that passes, then its answer is sent and the next handler begins.
 #pragma once
 
