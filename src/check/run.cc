@@ -13,6 +13,7 @@
 #include "pool/client.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/describe.h"
+#include "pool/region/recover.h"
 #include "pool/region/superblock.h"
 #include "pool/scoped_flag.h"
 #include "store/engines.h"
@@ -417,8 +418,10 @@ void DriveOne(Stage& stage, int number, Role role, Script script) {
   Drive(stage, actors);
 }
 
-// What whatever opens a durable region does before it serves clients.
-void Recover(Stage& /*stage*/, fabric::NodeId /*node*/, std::span<std::byte> /*survived*/) {}
+// INVARIANT pool durable/1: what the process that opens a durable region does before it serves clients.
+void Recover(const Stage& stage, fabric::NodeId node, std::span<std::byte> survived) {
+  pool::Recover(survived, *fabric::ForNode(stage.geometries, node));
+}
 
 // Of an ordered table, also all keys at once: before the first one is written, and in the end.
 Script AuditScript(const std::vector<std::string>& keys, const index::Engine& engine) {
