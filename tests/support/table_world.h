@@ -21,6 +21,7 @@
 #include "index/index.h"
 #include "pool/fsck/fsck.h"
 #include "pool/region/superblock.h"
+#include "store/engines.h"
 #include "tests/support/table_tasks.h"
 
 namespace farside::index {
@@ -40,6 +41,7 @@ class TableWorld {
       : fabric({.seed = options.seed,
                 .region_bytes = std::vector<uint64_t>(options.nodes, options.region_bytes),
                 .chaos = options.chaos}) {
+    store::RegisterHandlers(fabric.calls());
     for (size_t node = 0; node < options.nodes; ++node) {
       geometries.push_back(*pool::FormatVolatile(fabric.memory(static_cast<fabric::NodeId>(node)),
                                                  {.chunk_bytes = 4096}, {1, node}));

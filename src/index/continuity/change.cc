@@ -91,6 +91,7 @@ ChangeRequest Table::RequestOf(const ChangeContext& context) {
                   .kind = change.kind};
   if (context.draft.owned()) request.head.block = {context.draft.at().offset, context.draft.bytes()};
   if (context.group.owned()) request.head.group = context.group.at().offset;
+  request.head.any_group = context.any_group;
   if (context.operands.owned()) {
     request.head.operands = {context.operands.at().offset, context.operands.bytes()};
   } else {
@@ -151,7 +152,13 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
     case Needs::kGroup:
       if (!context.group.Reserve(allocator, kGroupBytes)) co_await context.group.FetchRoom(context.op);
       break;
-    case Needs::kTable: co_await Grow(context, reply.doublings + 1); break;
+    case Needs::kTable: {
+      const Result<Done> grown = co_await Grow(context, reply.doublings + 1).Outcome();
+      const bool no_memory = !grown.ok() && grown.error().code() == ErrorCode::kOutOfMemory;
+      if (!grown.ok() && (!no_memory || context.any_group)) co_return grown.error();
+      context.any_group = no_memory;
+      break;
+    }
     case Needs::kEndOfGrowth: {
       const MoveRequest request{.root = context.part.at().offset};
       const std::string answer = co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request));

@@ -38,7 +38,8 @@ struct ChangeHead {
   uint32_t expected_bytes = 0;
   uint32_t value_bytes = 0;  // of the new value, or (of a touch) of the value that is moved
   ChangeKind kind = ChangeKind::kPut;
-  std::array<uint8_t, 3> zero{};
+  bool any_group = false;  // there is no memory for the table to grow: the pair may have a group in any case
+  std::array<uint8_t, 2> zero{};
 };
 static_assert(std::is_trivially_copyable_v<ChangeHead> && sizeof(ChangeHead) == 88);
 // More than this of operands stand in a block of their own.

@@ -137,7 +137,9 @@ Task<TableStats> Table::Stats(Op& op) {
         stats.records += slots.size();
         for (const Slot& slot : slots) {
           const std::optional<SlotView> view = DecodeSlot(slot);
-          if (view.has_value() && view->in_block) stats.block_bytes += view->bytes;
+          if (!view.has_value()) co_return DamagedPair(pair.at);
+          stats.block_bytes += view->in_block ? view->bytes : kSlotBytes;
+          if (!view->in_block) stats.index_bytes -= kSlotBytes;  // it holds the record itself
         }
       }
       if (beats.Due()) co_await beats.Beat(op);
