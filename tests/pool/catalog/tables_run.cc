@@ -30,31 +30,34 @@ Task<Done> FillDurably(fabric::Op& op, const TableInfo& table, const TableRoot& 
   std::vector<ByteRange> ranges = {{at.offset, sizeof(root)}};
   for (size_t i = 0; i < kBlocksOfATable; ++i) {
     const std::vector<uint64_t> words = ContentOf(table, root, i);
-    const fabric::FarAddr block(kTablesNode, root.blocks[i]);
+    const fabric::FarAddr block(at.node, root.blocks[i]);
     co_await op.InOrder(fabric::Write(block, std::as_bytes(std::span(words))));
     ranges.push_back({root.blocks[i], root.bytes[i]});
   }
-  co_await MakeDurable(op, kTablesNode, std::move(ranges));
+  co_await MakeDurable(op, at.node, std::move(ranges));
   co_return Done{};
 }
 
 }  // namespace
 
-Task<Done> CheckTable(fabric::Op& op, TableInfo table) {
-  const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
+namespace {
+
+Task<Done> CheckPart(fabric::Op& op, const TableInfo& table, fabric::FarAddr at) {
+  const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(at));
   for (size_t i = 0; i < kBlocksOfATable; ++i) {
     if (root.bytes[i] != SizeOf(table, i)) co_return Error(ErrorCode::kCorrupt, "its root is another's");
     const std::vector<uint64_t> words = ContentOf(table, root, i);
     std::vector<uint64_t> found(words.size());
-    const fabric::FarAddr block(kTablesNode, root.blocks[i]);
+    const fabric::FarAddr block(at.node, root.blocks[i]);
     co_await op.InOrder(fabric::Read(block, std::as_writable_bytes(std::span(found))));
     if (found != words) co_return Error(ErrorCode::kCorrupt, "a block of it is another's");
   }
   co_return Done{};
 }
 
-Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table) {
-  Allocator& allocator = client.allocator(kTablesNode);
+Task<fabric::FarAddr> MakePart(fabric::Op& op, PoolClient& client, const TableInfo& table,
+                               fabric::NodeId node) {
+  Allocator& allocator = client.allocator(node);
   TableRoot root{};
   for (size_t i = 0; i < kBlocksOfATable; ++i) {
     const fabric::FarAddr block = co_await allocator.Allocate(op, SizeOf(table, i));
@@ -63,25 +66,43 @@ Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client,
   }
   const fabric::FarAddr at = co_await allocator.Allocate(op, sizeof(root));
   co_await op.InOrder(fabric::WriteObject(at, root));
-  if (client.member(kTablesNode).geometry().durable) co_await FillDurably(op, table, root, at);
-  co_return std::vector<fabric::FarAddr>{at};
+  if (client.member(node).geometry().durable) co_await FillDurably(op, table, root, at);
+  co_return at;
+}
+
+}  // namespace
+
+Task<Done> CheckTable(fabric::Op& op, TableInfo table) {
+  for (const fabric::FarAddr at : table.roots) co_await CheckPart(op, table, at);
+  co_return Done{};
+}
+
+Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table) {
+  std::vector<fabric::FarAddr> roots;
+  for (const fabric::NodeId node : table.nodes) {
+    const fabric::FarAddr root = co_await MakePart(op, client, table, node);
+    roots.push_back(root);
+  }
+  co_return roots;
 }
 
 Task<Done> FreeBlocks(fabric::Op& op, PoolClient& client, TableInfo table) {
   const PoolClient::Pin pin = client.Begin();
-  const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
-  Allocator& allocator = client.allocator(kTablesNode);
-  for (size_t i = 0; i < kBlocksOfATable; ++i) {
-    allocator.Retire(fabric::FarAddr(kTablesNode, root.blocks[i]), root.bytes[i], pin.epoch(kTablesNode));
+  for (const fabric::FarAddr at : table.roots) {
+    const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(at));
+    Allocator& allocator = client.allocator(at.node);
+    for (size_t i = 0; i < kBlocksOfATable; ++i)
+      allocator.Retire(fabric::FarAddr(at.node, root.blocks[i]), root.bytes[i], pin.epoch(at.node));
+    allocator.Retire(at, sizeof(root), pin.epoch(at.node));
   }
-  allocator.Retire(table.roots[0], sizeof(root), pin.epoch(kTablesNode));
   co_return Done{};
 }
 
-Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry) {
+Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry,
+                                               size_t nodes) {
   ClientOptions options;
   options.lease.lease = kTestLease;
-  const std::vector<Geometry> geometries = {geometry};
+  const std::vector<Geometry> geometries(nodes, geometry);
   std::unique_ptr<PoolClient> joined = co_await PoolClient::Join(op, client, geometries, options);
   co_return std::make_unique<TablesClient>(std::move(joined));
 }
@@ -91,7 +112,7 @@ namespace {
 Task<Done> CreateAndDrop(fabric::Client& fabric_client, PoolRun& run, std::vector<std::string> names,
                          size_t& next) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
-  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry());
+  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry(), run.nodes());
   while (next < 2 * names.size()) {
     const std::string name = names[next / 2];
     const bool create = next++ % 2 == 0;
@@ -110,7 +131,7 @@ Task<Done> CreateAndDrop(fabric::Client& fabric_client, PoolRun& run, std::vecto
 
 Task<Done> PutInOrder(fabric::Client& fabric_client, PoolRun& run) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
-  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry());
+  std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry(), run.nodes());
   co_await client->Create(op, "last");
   const Nanos enough = fabric_client.Now() + 6 * kTestLease;
   while (fabric_client.Now() < enough) {
@@ -121,26 +142,38 @@ Task<Done> PutInOrder(fabric::Client& fabric_client, PoolRun& run) {
   co_return Done{};
 }
 
-Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run) {
-  fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
-  Membership member(fabric_client, kTablesNode, run.geometry(), LeaseOptions{.lease = kTestLease});
-  Catalog catalog(member);
-  std::vector<TableInfo> tables = co_await catalog.List(op);
-  Reached reached;
-  co_await WalkTables(op, std::move(tables), reached);
-  FsckOptions options;
-  FsckReport report = co_await Fsck(op, kTablesNode, run.geometry(), reached, options);
+namespace {
+
+Task<Done> CheckNode(fabric::Op& op, PoolRun& run, fabric::NodeId node, const Reached& reached) {
+  FsckReport report = co_await Fsck(op, node, run.geometry(), reached, FsckOptions());
   for (const Finding& finding : report.findings) {
     // The simulated region has no superblock. A note is, say, the lock of a client that died, which is taken
     // over when needed.
     const bool superblock = finding.what.rfind("the superblock", 0) == 0;
     if (finding.severity != Severity::kNote && !superblock) run.Problem(finding.what);
   }
-  if (report.counts.tables_live == 0) run.Problem("the last table is not there");
   if (report.bytes.held + report.bytes.abandoned + report.bytes.leaked + report.bytes.damaged > 0) {
     run.Problem("some bytes are neither reachable nor free");
   }
   if (report.bytes.Total() != run.geometry().region_bytes) run.Problem("some bytes are not counted");
+  co_return Done{};
+}
+
+}  // namespace
+
+Task<Done> CheckEverything(fabric::Client& fabric_client, PoolRun& run) {
+  fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
+  Reached reached;
+  size_t tables_live = 0;
+  for (const fabric::NodeId node : AllNodes(run.nodes())) {
+    Membership member(fabric_client, node, run.geometry(), LeaseOptions{.lease = kTestLease});
+    Catalog catalog(member);
+    std::vector<TableInfo> tables = co_await catalog.List(op);
+    tables_live += tables.size();
+    co_await WalkTables(op, std::move(tables), reached);
+  }
+  if (tables_live == 0) run.Problem("the last table is not there");
+  for (const fabric::NodeId node : AllNodes(run.nodes())) co_await CheckNode(op, run, node, reached);
   co_return Done{};
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,13 +21,20 @@ namespace farside::pool {
 inline constexpr fabric::NodeId kTablesNode{0};
 inline constexpr size_t kBlocksOfATable = 4;
 
+inline std::vector<fabric::NodeId> AllNodes(size_t nodes) {
+  std::vector<fabric::NodeId> all;
+  for (size_t node = 0; node < nodes; ++node) all.push_back(static_cast<fabric::NodeId>(node));
+  return all;
+}
+
 struct TableRoot {
   std::array<uint64_t, kBlocksOfATable> blocks;  // offsets
   std::array<uint64_t, kBlocksOfATable> bytes;
 };
 static_assert(sizeof(TableRoot) == kLine);
 
-// In a durable pool, the table is durable when it is returned, and its blocks hold what CheckTable expects.
+// On each of its nodes. In a durable pool, the table is durable when it is returned, and its blocks hold what
+// CheckTable expects.
 Task<std::vector<fabric::FarAddr>> MakeTable(fabric::Op& op, PoolClient& client, TableInfo table);
 
 // kCorrupt if a table of a durable pool does not hold what it was made with.
@@ -37,10 +45,11 @@ Task<Done> FreeBlocks(fabric::Op& op, PoolClient& client, TableInfo table);
 template <class Marked>
 Task<Done> WalkTables(fabric::Op& op, std::vector<TableInfo> tables, Marked& reach) {
   for (const TableInfo& table : tables) {
-    const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(table.roots[0]));
-    reach.Mark(table.roots[0], sizeof(root));
-    for (size_t i = 0; i < kBlocksOfATable; ++i) {
-      reach.Mark(fabric::FarAddr(kTablesNode, root.blocks[i]), root.bytes[i]);
+    for (const fabric::FarAddr at : table.roots) {
+      const TableRoot root = co_await op.InOrder(fabric::Read<TableRoot>(at));
+      reach.Mark(at, sizeof(root));
+      for (size_t i = 0; i < kBlocksOfATable; ++i)
+        reach.Mark(fabric::FarAddr(at.node, root.blocks[i]), root.bytes[i]);
     }
   }
   co_return Done{};
@@ -49,8 +58,9 @@ Task<Done> WalkTables(fabric::Op& op, std::vector<TableInfo> tables, Marked& rea
 // One client of the pool.
 class TablesClient {
  public:
-  explicit TablesClient(std::unique_ptr<PoolClient> client)
-      : client_(std::move(client)), catalog_(client_->member(kTablesNode)) {
+  explicit TablesClient(std::unique_ptr<PoolClient> client) : client_(std::move(client)) {
+    for (const fabric::NodeId node : AllNodes(client_->nodes()))
+      catalogs_.emplace_back(client_->member(node));
     client_->set_walk([this](fabric::Op& op, Reach& reach) { return Walk(op, reach); });
   }
 
@@ -58,19 +68,19 @@ class TablesClient {
     TableSpec spec;
     spec.name = std::move(name);
     spec.engine = "blocks";
-    spec.nodes = {kTablesNode};
+    spec.nodes = AllNodes(client_->nodes());
     std::optional<PoolClient::Pin> pin;  // of what is allocated, until it is reachable
     const Catalog::MakeRoots make = [&](fabric::Op& making, TableInfo table) {
       pin.emplace(client_->Begin());
       return MakeTable(making, *client_, std::move(table));
     };
-    co_await catalog_.Create(op, spec, make);
+    co_await CatalogOf(spec.name).Create(op, spec, make);
     co_return Done{};
   }
 
   // Whether the table is there. kCorrupt if it is, and is not what it was made as (of durable pools).
   Task<bool> Check(fabric::Op& op, std::string name) {
-    const Result<TableInfo> table = co_await catalog_.Open(op, std::move(name)).Outcome();
+    const Result<TableInfo> table = co_await CatalogOf(name).Open(op, name).Outcome();
     if (!table.ok() && table.error().code() == ErrorCode::kNotFound) co_return false;
     if (!table.ok()) co_return table.error();
     const PoolClient::Pin pin = client_->Begin();
@@ -83,7 +93,7 @@ class TablesClient {
     const Catalog::FreeTable free = [this](fabric::Op& freeing, TableInfo table) {
       return FreeBlocks(freeing, *client_, std::move(table));
     };
-    const Result<Done> dropped = co_await catalog_.Drop(op, std::move(name), wait, free).Outcome();
+    const Result<Done> dropped = co_await CatalogOf(name).Drop(op, name, wait, free).Outcome();
     if (!dropped.ok() && dropped.error().code() != ErrorCode::kNotFound) co_return dropped.error();
     co_return Done{};
   }
@@ -106,26 +116,33 @@ class TablesClient {
 
  private:
   Task<Done> Walk(fabric::Op& op, Reach& reach) {
-    std::vector<TableInfo> tables = co_await catalog_.TablesToWalk(op);
-    co_await WalkTables(op, std::move(tables), reach);
+    for (Catalog& catalog : catalogs_) {
+      std::vector<TableInfo> tables = co_await catalog.TablesToWalk(op);
+      co_await WalkTables(op, std::move(tables), reach);
+    }
     co_return Done{};
   }
 
   Task<Done> Grace(fabric::Op& op) {
-    bool passed = false;
-    client_->AfterGrace(kTablesNode, [&passed] { passed = true; });
-    while (!passed) {
+    // Shared with the callbacks, which may outlive this coroutine if an error ends it.
+    const auto waiting = std::make_shared<size_t>(client_->nodes());
+    for (const fabric::NodeId node : AllNodes(client_->nodes()))
+      client_->AfterGrace(node, [waiting] { --*waiting; });
+    while (*waiting > 0) {
       co_await Maintain(op);
       co_await op.Pause(Nanos(3000));
     }
     co_return Done{};
   }
 
+  Catalog& CatalogOf(const std::string& name) { return catalogs_[Index(HomeOf(name, catalogs_.size()))]; }
+
   std::unique_ptr<PoolClient> client_;
-  Catalog catalog_;
+  std::deque<Catalog> catalogs_;  // of each node
 };
 
-Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry);
+Task<std::unique_ptr<TablesClient>> JoinTables(fabric::Op& op, fabric::Client& client, Geometry geometry,
+                                               size_t nodes = 1);
 
 // Stays until no dead client has a slot, and leaves one table behind.
 Task<Done> PutInOrder(fabric::Client& fabric_client, PoolRun& run);

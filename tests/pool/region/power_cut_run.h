@@ -14,4 +14,7 @@ namespace farside::pool {
 // Three cuts, and an opening after each. What is wrong, or empty.
 std::string RunPowerCuts(uint64_t seed);
 
+// Two nodes, which lose power one at a time, while clients live on; and then no more.
+std::string RunPowerCutsOfNodes(uint64_t seed);
+
 }  // namespace farside::pool

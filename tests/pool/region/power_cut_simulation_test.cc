@@ -18,6 +18,12 @@ TEST(PoolPowerCut, AtAnyMoment_KeepsWhatWasReported_AndLeaksNothing) {
   for (uint64_t seed = 1; seed <= 200 / kFewer; ++seed) ASSERT_EQ(RunPowerCuts(seed), "") << "seed " << seed;
 }
 
+TEST(PoolPowerCut, OfOneNodeOfSeveral_KeepsWhatWasReported_AndLeaksNothing) {
+  // Given the same at two nodes, of which one or the other loses its power while clients go on.
+  for (uint64_t seed = 1; seed <= 200 / kFewer; ++seed)
+    ASSERT_EQ(RunPowerCutsOfNodes(seed), "") << "seed " << seed;
+}
+
 TEST(PoolPowerCut, OfANodeWhileATableIsMade_KeepsItsRoot) {
   EXPECT_EQ(ATableIsMadeWhileANodeOfItLosesPower(), "");
 }
