@@ -163,6 +163,7 @@ void IoThread::GoOnWithSome() {
 
 void IoThread::UpdateInterest(Connection& connection, bool again) {
   if (connection.state() == Connection::State::kClosed) {
+    if (is_door()) server_.lobby.Leave(connection);
     std::erase(hot_, &connection);
     connections_.erase(&connection);
     return;
@@ -319,7 +320,10 @@ void IoThread::CheckDeadlines() {
 
 void IoThread::StopAll() {
   listener_.Close();
-  for (const auto& [connection, owner] : connections_) connection->OnStop();
+  for (const auto& [connection, owner] : connections_) {
+    connection->OnStop();
+    if (is_door()) server_.lobby.Leave(*connection);
+  }
   connections_.clear();
   again_.clear();
   for (const Letter& letter : mailbox_->Close()) {
