@@ -53,7 +53,8 @@ TEST(DamagedPool, SeedsThatDidNotEnd_End) {
   const std::map<std::string, std::vector<uint64_t>> seeds = {
       {"shard", {112, 556, 793, 1538}},
       {"chime", {44, 107, 289, 442, 6099, 13642, 29409, 101454}},
-      {"nessie", {2607}}};
+      {"nessie", {2607}},
+      {"sephash", {382}}};
   for (const auto& [engine, of_engine] : seeds) {
     const std::vector<DamagedPool> pools = PoolsOf(engine);
     for (const uint64_t seed : of_engine) {
