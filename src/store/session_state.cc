@@ -318,6 +318,7 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   // The session may have registered anew since the search began.
   if (!search.has_value() || &search->pool() != &pool)
     search.emplace(pool, known_full ? Patience::kBrief : Patience::kPatient);
+  if (!effort.unlinked) effort.unlinked = co_await UnlinkHeld(registration);
   Op op(registration.client(), OpKind::kMaintenance);
   pool_.NudgeSessions(this);
   co_await search->Round(op);
@@ -338,6 +339,20 @@ Status SessionState::SearchForRoom(RoomEffort& effort) {
   return Administer<Done>(
       [&](Op& /*op*/, Registration& registration) { return MakeRoom(registration, effort); },
       [] { return false; });
+}
+
+// A table that holds back what was replaced or deleted has noted where an operation has failed. The search
+// waits until it can be used. True: nothing is noted any more.
+Task<bool> SessionState::UnlinkHeld(Registration& registration) {
+  pool::PoolClient& pool = registration.pool();
+  const pool::PoolClient::UnpinnedWait stays_online(pool);
+  Op op(registration.client(), OpKind::kMaintenance);
+  co_await pool.ComeOnline(op);
+  const std::unique_ptr<index::Evacuation> evacuation = registration.NewEvacuation();
+  if (evacuation == nullptr) co_return true;
+  const bool more = co_await evacuation->Unlink(op);
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return !more;
 }
 
 // INVARIANT evac/4: the operation that has failed holds neither a pin nor a place in the queue of its key.
