@@ -26,6 +26,9 @@ class LoneTable {
   fabric::Client& client() { return *client_; }
   index::Index& index() { return *table_->index; }
   const index::Engine& engine() const { return *engine_; }
+  const pool::TableInfo& info() const { return table_->info; }
+  // What handlers have flushed and drained so far.
+  fabric::FlushCounts flushed() const { return cluster_->flushed(); }
 
   template <class T>
   Result<T> Run(Task<T> task) {
