@@ -22,6 +22,9 @@ namespace {
 constexpr int kRoundsToNudge = 6;
 // A session that was idle for this part of a lease gives up its chunks.
 constexpr int kDisownsPerLease = 8;
+// A session that has waited for its nodes for this part of a lease leaves it to its next operation to connect
+// anew.
+constexpr int kWaitsPerLease = 4;
 // What an evacuation has unlinked can be used again when every client has synced twice, and this session has
 // looked; later if other clients are slow, or if tables cannot unlink all of it at once.
 constexpr int kFewestRoundsAfterEvacuation = 6;
@@ -212,6 +215,7 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
         ErrorCode::kInvalidArgument,
         fmt::format("table '{}' belongs to another pool than this session", Escape(table.info.name)));
   }
+  const Nanos began = current_->client().Now();
   for (int attempt = 0;; ++attempt) {
     if (current_->broken()) {
       if (Status joined = Reconnect(); !joined.ok()) co_return joined.error();
@@ -223,6 +227,10 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
       if (current_.get() == &registration) co_return *ready;
     } else if (Breaks(registration, ready.error())) {
       registration.Break();
+      // Its nodes hang, and it has waited for them: to connect anew would be to wait for them once more.
+      const bool has_waited =
+          registration.client().Now() - began >= pool_.client_options().lease.lease / kWaitsPerLease;
+      if (has_waited && ready.error().code() != ErrorCode::kFenced) co_return ready.error();
     } else {
       co_return ready.error();
     }
@@ -310,6 +318,7 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   // The session may have registered anew since the search began.
   if (!search.has_value() || &search->pool() != &pool)
     search.emplace(pool, known_full ? Patience::kBrief : Patience::kPatient);
+  if (!effort.unlinked) effort.unlinked = co_await UnlinkHeld(registration);
   Op op(registration.client(), OpKind::kMaintenance);
   pool_.NudgeSessions(this);
   co_await search->Round(op);
@@ -330,6 +339,20 @@ Status SessionState::SearchForRoom(RoomEffort& effort) {
   return Administer<Done>(
       [&](Op& /*op*/, Registration& registration) { return MakeRoom(registration, effort); },
       [] { return false; });
+}
+
+// A table that holds back what was replaced or deleted has noted where an operation has failed. The search
+// waits until it can be used. True: nothing is noted any more.
+Task<bool> SessionState::UnlinkHeld(Registration& registration) {
+  pool::PoolClient& pool = registration.pool();
+  const pool::PoolClient::UnpinnedWait stays_online(pool);
+  Op op(registration.client(), OpKind::kMaintenance);
+  co_await pool.ComeOnline(op);
+  const std::unique_ptr<index::Evacuation> evacuation = registration.NewEvacuation();
+  if (evacuation == nullptr) co_return true;
+  const bool more = co_await evacuation->Unlink(op);
+  op.End(OpKind::kMaintenance, OpOutcome::kDone);
+  co_return !more;
 }
 
 // INVARIANT evac/4: the operation that has failed holds neither a pin nor a place in the queue of its key.

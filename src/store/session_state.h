@@ -127,6 +127,7 @@ class SessionState {
   // What was done for an operation that found no room.
   struct RoomEffort {
     std::optional<pool::RoomSearch> search;
+    bool unlinked = false;
     bool evacuated = false;
     bool exhausted() const { return search.has_value() && search->concluded(); }
   };
@@ -214,6 +215,7 @@ class SessionState {
   Task<Done> MakeRoom(Registration& registration, RoomEffort& effort);
   // Empties sparse chunks (index/evacuation.h). False: there are none that would help.
   Task<bool> Evacuate(Registration& registration);
+  Task<bool> UnlinkHeld(Registration& registration);
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration, which DropRetired ends.
   Status Reconnect();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "base/bytes.h"
 #include "index/chime/layout.h"
 #include "index/chime/node_locks.h"
+#include "index/shard/layout.h"
 #include "pool/region/layout.h"
 #include "tests/damage/damaged_pool.h"
 
@@ -48,9 +50,11 @@ INSTANTIATE_TEST_SUITE_P(Engines, DamagedPools,
 
 // Given seeds whose commands did not end. When they are tried again. Expect them to end.
 TEST(DamagedPool, SeedsThatDidNotEnd_End) {
-  const std::map<std::string, std::vector<uint64_t>> seeds = {{"shard", {112, 556, 793, 1538}},
-                                                              {"chime", {44, 107, 289, 442, 6099, 13642, 29409, 101454}},
-                                                              {"nessie", {2607}}};
+  const std::map<std::string, std::vector<uint64_t>> seeds = {
+      {"shard", {112, 556, 793, 1538}},
+      {"chime", {44, 107, 289, 442, 6099, 13642, 29409, 101454}},
+      {"nessie", {2607}},
+      {"sephash", {382}}};
   for (const auto& [engine, of_engine] : seeds) {
     const std::vector<DamagedPool> pools = PoolsOf(engine);
     for (const uint64_t seed : of_engine) {
@@ -71,6 +75,55 @@ TEST(DamagedPool, EpochThatCannotBe_IsRefusedAtOnce) {
     EXPECT_THAT(found.wrong, testing::IsEmpty());
     EXPECT_EQ(found.refused, 3u) << "each of the three clients";
     EXPECT_THAT(found.last_error, testing::HasSubstr("the epoch of node 0"));
+  }
+}
+
+// ---- shard -------------------------------------------------------------------------------------------
+
+namespace shard = index::shard;
+
+// The lines of a shard table that look like those of its units: they have a version, and each entry is empty
+// or leads to a place in the region.
+std::vector<std::span<std::byte>> UnitLinesOf(Regions& regions) {
+  std::vector<std::span<std::byte>> lines;
+  for (std::vector<std::byte>& region : regions) {
+    for (uint64_t offset = 4 * pool::kPage; offset < region.size(); offset += pool::kLine) {
+      const std::span<std::byte> bytes = std::span(region).subspan(offset, pool::kLine);
+      shard::Line line;
+      std::memcpy(&line, bytes.data(), sizeof(line));
+      const bool fits = std::all_of(line.entries.begin(), line.entries.end(), [&](shard::Entry entry) {
+        return entry.offset() < region.size() && (entry.has_block() || entry.empty() || entry.is_hole());
+      });
+      if (fits && line.version() != 0) lines.push_back(bytes);
+    }
+  }
+  return lines;
+}
+
+// Given a shard table. When its lines, one by one, say that they are of another version, and no lock is held.
+// Expect every command to end within a second: no client is splitting the unit, or ever will.
+TEST(DamagedShard, VersionsThatFitNothing_UnderFreeLocks_EndWithinASecond) {
+  for (const index::OptionMap& options : {index::OptionMap{{"slots", "16"}}, index::OptionMap{}}) {
+    const DamagedPool pool("shard", options);
+    Regions counted = pool.regions();
+    const size_t lines = UnitLinesOf(counted).size();
+    ASSERT_GT(lines, 4u);
+    uint64_t refused = 0;
+    for (size_t i = 0; i < lines; ++i) {
+      for (const uint32_t other : {1, 2, 63}) {
+        Regions regions = pool.regions();
+        const std::span<std::byte> bytes = UnitLinesOf(regions)[i];
+        shard::Line line;
+        std::memcpy(&line, bytes.data(), sizeof(line));
+        line.set_version(line.version() ^ other);
+        std::memcpy(bytes.data(), &line, sizeof(line));
+        const Findings found = pool.TryWith(regions);
+        EXPECT_THAT(found.wrong, testing::IsEmpty()) << "line " << i << ", version ^ " << other;
+        EXPECT_LT(found.longest, std::chrono::seconds(1)) << "line " << i << ", version ^ " << other;
+        refused += found.refused;
+      }
+    }
+    EXPECT_GT(refused, lines);
   }
 }
 

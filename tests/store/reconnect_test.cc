@@ -18,6 +18,7 @@ namespace {
 struct Script {
   int trips_until_cut = -1;  // that are posted before `cut` is called; -1: it is not
   std::function<void()> cut;
+  bool loses = false;  // the trip before which it is called fails: its node is lost
 };
 
 // Executes trips in Poll, and must not be destroyed inside of it.
@@ -31,8 +32,11 @@ class PolledClient final : public WrappedClient {
 
   using WrappedClient::Start;
   bool Start(fabric::Trip& trip) override {
-    if (script_.trips_until_cut >= 0 && script_.trips_until_cut-- == 0) script_.cut();
-    return inner().Start(trip);
+    if (script_.trips_until_cut < 0 || script_.trips_until_cut-- > 0) return inner().Start(trip);
+    script_.cut();
+    if (!script_.loses) return inner().Start(trip);
+    trip.Fail(Error(ErrorCode::kUnavailable, "the node did not answer"));
+    return true;
   }
   bool Poll() override {
     polling_ = true;
@@ -91,6 +95,29 @@ TEST_F(ReconnectTest, ASessionThatIsCutOffAtAnyTrip_JoinsAnew_OutsideOfTheOldCli
       EXPECT_EQ(script_.trips_until_cut, -1) << "the operation took fewer trips";
       EXPECT_NE(Id(), before);
     }
+  }
+}
+
+TEST_F(ReconnectTest, ASessionThatHasWaitedForItsNodes_LeavesItToItsNextOperationToConnect) {
+  // Given a session that is to sync before its next operation, and that loses its nodes in the sync: after a
+  // moment, and after a part of a lease.
+  script_.loses = true;
+  const Nanos lease = state_->client_options().lease.lease;
+  for (const Nanos hang : {lease / 8, lease / 3}) {
+    const fabric::ClientId before = Id();
+    script_.cut = [&] { clock_.Advance(hang); };
+    Access::StateOf(*session_).RequestSync();
+    script_.trips_until_cut = 0;
+    // Expect that the operation connects anew, or that it ends, and the next one connects: else the time for
+    // which nodes hang, and the time that it takes to connect to nodes that hang, add up.
+    const Result<std::optional<std::string>> got = session_->Get(*table_, "k");
+    EXPECT_EQ(got.ok(), hang < lease / 4);
+    if (!got.ok()) {
+      EXPECT_EQ(got.error().code(), ErrorCode::kUnavailable) << got.error().ToString();
+      EXPECT_EQ(Id(), before);
+      EXPECT_EQ(Must(session_->Get(*table_, "k")), "v");
+    }
+    EXPECT_NE(Id(), before);
   }
 }
 

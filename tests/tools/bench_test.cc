@@ -172,6 +172,21 @@ TEST(Bench, ASimulatedRunIsTheSameAgain) {
   EXPECT_NE(json(8), once);
 }
 
+TEST(Bench, FlushesStandInTheReportIfThereWereAny) {
+  // Given a run of an engine that calls no handlers. Expect that the report says nothing of flushes.
+  const BenchPlan plan = *PlanBench(Small("a", "sim"));
+  BenchResult result;
+  result.run = *RunBench(plan, [](std::string_view, uint64_t, uint64_t, std::string_view) {});
+  EXPECT_EQ(result.run.flushed, fabric::FlushCounts{});
+  EXPECT_EQ(BenchText(plan, result, Paint(false)).find("flushes"), std::string::npos);
+  EXPECT_THAT(ToJson(plan, result), HasSubstr(R"("flushes_per_op":null)"));
+  // When its 3,000 operations have made 6,000 lines durable. Expect two for each.
+  result.run.flushed = {.lines = 6000, .drains = 4500};
+  EXPECT_THAT(BenchText(plan, result, Paint(false)),
+              HasSubstr("flushes       2.000 lines made durable by an operation, in 1.500 drains\n"));
+  EXPECT_THAT(ToJson(plan, result), HasSubstr(R"("flushes_per_op":{"lines":2.0,"drains":1.5})"));
+}
+
 TEST(Bench, AFullNodeIsOneClearLine) {
   // Given a region that is too small for the records. When they are loaded. Expect kOutOfMemory, where it
   // happened and what to do, on both fabrics.

@@ -32,6 +32,8 @@ constexpr Nanos kLongestSleepWithTimers = std::chrono::milliseconds(5);
 // While a node is silent, the others are asked whether they are there, so often within the time that a node
 // may be silent.
 constexpr int kProbesPerTimeout = 4;
+// For how many such times a client waits before it has no patience any more.
+constexpr int kTimeoutsInARow = 2;
 constexpr std::string_view kNonsense = "the node answered something else than was asked";
 
 bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
@@ -46,6 +48,8 @@ TcpClient::TcpClient(ClientId id, const Surroundings& surroundings, std::vector<
       surroundings_(surroundings),
       links_(std::move(links)),
       parts_(links_.size()),
+      waited_(surroundings.waited),
+      waited_until_(surroundings.clock->Now()),
       spins_(kMostSpins) {}
 
 TcpClient::~TcpClient() {
@@ -260,20 +264,35 @@ void TcpClient::Sleep() {
 }
 
 void TcpClient::CheckSilence() {
-  bool suspicious = false;
-  for (uint16_t node = 0; node < links_.size(); ++node) {
-    Link& link = links_[node];
+  const Nanos now = Now();
+  Nanos longest{0};
+  for (Link& link : links_) {
     if (link.waiting().empty()) continue;
-    const Nanos now = Now();
     std::optional<Nanos>& since = link.silent_since();
     if (!since.has_value()) since = now;
-    suspicious |= now - *since >= surroundings_.answer_timeout / kProbesPerTimeout;
-    if (now - *since < surroundings_.answer_timeout) continue;
-    BreakByLoss(node,
-                fmt::format("the node did not answer for {} ms",
-                            std::chrono::duration_cast<std::chrono::milliseconds>(now - *since).count()));
+    longest = std::max(longest, now - *since);
   }
-  if (suspicious) ProbeOthers();
+  const Nanos suspicious = surroundings_.answer_timeout / kProbesPerTimeout;
+  if (longest < suspicious) return;
+  const Nanos patience = Patience(now, longest);
+  for (uint16_t node = 0; node < links_.size(); ++node) {
+    Link& link = links_[node];
+    if (link.waiting().empty() || !link.silent_since().has_value()) continue;
+    const Nanos silence = now - *link.silent_since();
+    if (silence < patience) continue;
+    BreakByLoss(node, fmt::format("the node did not answer for {} ms",
+                                  std::chrono::duration_cast<std::chrono::milliseconds>(silence).count()));
+  }
+  ProbeOthers();
+}
+
+Nanos TcpClient::Patience(Nanos now, Nanos longest_silence) {
+  const Nanos began = std::max(now - longest_silence, waited_until_);
+  waited_ -= std::min(waited_, began - waited_until_);  // answers came meanwhile
+  waited_ += now - began;
+  waited_until_ = now;
+  const Nanos whole = surroundings_.answer_timeout;
+  return waited_ < kTimeoutsInARow * whole ? whole : whole / kProbesPerTimeout;
 }
 
 // An operation that visits nodes one after the other would wait for each one that hangs. So while one is

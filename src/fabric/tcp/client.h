@@ -9,6 +9,11 @@
 // frames of the connection that ended, those that had not left as a whole took no effect. The others did or
 // did not, unless the node said goodbye: it answers what it has executed before it does so.
 //
+// Nodes may hang one after the other, or all stop again and again: each is waited for, and then an operation
+// that visits them has waited for all. So a client has patience for two that are silent for as long as a node
+// may be. When it has waited for so long, it gives up every node that is silent for a part of that time, until
+// it has been answered for a while.
+//
 // A client that some node has fenced is broken as a whole. What had been sent to other nodes is still waited
 // for, so that as few outcomes as possible are unknown.
 #pragma once
@@ -38,6 +43,7 @@ class TcpClient final : public Client {
     std::span<const uint64_t> region_bytes;
     const Clock* clock;
     Nanos answer_timeout;
+    Nanos waited;  // by connecting
     bool read_only;
     bool real_time;  // the clock is the machine's
   };
@@ -105,6 +111,8 @@ class TcpClient final : public Client {
   bool SpinningIsFutile();
   void Sleep();
   void CheckSilence();
+  // How long a node may be silent now.
+  Nanos Patience(Nanos now, Nanos longest_silence);
   void ProbeOthers();
 
   void Deliver(uint16_t node);
@@ -134,6 +142,9 @@ class TcpClient final : public Client {
   size_t unawaited_ = 0;            // and without
   uint64_t posted_ = 0;             // trips
   std::optional<Nanos> probed_at_;  // when idle nodes were asked last because another one was silent
+  // For how long silent nodes were waited for, as of a time; it is forgotten as fast as it has passed.
+  Nanos waited_{0};
+  Nanos waited_until_{0};
   TimerList timers_;
   std::optional<Error> broken_;  // of every trip from now on: the client was fenced
   bool polling_ = false;

@@ -566,7 +566,6 @@ void Connection::Lost(std::string_view why) {
 void Connection::Close() {
   if (state_ == State::kClosed) return;
   Depart();
-  server_.lobby.Leave(*this);
   state_ = State::kClosed;
   transport_.Close();
   in_.Clear();

@@ -49,10 +49,10 @@ constexpr size_t kUnderWay = 256;
 // How many strangers go when there are no descriptors left.
 constexpr int kMakeRoomFor = 16;
 
-// Of the thread that calls.
-void LowerPriority() {
+// Of the thread that calls. False: a sandbox does not allow it.
+bool LowerPriority() {
   const auto self = static_cast<id_t>(::gettid());
-  ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kDoorNice);
+  return ::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kDoorNice) == 0;
 }
 
 Error Failed(std::string_view what) {
@@ -79,7 +79,8 @@ Status IoThread::StandAtDoor(Descriptor listener, std::vector<std::shared_ptr<Ma
 }
 
 void IoThread::Run() {
-  if (is_door()) LowerPriority();
+  if (is_door() && !LowerPriority())
+    server_.log.Warn("tcp: strangers take as much time as clients: setpriority: {}", ErrnoText(errno));
   while (!stopping_) {
     const bool traffic = (spinning_ && LookAtHot()) || LookAtAll();
     const Nanos now = server_.clock.Now();
@@ -162,6 +163,7 @@ void IoThread::GoOnWithSome() {
 
 void IoThread::UpdateInterest(Connection& connection, bool again) {
   if (connection.state() == Connection::State::kClosed) {
+    if (is_door()) server_.lobby.Leave(connection);
     std::erase(hot_, &connection);
     connections_.erase(&connection);
     return;
@@ -318,7 +320,10 @@ void IoThread::CheckDeadlines() {
 
 void IoThread::StopAll() {
   listener_.Close();
-  for (const auto& [connection, owner] : connections_) connection->OnStop();
+  for (const auto& [connection, owner] : connections_) {
+    connection->OnStop();
+    if (is_door()) server_.lobby.Leave(*connection);
+  }
   connections_.clear();
   again_.clear();
   for (const Letter& letter : mailbox_->Close()) {

@@ -9,28 +9,21 @@
 namespace farside::fabric::tcp {
 
 std::shared_ptr<Connection> Lobby::Enter(std::shared_ptr<Connection> connection, uint64_t network) {
-  const std::scoped_lock lock(mutex_);
   const Connection* const key = connection.get();
   strangers_.push_back({std::move(connection), network});
   places_.emplace(key, std::prev(strangers_.end()));
   ++of_network_[network];
+  size_.store(strangers_.size(), std::memory_order_relaxed);
   return strangers_.size() <= most_ ? nullptr : Take(OldestOfMost());
 }
 
 void Lobby::Leave(const Connection& connection) {
-  const std::scoped_lock lock(mutex_);
   const auto place = places_.find(&connection);
   if (place != places_.end()) Take(place->second);
 }
 
 std::shared_ptr<Connection> Lobby::TakeOldest() {
-  const std::scoped_lock lock(mutex_);
   return strangers_.empty() ? nullptr : Take(OldestOfMost());
-}
-
-size_t Lobby::size() const {
-  const std::scoped_lock lock(mutex_);
-  return strangers_.size();
 }
 
 std::shared_ptr<Connection> Lobby::Take(Strangers::iterator stranger) {
@@ -39,6 +32,7 @@ std::shared_ptr<Connection> Lobby::Take(Strangers::iterator stranger) {
   std::shared_ptr<Connection> connection = std::move(stranger->connection);
   places_.erase(connection.get());
   strangers_.erase(stranger);
+  size_.store(strangers_.size(), std::memory_order_relaxed);
   return connection;
 }
 

@@ -7,18 +7,18 @@
 // Clients are not in the lobby and never have to go, so strangers take nothing of their room.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 namespace farside::fabric::tcp {
 
 class Connection;
 
-// Safe from any thread.
+// Of the thread at the door; `size` from any thread. So no thread that serves clients waits for it.
 class Lobby {
  public:
   explicit Lobby(size_t most) : most_(most) {}
@@ -31,7 +31,7 @@ class Lobby {
   // A connection that has to go for another reason: the oldest of the address that has most. Null if there is
   // none.
   std::shared_ptr<Connection> TakeOldest();
-  size_t size() const;
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
 
  private:
   struct Stranger {
@@ -44,8 +44,8 @@ class Lobby {
   Strangers::iterator OldestOfMost();
 
   const size_t most_;
-  mutable std::mutex mutex_;  // of what follows
-  Strangers strangers_;       // the oldest first
+  std::atomic<size_t> size_{0};
+  Strangers strangers_;  // the oldest first
   std::unordered_map<const Connection*, Strangers::iterator> places_;
   std::unordered_map<uint64_t, size_t> of_network_;
 };

@@ -37,21 +37,27 @@ class Mailbox {
   int bell() const { return bell_.get(); }
 
   // Safe from any thread. False: the thread has ended, and the letter is lost.
+  //
+  // The bell is rung without the lock. To ring it wakes the thread, and on a busy machine the kernel may then
+  // leave the writer, which may be of lower priority, for a long while.
   bool Send(Letter letter) {
-    const std::scoped_lock lock(mutex_);
-    if (closed_) return false;
-    letters_.push_back(std::move(letter));
-    if (letters_.size() == 1) Ring();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (closed_) return false;
+      letters_.push_back(std::move(letter));
+      if (letters_.size() != 1) return true;  // the writer of the first one rings
+    }
+    Ring();
     return true;
   }
-  // By the thread. All that came, in the order in which it came.
+  // By the thread. All that came, in the order in which it came; none, if the bell was rung for letters that
+  // it has taken before.
   void TakeAll(std::vector<Letter>& into) {
     into.clear();
     const std::scoped_lock lock(mutex_);
-    if (letters_.empty()) return;
     std::swap(into, letters_);
     uint64_t rings = 0;
-    if (read(bell_.get(), &rings, sizeof(rings)) < 0) return;  // no writer had rung
+    if (read(bell_.get(), &rings, sizeof(rings)) < 0) return;  // the writer is about to ring
   }
   // By the thread, at its end. Returns the letters that it has not read.
   std::vector<Letter> Close() {

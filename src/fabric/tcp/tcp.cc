@@ -85,7 +85,8 @@ Result<std::unique_ptr<Client>> TcpFabric::Connect() {
 Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
   std::vector<Link> links;
   size_t reached = 0;
-  const Nanos deadline = steady_clock_.Now() + connect_timeout_;
+  const Nanos began = steady_clock_.Now();
+  const Nanos deadline = began + connect_timeout_;
   for (size_t node = 0; node < endpoints_.size(); ++node) {
     Result<Transport> transport = Reach(node, id, DialOptionsFor(deadline, endpoints_.size() - node));
     if (transport.ok()) {
@@ -104,6 +105,7 @@ Result<std::unique_ptr<Client>> TcpFabric::ConnectAs(ClientId id) {
                                                           .region_bytes = region_bytes_,
                                                           .clock = clock_,
                                                           .answer_timeout = answer_timeout_,
+                                                          .waited = steady_clock_.Now() - began,
                                                           .read_only = read_only_,
                                                           .real_time = clock_ == &steady_clock_},
                                   std::move(links)));

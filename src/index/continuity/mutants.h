@@ -9,7 +9,7 @@ namespace farside::index::continuity {
 
 // ---- handlers: what readers see
 
-// A pair is changed under an even sequence (continuity/1).
+// A pair is changed under an even sequence, which stays as it was (continuity/1).
 inline constexpr MutantName kSequenceNotOdd{"continuity/sequence-not-odd"};
 // An update writes over the slot that counts (continuity/2).
 inline constexpr MutantName kUpdateInPlace{"continuity/update-in-place"};

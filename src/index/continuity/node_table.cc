@@ -95,8 +95,8 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
 
   // INVARIANT continuity/1.
   memory_.Store(pool::kHandlerOffset, at);
-  pair.indicator = before.Begun();
-  if (!Mutant(kSequenceNotOdd)) memory_.Store(at, pair.indicator.word());
+  pair.indicator = Mutant(kSequenceNotOdd) ? before : before.Begun();
+  memory_.Store(at, pair.indicator.word());
 
   if (change.group != 0) {
     pair.group = change.group;

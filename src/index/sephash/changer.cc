@@ -122,8 +122,13 @@ Task<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::option
   const std::string_view stored = decision->Value(change);
   const bool had_room = context.draft.owned();
   if (!context.draft.Reserve(pool_.allocator(context.node),
-                             pool::BlockBytes(change.key.size(), stored.size())))
-    co_await context.draft.FetchRoom(context.op);
+                             pool::BlockBytes(change.key.size(), stored.size()))) {
+    const Result<Done> fetched = co_await context.draft.FetchRoom(context.op).Outcome();
+    // Segments hold blocks of values that were replaced or deleted. (A touch is housekeeping itself.)
+    const bool is_full = !fetched.ok() && fetched.error().code() == ErrorCode::kOutOfMemory;
+    if (is_full && change.kind != ChangeKind::kTouch) closer_.NoteSome(context.at);
+    if (!fetched.ok()) co_return fetched.error();
+  }
   // An earlier attempt has written the same bytes, unless the value follows from what was found.
   context.written &= had_room && change.kind != ChangeKind::kIncrement;
   if (!context.written) context.draft.Fill(change.key, stored, context.hash);

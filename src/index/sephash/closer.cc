@@ -15,6 +15,7 @@ using fabric::Read;
 namespace {
 
 constexpr size_t kMostWaiting = 1 << 16;
+constexpr int kMostNotedAtOnce = 16;
 constexpr size_t kSlotsOfATrip = fabric::kAnsweredVerbsPerRoundTrip;
 
 // Whether every key is deleted, if all keys have different tags and those deleted were in the MainSegment.
@@ -67,6 +68,10 @@ void Closer::NoteTouched(const Access& at, Segment& segment) {
   const auto is_same = [&segment](const Waiting& noted) { return noted.segment == &segment; };
   if (std::any_of(touched_.begin(), touched_.end(), is_same)) return;
   touched_.push_back({.directory = &at.directory, .segment = &segment});
+}
+
+void Closer::NoteSome(const Access& at) {
+  for (int i = 0; i < kMostNotedAtOnce; ++i) NoteTouched(at, at.directory.Find(next_noted_++));
 }
 
 Task<Done> Closer::CloseTouched(Op& op, const pool::PoolClient::Pin& pin) {

@@ -10,7 +10,9 @@
 // from, is merged (sephash/3): if no key of the parent is changed any more, the parent's round is closed.
 //
 // Blocks that an evacuation wants to have back are named by slots and by lists of what was dropped, whether
-// or not their records have moved: the rounds of their segments are closed too, as soon as there is memory.
+// or not their records have moved: the rounds of their segments are closed too, as soon as there is memory. So
+// are some rounds when a block finds no room: every segment holds back as many blocks as a CurSegment has
+// entries, and the last merge has dropped as many.
 //
 // That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.
 #pragma once
@@ -46,6 +48,8 @@ class Closer {
 
   // A block of this segment was touched (evac/1).
   void NoteTouched(const Access& at, Segment& segment);
+  // There is no room for a block: some segments are noted as well, others every time.
+  void NoteSome(const Access& at);
   bool has_touched() const { return !touched_.empty(); }
   // Closes one of the segments that were noted, so that nothing of the table names a block that no record
   // stands in. The operation holds a pin. kOutOfMemory: it stays noted.
@@ -73,6 +77,7 @@ class Closer {
   Merger& merger_;
   std::deque<Waiting> waiting_;
   std::deque<Waiting> touched_;
+  uint64_t next_noted_ = 0;  // a hash
 };
 
 }  // namespace farside::index::sephash

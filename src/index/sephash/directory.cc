@@ -136,6 +136,8 @@ Task<Done> Directory::Follow(Op& op, const Segment& segment, MetaWord meta, uint
       if (completes && !pool_.read_only() && !Mutant(kSiblingNotCompleted))
         co_await Complete(op, suffix, main.sibling);
       Learn(main.sibling, suffix, meta.depth());
+      // An entry that is damaged may have named the sibling before, for other hashes.
+      if (&Find(hash) == &segment) co_return DamagedMain(main_at, "names a sibling of other hashes");
       co_return Done{};
     }
     if (Mutant(kDirectoryNotAsked)) co_return DamagedRoot(root_, "does not name a sibling");

@@ -356,6 +356,7 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, BlockKind kind) {
 Task<Done> Allocator::MakeWordsDurable(Op& op, uint64_t first, uint64_t chunks) {
   std::vector<ByteRange> words(1);
   words[0] = {carving_.WordAt(first).offset, chunks * sizeof(ChunkWord)};
+  if (Mutant(kChunkNotDurable)) co_return Done{};
   ++stats_.trips;
   co_await MakeDurable(op, membership_.node(), std::move(words));
   co_return Done{};

@@ -56,7 +56,6 @@
 #include "pool/memory/retired.h"
 #include "pool/memory/shelf.h"
 #include "pool/memory/victims.h"
-#include "pool/mutants.h"
 
 namespace farside::pool {
 
@@ -233,7 +232,7 @@ class Allocator {
   // True if there may be more room afterwards.
   Task<bool> WaitForGrace(fabric::Op& op);
   // Whether words of chunks must be durable before their blocks are handed out (durable/5).
-  bool durable() const { return membership_.geometry().durable && !Mutant(kChunkNotDurable); }
+  bool durable() const { return membership_.geometry().durable; }
   // Those of so many chunks from this one on.
   Task<Done> MakeWordsDurable(fabric::Op& op, uint64_t first, uint64_t chunks);
   std::optional<Error> CheckWhole() const;

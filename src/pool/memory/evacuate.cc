@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "pool/memory/allocator.h"
-#include "pool/memory/victims.h"
+#include "pool/memory/victim_row.h"
 #include "pool/mutants.h"
 
 namespace farside::pool {
@@ -51,6 +51,12 @@ Task<std::vector<Allocator::Victim>> Allocator::BeginEvacuation(Op& op, Evacuati
     std::vector<ChunkWord> words(carving_.chunks());
     co_await table_.ReadWords(op, 0, words);
     for (const ChunkWord word : words) is_free.push_back(word == ChunkWord());
+    // If another client takes what is to be claimed, fewer blocks fit, and perhaps another row.
+    const VictimRow row = ChooseRunAndClaims(ChunksOfRecords(RetiredBlocks()), is_free, limits);
+    for (const VictimRow::Claim& claim : row.claims) {
+      co_await ClaimFree(op, claim.chunk, {claim.size_class, BlockUse::kRecords});
+      is_free[claim.chunk] = false;
+    }
   }
   // From here on nothing is awaited.
   const std::unordered_map<uint32_t, BlockSet> retired = RetiredBlocks();

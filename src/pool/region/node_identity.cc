@@ -24,6 +24,19 @@ Error OfAnotherPool(const FoundNode& node, const std::string& why) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", node.name, why));
 }
 
+// A table promises on all of its nodes what it promises on one.
+Status CheckDurability(const std::vector<FoundNode>& nodes) {
+  const auto durable =
+      std::ranges::find_if(nodes, [](const FoundNode& node) { return node.reached && node.durable; });
+  const auto other =
+      std::ranges::find_if(nodes, [](const FoundNode& node) { return node.reached && !node.durable; });
+  if (durable == nodes.end() || other == nodes.end()) return OkStatus();
+  return OfAnotherPool(*other,
+                       fmt::format("is not durable, and {} is; serve all nodes of a pool with --pmem, "
+                                   "or none",
+                                   durable->name));
+}
+
 Task<Done> MakeWordDurable(Op& op, FarAddr at) {
   std::vector<ByteRange> ranges(1);
   ranges[0] = {at.offset, sizeof(NodeIdentity)};
@@ -45,15 +58,7 @@ Status CheckIdentities(const std::vector<FoundNode>& nodes) {
   for (const FoundNode& node : nodes) {
     if (!tag.has_value() && !node.identity.empty()) tag = node.identity.tag();
   }
-  for (const FoundNode& node : nodes) {
-    const auto other = std::ranges::find_if(
-        nodes, [&](const FoundNode& one) { return one.reached && one.durable && !node.durable; });
-    if (!node.reached || other == nodes.end()) continue;
-    return OfAnotherPool(node,
-                         fmt::format("is not durable, and {} is; serve all nodes of a pool with --pmem, "
-                                     "or none",
-                                     other->name));
-  }
+  if (Status same = CheckDurability(nodes); !same.ok()) return same;
   const bool complete = std::ranges::all_of(nodes, &FoundNode::reached);
   const bool claimed = nodes[0].reached && !nodes[0].identity.empty();
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -79,6 +79,20 @@ TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
   }
 }
 
+TEST_P(EngineFullTest, ValuesThatFillChunks_ComeBackOneByOne) {
+  // Given a pool that is full of values that take chunks of their own. When one is deleted and another put,
+  // time and again. Expect that there is room for each, however long the table holds deleted values back.
+  const std::string value(40'000, 'v');
+  size_t count = 0;
+  while (session_.Put(table_, Key(count), value).ok()) ++count;
+  ASSERT_GT(count, 20u);
+  for (size_t i = 0; i < 3 * count; ++i) {
+    ASSERT_TRUE(Must(session_.Delete(table_, Key(i)))) << i;
+    const Status put = session_.Put(table_, Key(count + i), value);
+    ASSERT_TRUE(put.ok()) << "value " << i << " of " << 3 * count << ": " << put.error().ToString();
+  }
+}
+
 TEST_P(EngineFullTest, DeletesByAnotherSession_MakeRoomForThisOne) {
   // Given a pool that one session has filled. When another deletes half of it, and stays idle. Expect that
   // the first one has room for more.

@@ -269,6 +269,111 @@ TEST(TcpClient, NodesThatAreSilentAtTheSameTime_AreGivenUpTogether) {
   EXPECT_EQ(other.TakeResult().error().code(), ErrorCode::kUnavailable);
 }
 
+// While a task waits for a time, and the clock is the test's, no poll sleeps for long.
+Task<Done> KeepPollsShort(Client& client) {
+  Op op(client, OpKind::kMaintenance);
+  co_await op.Pause(10'000h);
+  co_return Done{};
+}
+
+// Nodes, and a client of them, for which time passes as the test says.
+class SilentNodes : public testing::Test {
+ protected:
+  SilentNodes() {
+    Options options;
+    for (size_t i = 0; i < kNodes; ++i) {
+      nodes_.push_back(std::make_unique<FakeNode>(std::vector<wire::Welcome>{Good(), Good()}));
+      options.addresses.push_back(nodes_.back()->address());
+    }
+    options.clock = &clock_;
+    options.answer_timeout = kPatience;
+    fabric_ = TestNode::Open(options);
+    client_ = ConnectTo(*fabric_);
+    for (const auto& node : nodes_) node->AwaitWelcomes();
+    short_polls_.emplace(KeepPollsShort(*client_));
+    short_polls_->Start();
+  }
+
+  // Answers what the client has asked a node so far, be it the READ of a test or a probe.
+  void AnswerAll(size_t node) {
+    std::array<std::byte, 4096> frames{};
+    ssize_t came = 0;
+    while ((came = recv(nodes_[node]->socket(), frames.data(), frames.size(), MSG_DONTWAIT)) > 0) {
+      size_t at = 0;
+      while (at < static_cast<size_t>(came)) {
+        const auto header = wire::Load<wire::FrameHeader>(frames.data() + at);
+        at += sizeof(header) + header.body_bytes;
+        Bytes reply = BytesOf(wire::ReplyHeader{.body_bytes = sizeof(uint64_t)});
+        Append(reply, BytesOf(uint64_t{5}));
+        nodes_[node]->Send(reply);
+      }
+    }
+  }
+  // For how long a READ at the node waits, if that hangs for so long and answers then, while others answer.
+  Nanos WaitFor(size_t node, Nanos hangs) {
+    const Nanos began = clock_.Now();
+    Task<uint64_t> read = ReadFrom(*client_, FarAddr(static_cast<NodeId>(node), 0));
+    read.Start();
+    while (!read.done()) {
+      EXPECT_TRUE(client_->Poll());
+      for (size_t other = 0; other < kNodes; ++other) {
+        if (other != node && client_->Reaches(static_cast<NodeId>(other))) AnswerAll(other);
+      }
+      if (clock_.Now() - began >= hangs) AnswerAll(node);
+      if (!read.done()) clock_.Advance(kPatience / 48);
+    }
+    static_cast<void>(read.TakeResult());
+    return clock_.Now() - began;
+  }
+
+  static constexpr size_t kNodes = 6;
+  static constexpr Nanos kPatience = 4800ms;
+  static constexpr Nanos kForEver = Nanos::max();
+  ManualClock clock_;
+  std::vector<std::unique_ptr<FakeNode>> nodes_;
+  std::unique_ptr<TcpFabric> fabric_;
+  std::unique_ptr<Client> client_;
+  std::optional<Task<Done>> short_polls_;
+};
+
+TEST_F(SilentNodes, ThatHangOneAfterTheOther_AreWaitedForTwiceAsLongAsForOne_AndALittleForEachOther) {
+  // Given nodes of which each hangs when the last one was given up.
+  // When an operation visits all of them.
+  // Expect that the first two are waited for as long as a node may be silent, and the others for a quarter of
+  // that.
+  EXPECT_GE(WaitFor(0, kForEver), kPatience);
+  EXPECT_GE(WaitFor(1, kForEver), kPatience * 3 / 4);
+  Nanos others{0};
+  for (size_t node = 2; node < kNodes; ++node) others += WaitFor(node, kForEver);
+  EXPECT_LE(others, kPatience * 3 / 2);
+  for (size_t node = 0; node < kNodes; ++node) EXPECT_FALSE(client_->Reaches(static_cast<NodeId>(node)));
+}
+
+TEST_F(SilentNodes, ThatStopAgainAndAgain_AreGivenUp) {
+  // Given nodes that stop whenever they are asked, for a little less than they may.
+  // When an operation asks them, again and again.
+  // Expect that it waits for about twice as long as a node may be silent, and for a quarter of that at each
+  // node then: at none for so long that it would be given up alone.
+  Nanos waited{0};
+  for (size_t trip = 0; trip < 4 * kNodes; ++trip) {
+    const size_t node = trip % kNodes;
+    if (client_->Reaches(static_cast<NodeId>(node))) waited += WaitFor(node, kPatience * 9 / 10);
+  }
+  EXPECT_LE(waited, kPatience * (2 * 4 + kNodes + 1) / 4);
+  EXPECT_GT(waited, kPatience * 2);
+}
+
+TEST_F(SilentNodes, ThatStopNowAndThen_AreWaitedFor) {
+  // Given nodes that stop for a little less than they may, and answer for as long in between.
+  // When they are asked. Expect that none is given up.
+  for (size_t trip = 0; trip < 2 * kNodes; ++trip) {
+    const size_t node = trip % kNodes;
+    WaitFor(node, kPatience * 9 / 10);
+    ASSERT_TRUE(client_->Reaches(static_cast<NodeId>(node))) << trip;
+    clock_.Advance(kPatience);
+  }
+}
+
 TEST(TcpClient, RepliesThatMakeNoSenseBreakTheClient) {
   // Given nodes that answer an addition with nonsense of all sorts.
   const std::vector<std::pair<std::string, Bytes>> replies = {

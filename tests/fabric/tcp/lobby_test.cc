@@ -17,9 +17,7 @@ TEST(TcpLobby, OldestOfTheAddressWithMostGoes) {
   ServerOptions options = OneThread();
   TestNode world;
   ServerState state(world.node(), options, world.log().logger());
-  const auto make = [&] {
-    return std::make_shared<Connection>(Transport(), SocketAddress{}, state);
-  };
+  const auto make = [&] { return std::make_shared<Connection>(Transport(), SocketAddress{}, state); };
   std::vector<std::shared_ptr<Connection>> all;
   for (int i = 0; i < 8; ++i) all.push_back(make());
   Lobby lobby(4);

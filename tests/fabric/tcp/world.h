@@ -54,6 +54,15 @@ class LogLines {
     std::unique_lock lock(mutex_);
     more_.wait(lock, [&] { return CountLocked(part) >= lines; });
   }
+  // A thread that logs such a line stays there until LetGo.
+  void HoldUp(std::string part) {
+    const std::scoped_lock lock(mutex_);
+    held_up_ = std::move(part);
+  }
+  void LetGo() {
+    HoldUp("");
+    more_.notify_all();
+  }
 
  private:
   size_t CountLocked(std::string_view part) const {
@@ -66,10 +75,12 @@ class LogLines {
   std::mutex mutex_;
   std::condition_variable more_;
   std::vector<std::string> lines_;
+  std::string held_up_;
   Logger logger_{level_, [this](std::string_view line) {
-                   const std::scoped_lock lock(mutex_);
+                   std::unique_lock lock(mutex_);
                    lines_.emplace_back(line);
                    more_.notify_all();
+                   more_.wait(lock, [&] { return held_up_.empty() || line.find(held_up_) == line.npos; });
                  }};
 };
 

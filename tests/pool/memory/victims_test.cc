@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "pool/memory/victim_row.h"
+
 namespace farside::pool {
 namespace {
 
@@ -46,11 +48,52 @@ TEST(Victims, ARow_IsWhereTheFewestBytesAreMoved) {
   const std::vector<bool> is_free = {false, true, false, false, true, false};
   const std::vector<SparseChunk> own = {WithLive(2, 3), WithLive(3, 2), WithLive(5, 1)};
   // Expect the cheapest row of each length that has none but free and own chunks.
-  EXPECT_THAT(ChooseRun(own, is_free, {.run = 2}), ElementsAre(2));
-  EXPECT_THAT(ChooseRun(own, is_free, {.run = 3}), ElementsAre(1, 2));
-  EXPECT_THAT(ChooseRun(own, is_free, {.run = 5}), IsEmpty());  // nowhere to put the copies
-  EXPECT_THAT(ChooseRun(own, is_free, {.run = 6}), IsEmpty());  // chunk 0 is in the way
-  EXPECT_THAT(ChooseRun(own, is_free, {.run = 3, .blocks = 2}), IsEmpty());
+  const auto choose = [&](const EvacuationLimits& limits) { return ChooseRun(own, is_free, limits); };
+  EXPECT_THAT(choose({.run = 2}), ElementsAre(2));
+  EXPECT_THAT(choose({.run = 3}), ElementsAre(1, 2));
+  EXPECT_THAT(choose({.run = 5}), IsEmpty());  // nowhere to put the copies
+  EXPECT_THAT(choose({.run = 6}), IsEmpty());  // chunk 0 is in the way
+  EXPECT_THAT(choose({.run = 3, .blocks = 2}), IsEmpty());
+}
+
+TEST(Victims, ARowWithFullChunks_TakesFreeChunksElsewhereForTheCopies) {
+  // Given full chunks of one class among nearly empty ones of another, as after large records were deleted
+  // and small ones put, and two free chunks.
+  constexpr uint32_t kSmall = 3;
+  constexpr uint32_t kLarge = 9;
+  std::vector<SparseChunk> own;
+  std::vector<bool> is_free;
+  for (uint32_t chunk = 0; chunk < 12; ++chunk) {
+    is_free.push_back(chunk == 1 || chunk == 8);
+    if (is_free.back()) continue;
+    own.push_back(chunk % 3 == 0 ? WithLive(chunk, 16, kSmall) : WithLive(chunk, 1, kLarge));
+  }
+  // When a row of four is wanted. Expect none that fits into own chunks, and one of which the only full chunk
+  // is moved to a free chunk elsewhere.
+  const EvacuationLimits limits{.run = 4};
+  EXPECT_THAT(ChooseRun(own, is_free, limits), IsEmpty());
+  const VictimRow row = ChooseRunAndClaims(own, is_free, limits);
+  ASSERT_THAT(row.claims, testing::SizeIs(1));
+  EXPECT_EQ(row.claims[0].size_class, kSmall);
+  EXPECT_EQ(row.claims[0].chunk, 1u);
+  std::vector<uint32_t> chunks;
+  for (const size_t index : row.chosen) chunks.push_back(own[index].chunk);
+  EXPECT_THAT(chunks, ElementsAre(9, 10, 11));
+  // When the free chunks are other clients'. Expect that no row is possible.
+  is_free[1] = is_free[8] = false;
+  EXPECT_THAT(ChooseRunAndClaims(own, is_free, limits).chosen, IsEmpty());
+}
+
+TEST(Victims, ARowThatIsMostlyFull_IsNotEmptied) {
+  // Given a row of chunks of which more than three quarters are in use, or just that, and as many free chunks
+  // for the copies. Expect that it is chosen only in the second case.
+  const std::vector<bool> is_free = {false, false, false, false, true, false, true, false, true};
+  const auto choose = [&is_free](uint32_t live) {
+    const std::vector<SparseChunk> own = {WithLive(0, live), WithLive(1, live), WithLive(2, live)};
+    return ChooseRunAndClaims(own, is_free, {.run = 3}).chosen;
+  };
+  EXPECT_THAT(choose(13), IsEmpty());
+  EXPECT_THAT(choose(12), ElementsAre(0, 1, 2));
 }
 
 }  // namespace

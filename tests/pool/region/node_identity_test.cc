@@ -54,6 +54,18 @@ TEST(NodeIdentities, ANodeThatWasUsedAlone_DoesNotBecomeAPart) {
   EXPECT_EQ(ErrorOf({nodes[0]}), "");
 }
 
+TEST(NodeIdentities, DurableOnesAndOthers_AreNoPool) {
+  std::vector<FoundNode> nodes = Claimed();
+  for (FoundNode& node : nodes) node.durable = true;
+  EXPECT_EQ(ErrorOf(nodes), "");
+  nodes[1].durable = false;
+  EXPECT_EQ(ErrorOf(nodes),
+            "kInvalidArgument: b is not durable, and a is; serve all nodes of a pool with --pmem, or none");
+  // Of a node that is out of reach, nothing is known; its pool was made of nodes that fit.
+  nodes[1].reached = false;
+  EXPECT_EQ(ErrorOf(nodes), "");
+}
+
 TEST(NodeIdentities, AnotherOrder_IsRefused) {
   const std::vector<FoundNode> all = Claimed();
   EXPECT_EQ(ErrorOf({all[0], all[2], all[1]}),

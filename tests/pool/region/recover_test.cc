@@ -174,11 +174,14 @@ TEST_F(RecoverTest, OfAnyWords_MakesSense_AndChangesNothingTheSecondTime) {
         ASSERT_EQ(word.owner(), Owner(0, Slot(0).generation()));
         ASSERT_EQ(Slot(0).state(), ClientState::kFenced);
       }
-      if (word.state() == ChunkState::kBlocks) ASSERT_EQ(Word(kGeometry.chunk(chunk)), 0u);
+      if (word.state() == ChunkState::kBlocks) {
+        ASSERT_EQ(Word(kGeometry.chunk(chunk)), 0u);
+      }
       for (uint32_t i = 1; word.state() == ChunkState::kExtent && i < word.argument(); ++i)
         ASSERT_EQ(Chunk(chunk + i), ChunkWord(ChunkState::kExtentRest, i, Owner()));
-      if (word.state() == ChunkState::kExtentRest)
+      if (word.state() == ChunkState::kExtentRest) {
         ASSERT_GT(Chunk(chunk - word.argument()).argument(), word.argument());
+      }
     }
     for (uint32_t slot = 1; slot < kGeometry.client_slots; ++slot)
       ASSERT_EQ(Slot(slot).state(), ClientState::kFree);
