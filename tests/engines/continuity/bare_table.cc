@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cassert>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -46,12 +46,17 @@ std::string CounterText(uint64_t value) {
 
 }  // namespace
 
+// In every build.
+void PlainMemory::Check(uint64_t offset) const {
+  if (offset % sizeof(uint64_t) != 0 || offset >= bytes() || bytes() - offset < sizeof(uint64_t))
+    std::abort();
+}
 uint64_t PlainMemory::Load(uint64_t offset) const {
-  assert(offset % 8 == 0 && offset + 8 <= bytes());
+  Check(offset);
   return LoadU64(bytes_.data() + offset);
 }
 void PlainMemory::Store(uint64_t offset, uint64_t word) {
-  assert(offset % 8 == 0 && offset + 8 <= bytes());
+  Check(offset);
   StoreU64(bytes_.data() + offset, word);
 }
 

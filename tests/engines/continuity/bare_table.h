@@ -19,7 +19,7 @@
 
 namespace farside::index::continuity {
 
-// Memory in which everything takes effect at once.
+// Memory in which everything takes effect at once. The test ends at an access that leaves it.
 class PlainMemory final : public fabric::NodeMemory {
  public:
   explicit PlainMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -28,6 +28,8 @@ class PlainMemory final : public fabric::NodeMemory {
   void Store(uint64_t offset, uint64_t word) override;
 
  private:
+  void Check(uint64_t offset) const;
+
   std::span<std::byte> bytes_;
 };
 
