@@ -96,7 +96,7 @@ TEST(ContinuityTrips, Lookups_OneTripOfThreeReads) {
   // Given records in slots of both kinds of buckets, and a long one
   // When they are searched, and a key that is not there
   // Expect one trip; one more, of a block, for the long one
-  Measured table({{"pairs", "4"}});
+  Measured table(OptionMap{{"pairs", "4"}});
   for (int i = 0; i < 20; ++i) table.member.Now(table.member.Put(fmt::format("k{}", i), "v"));
   for (int i = 0; i < 20; ++i) EXPECT_EQ(table.Run(table.member.Get(fmt::format("k{}", i))), kLookup) << i;
   EXPECT_EQ(table.Run(table.member.Get("absent")), kLookup);
@@ -109,7 +109,7 @@ TEST(ContinuityTrips, LookupsWithoutOrder_OneTripForEachRead) {
   // Given READs that have no order
   // When a key is searched
   // Expect the same READs in three trips
-  Measured table({{"pairs", "4"}}, false);
+  Measured table(OptionMap{{"pairs", "4"}}, false);
   table.member.Now(table.member.Put("a", "v"));
   Cost cost = kLookup;
   cost.trips = 3;
@@ -132,7 +132,7 @@ TEST(ContinuityTrips, Changes_OneCall) {
   // Given a table with room
   // When records are inserted, updated and deleted
   // Expect one Call; of a long record a WRITE of its block before it
-  Measured table({{"pairs", "4"}});
+  Measured table(OptionMap{{"pairs", "4"}});
   TableMember& member = table.member;
   EXPECT_EQ(table.Run(member.Insert("a", "v")), kOneCall);
   EXPECT_EQ(table.Run(member.Update("a", "w")), kOneCall);
@@ -192,7 +192,8 @@ TEST(ContinuityTrips, AFullTable_AtMostOneTenthMore) {
 // ---- lines that handlers flush
 
 struct Flushed {
-  explicit Flushed(Shape shape) : bytes(EmptyTable(shape, 64 * 1024)), memory(bytes), client(FirstFree(shape)) {}
+  explicit Flushed(Shape shape)
+      : bytes(EmptyTable(shape, 64 * 1024)), memory(bytes), client(FirstFree(shape)) {}
   uint64_t Lines(const BareChange& change) {
     const uint64_t before = memory.flushed().lines;
     EXPECT_TRUE(client.Make(memory, change).ok());
