@@ -26,7 +26,7 @@ bool KeepsRecords(std::string_view name);
 // The engine of tables that are made without naming one.
 std::string_view DefaultEngine();
 
-// "shard, chime, sephash, nessie, reference": for messages.
+// "shard, chime, sephash, nessie, continuity, reference": for messages.
 std::string EngineNames();
 // The same with the engines that only measure the fabric behind them.
 std::string AllEngineNames();

@@ -57,7 +57,7 @@ check_command() { # the words of a command; none for the program
 check_command
 
 # ---- names that Farside knows
-for engine in shard chime sephash nessie reference; do
+for engine in shard chime sephash nessie continuity reference; do
   expect_offer "$engine" check --engine ""
   expect_offer "$engine" table create file:a users --engine "${engine:0:1}"
 done

@@ -10,7 +10,7 @@ expect_no_err
 for words in '1. A table in far memory' 'insert moon = cheese' 'update moon = rock' 'increment landings by 5' \
   'a cursor' '3 records' 'delete moon' \
   '2. It grows while it is used' '150,000 records; doubled' 'of the steady rate' \
-  '3. The engines side by side' 'shard' 'chime' 'sephash' 'nessie' 'reference' 'raw' \
+  '3. The engines side by side' 'shard' 'chime' 'sephash' 'nessie' 'continuity' 'reference' 'raw' \
   '4. A client dies' 'CRASHES' 'fences client 1' 'client 2 reads moon = rock' \
   '5. A search for bugs' '0 violations' 'What to try next'; do
   expect_out "$words"

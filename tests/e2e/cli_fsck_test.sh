@@ -30,13 +30,14 @@ bucket=$(((root + 511) / 512 * 512))
 chunk=$((metadata + (root - metadata) / 8192 * 8192))
 
 # Records of every engine, as each stores them.
-for engine in shard chime sephash nessie reference; do
+for engine in shard chime sephash nessie continuity reference; do
   "$FARSIDE" table create "file:records.pool?size=16MiB" "$engine" --engine "$engine" >/dev/null
   for i in 1 2 3 4 5; do "$FARSIDE" put file:records.pool "$engine" "key $i" "value $i" >/dev/null; done
 done
 run fsck file:records.pool
 expect_status 0
 expect_out "nessie (nessie), 5 keys"
+expect_out "continuity (continuity), 5 keys"
 expect_out "clean: every byte is accounted for"
 
 run fsck embedded:

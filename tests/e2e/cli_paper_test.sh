@@ -16,7 +16,8 @@ expect_json "set(o) == {'names'}" \
   "{'chime-table1', 'chime-figure14', 'chime-figure15', 'chime-figure16', 'chime-figure19', 'chime-speculation', 'chime-sherman'} <= set(o['names'])" \
   "{'sephash-trips', 'sephash-table1', 'sephash-table2', 'sephash-table3', 'sephash-even'} <= set(o['names'])" \
   "{'sephash-figure' + n for n in ('13', '16', '18', '19', '20', '21', '22')} <= set(o['names'])" \
-  "{'nessie-' + n for n in ('puts', 'migration', 'reads', 'load', 'ycsb', 'growth')} <= set(o['names'])"
+  "{'nessie-' + n for n in ('puts', 'migration', 'reads', 'load', 'ycsb', 'growth')} <= set(o['names'])" \
+  "{'continuity-table1', 'continuity-lookup', 'continuity-figure18'} <= set(o['names'])"
 mapfile -t names < <(json_field '"\n".join(o["names"])')
 
 # ---- every experiment, small. What is promised is promised of the usual size: here rules may be broken, but
@@ -70,6 +71,15 @@ expect_no_err
 for words in 'load 0.9, put of a new key' "the paper's algorithms, closest reading" 'keys without a place'; do
   expect_out "$words"
 done
+run paper continuity-table1 --scale 10
+expect_status 0
+expect_no_err
+for words in 'insert, lines flushed' 'update, lines flushed, not fewer' '16 + 64 B, lines of the block'; do
+  expect_out "$words"
+done
+run paper continuity-lookup --scale 10
+expect_status 0
+expect_out '560 B'
 run paper shard-levels --scale 10
 expect_status 0
 expect_no_err

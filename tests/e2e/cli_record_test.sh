@@ -148,7 +148,7 @@ expect_error "'w' is one word too many"
 run put file:a.pool users k v --engine shard
 expect_error "add --create"
 run put file:a.pool users k v --create --engine nosuch
-expect_error "there is no engine 'nosuch'; there is: shard, chime, sephash, nessie, reference"
+expect_error "there is no engine 'nosuch'; there is: shard, chime, sephash, nessie, continuity, reference"
 run put file:a.pool users k v --create --engine raw
 expect_error "remembers nothing"
 run put file:a.pool users k v --hex --base64

@@ -93,9 +93,9 @@ for bad in a/b . .. $'a\nb' $'\377'; do
   expect_error "is no name for a table"
 done
 run table create file:a.pool t --engine nosuch
-expect_error "there is no engine 'nosuch'; there is: shard, chime, sephash, nessie, reference"
+expect_error "there is no engine 'nosuch'; there is: shard, chime, sephash, nessie, continuity, reference"
 run table create file:a.pool t
-expect_error "--engine is missing; there is: shard, chime, sephash, nessie, reference"
+expect_error "--engine is missing; there is: shard, chime, sephash, nessie, continuity, reference"
 create file:a.pool t --option nosuch=1
 expect_error "no option 'nosuch'"
 for bad in 0 -1 abc '' 1000001; do

@@ -64,7 +64,7 @@ expect_refusal "may only read"
 run get "$(as writer)" users k7
 expect_out v7
 # In tables of every sort.
-for engine in chime sephash nessie; do
+for engine in chime sephash nessie continuity; do
   run table create "$(as writer)" "$engine" --engine "$engine"
   expect_status 0
   run import "$(as writer)" "$engine" records.jsonl

@@ -13,7 +13,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "tools/json.h"
+#include "tools/paper/continuity_model.h"
 #include "tools/paper/cuckoo_model.h"
 #include "tools/paper/nessie.h"
 #include "tools/paper/paper.h"
@@ -291,6 +293,44 @@ TEST(PaperCuckooModel, AMigrationMovesARecordToItsOtherChoice) {
   EXPECT_TRUE(model.IsFull(2));
   EXPECT_FALSE(model.IsFull(3));
   EXPECT_EQ(model.Put({0, 2}, 4), 2u) << "from 0 to 1, from 1 to 3";
+}
+
+TEST(PaperContinuityModel, APairHasTheSlotsOfItsBucketsAndThoseThatTheyShare) {
+  // Given one pair, without groups and with one. When hashes of one bucket come, and then of the other. Expect
+  // 4 and 12 slots for the first, 4 for the second, and 12 more where there is a group; and loads that count
+  // its slots, or not.
+  for (const uint32_t every : {0u, 1u}) {
+    const uint64_t in_group = every == 0 ? 0 : 12;
+    for (const uint64_t bucket : {0u, 1u}) {
+      ContinuityModel model(1, every, false);
+      uint64_t fit = 0;
+      while (model.Insert(2 * fit + bucket)) ++fit;
+      EXPECT_EQ(fit, 16 + in_group);
+      for (uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(model.Insert(2 * i + 1 - bucket));
+      EXPECT_FALSE(model.Insert(100 + 1 - bucket));
+      const FullTable full{.records = 20 + in_group, .pairs = 1, .groups = every};
+      EXPECT_EQ(model.now(), full);
+      EXPECT_DOUBLE_EQ(full.load(), 1);
+      EXPECT_DOUBLE_EQ(full.load_of_pairs(), every == 0 ? 1 : 1.6);
+    }
+  }
+}
+
+TEST(PaperContinuityModel, GrowsWheneverAKeyHasNoPlace) {
+  // Given ten pairs, of which one in ten may have a group. When random hashes come, through eight doublings.
+  // Expect twice as many pairs each time, loads of more than a half, and no more groups than are allowed, or two
+  // (a pair that moves takes its group along).
+  Random random(1);
+  ContinuityModel model(10, 10, true);
+  while (model.growths().size() < 8) EXPECT_TRUE(model.Insert(random.Next()));
+  uint64_t pairs = 10;
+  for (const FullTable& full : model.growths()) {
+    EXPECT_EQ(full.pairs, pairs);
+    EXPECT_GT(full.load(), 0.5);
+    EXPECT_LT(full.load(), 1);
+    EXPECT_LE(full.groups, pairs / 10 + 2);
+    pairs *= 2;
+  }
 }
 
 TEST(BenchTally, WindowsAddUpAndGrowthIsThatOfTheFirstToKnow) {

@@ -455,9 +455,9 @@ Result<Report> RunFigure18(const Settings& settings) {
   report.note =
       "The paper's text says about 70 % for both shares of extended pairs, and does not say whether slots\n"
       "of groups count; the rule counts them, which is less. The load falls with size, because the table\n"
-      "grows for the first key without a place, and more pairs have a fuller one among them: with no\n"
-      "groups soon, with groups when so many pairs need one that there are none left, and in very large\n"
-      "tables when one pair has more than its group holds.";
+      "grows for the first key without a place, and the fullest of more pairs is fuller. Without groups\n"
+      "one pair is enough; with groups, so many pairs need one that none is left, or, in large tables,\n"
+      "one pair has more than its group holds.";
   return report;
 }
 
