@@ -105,6 +105,10 @@ inline constexpr MutantName kChunkNotDurable{"pool/chunk-word-not-durable"};
 inline constexpr MutantName kBodyNotDurable{"pool/catalog-body-not-durable"};
 // A table is reported as made before it is durable that it is live (durable/3).
 inline constexpr MutantName kLiveNotDurable{"pool/live-not-durable"};
+// A client acts on what it has read of the catalog although that is not durable (durable/3, durable/4).
+inline constexpr MutantName kActOnLost{"pool/acts-on-what-may-be-lost"};
+// A client uses a pool of which the nodes may forget that they belong to it (durable/2).
+inline constexpr MutantName kPlaceNotDurable{"pool/place-not-durable"};
 // Memory of a dropped table is given back before the drop is durable (durable/4).
 inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
 // Bitmaps keep what survived in them (durable/10).

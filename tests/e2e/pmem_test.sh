@@ -79,6 +79,8 @@ kill -TERM "$node"
 wait "$node" || fail "a node that was asked to stop ended with $?"
 run fsck pmem:kept.pool
 expect_status 0
+run get pmem:kept.pool nosuch ada
+expect_refusal "to make it: farside table create pmem:kept.pool nosuch --engine ${durable:-shard}"
 
 # ---- a pool is what it was made as
 

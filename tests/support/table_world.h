@@ -30,6 +30,7 @@ struct WorldOptions {
   uint64_t seed = 1;
   uint64_t region_bytes = 4 << 20;
   size_t nodes = 1;
+  bool durable = false;  // the nodes survive power cuts
   fabric::sim::Chaos chaos = fabric::sim::Chaos::Calm();
 };
 
@@ -40,11 +41,12 @@ class TableWorld {
   explicit TableWorld(const WorldOptions& options = {})
       : fabric({.seed = options.seed,
                 .region_bytes = std::vector<uint64_t>(options.nodes, options.region_bytes),
+                .durable = options.durable,
                 .chaos = options.chaos}) {
     store::RegisterHandlers(fabric.calls());
     for (size_t node = 0; node < options.nodes; ++node) {
       geometries.push_back(*pool::FormatVolatile(fabric.memory(static_cast<fabric::NodeId>(node)),
-                                                 {.chunk_bytes = 4096}, {1, node}));
+                                                 {.chunk_bytes = 4096, .durable = options.durable}, {1, node}));
     }
   }
 

@@ -102,6 +102,14 @@ Status CanBeMadeInNewFile(const std::string& url, const TableOptions& make) {
   return OkStatus();
 }
 
+// For a table in such a pool.
+std::string SuggestedEngine(const Result<pool::PoolUrl>& where) {
+  const std::string durable = store::DurableEngineNames();
+  const bool needs_durable = where.ok() && where->kind == pool::PoolUrl::Kind::kPmem;
+  return needs_durable && !durable.empty() ? durable.substr(0, durable.find(','))
+                                           : std::string(store::DefaultEngine());
+}
+
 // Whether the table could be made in the file, found out in a copy of it. One that is to be made too has
 // room, or the real attempt says that it has not.
 Status CanBeMadeInFile(const std::string& url, const std::string& name, const TableOptions& make) {
@@ -193,7 +201,7 @@ ExitCode CouldNotOpen(std::string_view command, const std::string& url, const st
   return CouldNotRun(
       command, fmt::format("{}; to make it: farside table create {} {} --engine {}{}", error.message(),
                            ShellQuoted(needs_size ? url + "?size=1GiB" : url), ShellQuoted(name),
-                           store::DefaultEngine(), making == Making::kOnRequest ? ", or add --create" : ""));
+                           SuggestedEngine(where), making == Making::kOnRequest ? ", or add --create" : ""));
 }
 
 std::string WhyNot(const std::string& url, const std::string& name, const Error& error) {

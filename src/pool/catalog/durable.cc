@@ -24,6 +24,7 @@ bool Catalog::durable() const {
 // INVARIANT durable/3, durable/4: nothing follows from an entry before its word is durable. The client that
 // changed it may have died before that, or be about to see to it.
 Task<Done> Catalog::MakeEntriesDurable(Op& op, const Entries& entries) {
+  if (Mutant(kActOnLost)) co_return Done{};
   std::vector<ByteRange> ranges;
   for (uint32_t slot = 0; slot < entries.size(); ++slot) {
     const TableState state = entries[slot].state.state();

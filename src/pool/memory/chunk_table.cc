@@ -133,6 +133,19 @@ Task<std::optional<uint32_t>> ChunkTable::FindRun(Op& op, uint32_t count) {
   co_return head;
 }
 
+Task<bool> ChunkTable::LeavesReserve(Op& op, BlockUse use, uint32_t count) {
+  const uint64_t reserved = ReservedFrom(use);
+  if (reserved == 0 || free_seen_ >= count + reserved) co_return true;
+  uint64_t free = 0;
+  for (uint64_t first = 0; first < carving_.chunks(); first += kManyWords) {
+    std::vector<ChunkWord> words(std::min(kManyWords, carving_.chunks() - first));
+    co_await ReadWords(op, first, words);
+    free += static_cast<uint64_t>(std::count(words.begin(), words.end(), ChunkWord()));
+  }
+  free_seen_ = free;
+  co_return free >= count + reserved;
+}
+
 Task<std::optional<uint32_t>> ChunkTable::FindRunBelow(Op& op, uint32_t count, uint64_t end) {
   uint64_t run = 0;
   uint64_t free = 0;
@@ -147,7 +160,9 @@ Task<std::optional<uint32_t>> ChunkTable::FindRunBelow(Op& op, uint32_t count, u
       read.pop_back();
       run = is_free ? run + 1 : 0;
       free += is_free ? 1 : 0;
-      if (run == count) co_return static_cast<uint32_t>(end);
+      if (run < count) continue;
+      free_seen_ = free + static_cast<uint64_t>(std::count(read.begin(), read.end(), ChunkWord()));
+      co_return static_cast<uint32_t>(end);
     }
     words = kManyWords;
   }

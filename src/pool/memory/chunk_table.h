@@ -33,6 +33,9 @@ class ChunkTable {
   Task<std::optional<Found>> FindForBlocks(fabric::Op& op, BlockKind kind);
   // The first of `count` free chunks in a row.
   Task<std::optional<uint32_t>> FindRun(fabric::Op& op, uint32_t count);
+  // After FindRun has found one: whether what is reserved stays free if that run is taken. No trip, if there is
+  // enough in what was READ for the run.
+  Task<bool> LeavesReserve(fabric::Op& op, BlockUse use, uint32_t count);
 
   // Reads the words from `first` on. A word that is not sound reads as kUnsound.
   Task<Done> ReadWords(fabric::Op& op, uint64_t first, std::span<ChunkWord> into);
@@ -44,7 +47,7 @@ class ChunkTable {
   // Says what a word is now, as far as this client knows.
   void Note(uint64_t chunk, ChunkWord word);
 
-  // Of the last search that found nothing.
+  // Of the last search: all of the node, if it found nothing.
   uint64_t free_seen() const { return free_seen_; }
   uint64_t unsound_seen() const { return unsound_seen_; }
   uint64_t trips() const { return trips_; }

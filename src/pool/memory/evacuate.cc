@@ -24,7 +24,9 @@ Task<uint32_t> Allocator::ChunksMissing(Op& op) {
   if (starved.bytes > classes().largest()) {
     const auto chunks = static_cast<uint32_t>(std::min(classes().ChunksOf(starved.bytes), carving_.chunks()));
     const std::optional<uint32_t> run = co_await table_.FindRun(op, chunks);
-    co_return run.has_value() ? 0 : chunks;
+    if (!run.has_value()) co_return chunks;
+    const bool leaves_reserve = co_await table_.LeavesReserve(op, starved.use, chunks);
+    co_return leaves_reserve ? 0u : 1u;
   }
   const BlockKind kind{classes().ClassOf(starved.bytes), starved.use};
   uint64_t at_hand = 0;

@@ -51,6 +51,8 @@ Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes, BlockUse use) {
   for (int round = 0; round <= 2 * kGraceRounds; ++round) {
     std::optional<uint32_t> head = co_await table_.FindRun(op, static_cast<uint32_t>(chunks));
     while (head.has_value()) {
+      const bool leaves_reserve = co_await table_.LeavesReserve(op, use, static_cast<uint32_t>(chunks));
+      if (!leaves_reserve) break;
       const bool claimed = co_await ClaimExtent(op, *head, static_cast<uint32_t>(chunks));
       if (claimed) co_return carving_.ChunkAt(*head);
       op.CountRetry();

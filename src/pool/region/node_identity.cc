@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "pool/durability.h"
+#include "pool/mutants.h"
 
 namespace farside::pool {
 
@@ -38,6 +39,7 @@ Status CheckDurability(const std::vector<FoundNode>& nodes) {
 }
 
 Task<Done> MakeWordDurable(Op& op, FarAddr at) {
+  if (Mutant(kPlaceNotDurable)) co_return Done{};
   std::vector<ByteRange> ranges(1);
   ranges[0] = {at.offset, sizeof(NodeIdentity)};
   co_await MakeDurable(op, at.node, std::move(ranges));

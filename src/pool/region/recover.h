@@ -29,9 +29,10 @@
 //              live on at other nodes, and all of it can be swept. The roots in a catalog entry are the one
 //              exception: a sweep waits for a table that a living client makes (Catalog::TablesToWalk).
 //   durable/8  Registry, pulses and lock say nothing about clients after an opening, and no handler runs:
-//              clients that were registered are refused (durable/7). So all slots are free; but if chunks are in use, one slot
-//              is that of a fenced client that owns all of them, and which the fabric never had. The members
-//              adopt what it has, sweep, and release its slot, as after every death (adopt.cc).
+//              clients that were registered are refused (durable/7). So all slots are free; but if chunks
+//              are in use, one slot is that of a fenced client that owns all of them, and which the fabric
+//              never had. The members adopt what it has, sweep, and release its slot, as after every death
+//              (adopt.cc).
 //   durable/9  epoch, catalog_changes, deaths and room_wanted keep the value that survived. Clients compare
 //              them only with what they have read since they joined, and every client joins after the
 //              opening; no table remembers them (durable engines must not).

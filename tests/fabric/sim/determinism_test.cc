@@ -53,10 +53,14 @@ Replay RunOnce(uint64_t seed, bool faults, bool traced) {
   options.seed = seed;
   options.region_bytes = {4096, 4096};
   options.chaos = Chaos::ForSeed(seed, faults);
+  options.durable = seed % 3 == 0;
+  options.chaos.power_cut = faults ? 30 : 0;  // of nodes that are durable
   options.trace = traced ? &trace : nullptr;
   SimRun run(options);
   run.world.calls().Set(CallId(1, 1), [](NodeMemory& memory, ClientId, std::string_view) {
     for (uint64_t word = 0; word < 4; ++word) memory.Store(word * 8, memory.Load(word * 8) + 1);
+    memory.Flush(0, 32);
+    memory.Drain();
     return std::string();
   });
   for (uint64_t i = 0; i < 4; ++i) run.Start(Muddle(run.Connect(), seed * 100 + i));

@@ -251,6 +251,27 @@ TEST_F(AllocatorTest, ExtentsAndBlocksComeFromDifferentEnds) {
   EXPECT_TRUE(session->TryToAllocate(uint64_t{24} * 64 * 1024).ok());
 }
 
+TEST_F(AllocatorTest, Full_TheLastChunksAreLeftToStructure) {
+  // Given a node that is full of records: of extents, and of blocks.
+  constexpr uint64_t kChunkBytes = 64 * 1024;
+  for (const uint64_t bytes : {kChunkBytes, 3 * kChunkBytes, uint64_t{20'000}}) {
+    Open(256, kChunkBytes);
+    const auto session = Enter();
+    const auto put = [&] {
+      return session->Try([&](Op& op) { return session->allocator.Allocate(op, bytes, BlockUse::kRecords); });
+    };
+    Result<FarAddr> record = put();
+    while (record.ok()) record = put();
+    EXPECT_EQ(record.error().code(), ErrorCode::kOutOfMemory);
+    EXPECT_NE(record.error().message().find("for the tables' own use"), std::string::npos)
+        << record.error().ToString();
+    // When a table needs memory, to give back what it holds. Expect that there is some.
+    EXPECT_GE(ChunksInUse(), geometry_.chunks() - 4);
+    EXPECT_TRUE(session->TryToAllocate(64).ok()) << bytes;
+    EXPECT_TRUE(session->TryToAllocate(kChunkBytes).ok()) << bytes;
+  }
+}
+
 TEST_F(AllocatorTest, LeftChunksAreTakenUpByOthers) {
   // Given a client that leaves while some of its blocks are in use.
   // When another one needs blocks of the same size, and later frees all of them.

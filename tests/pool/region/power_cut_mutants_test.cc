@@ -22,6 +22,13 @@ std::string Search() {
   return "";
 }
 
+// The first problem of a scenario in twenty seeds.
+std::string FirstOf(std::string (*scenario)(uint64_t)) {
+  std::string problem;
+  for (uint64_t seed = 1; seed <= 20 && problem.empty(); ++seed) problem = scenario(seed);
+  return problem;
+}
+
 TEST(PoolPowerCutMutants, WithoutOneNothingIsCaught) { EXPECT_EQ(Search(), ""); }
 
 TEST(PoolPowerCutMutant, ChunkWordNotDurable_IsCaught) {
@@ -52,6 +59,16 @@ TEST(PoolPowerCutMutant, BitmapsKeptAtOpening_IsCaught) {
 TEST(PoolPowerCutMutant, OwnersKeptAtOpening_IsCaught) {
   const ScopedMutant mutant(kKeepOwners);
   EXPECT_NE(Search(), "");
+}
+
+TEST(PoolPowerCutMutant, ActsOnATableThatMayBeLost_IsCaught) {
+  const ScopedMutant mutant(kActOnLost);
+  EXPECT_EQ(FirstOf(ATableIsOpenedBeforeItsMakerHasMadeItDurable), "the table is lost");
+}
+
+TEST(PoolPowerCutMutant, PlaceNotDurable_IsCaught) {
+  const ScopedMutant mutant(kPlaceNotDurable);
+  EXPECT_THAT(FirstOf(NodesLosePowerWhenTheirPoolWasOpened), testing::HasSubstr("belongs to no pool"));
 }
 
 TEST(PoolPowerCutMutant, SweepWhileATableIsMade_IsCaught) {

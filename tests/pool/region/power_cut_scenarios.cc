@@ -5,12 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "fabric/run.h"
 #include "fabric/sim/sim.h"
 #include "pool/catalog/catalog.h"
 #include "pool/client.h"
 #include "pool/durability.h"
 #include "pool/fsck/fsck.h"
+#include "pool/region/node_identity.h"
 #include "pool/region/recover.h"
 
 namespace farside::pool {
@@ -28,8 +30,9 @@ constexpr Nanos kLease = std::chrono::milliseconds(5);
 constexpr Geometry kGeometry{
     .region_bytes = 128 * 1024, .client_slots = 8, .table_slots = 4, .chunk_bytes = 4096, .durable = true};
 
-fabric::sim::SimOptions TwoNodes() {
+fabric::sim::SimOptions TwoNodes(uint64_t seed = 1) {
   fabric::sim::SimOptions options;
+  options.seed = seed;
   options.region_bytes = {kGeometry.region_bytes, kGeometry.region_bytes};
   options.durable = true;
   options.chaos = fabric::sim::Chaos::Calm();
@@ -134,10 +137,72 @@ struct Repairer {
 
 }  // namespace
 
-std::string ATableIsMadeWhileANodeOfItLosesPower() {
-  SimFabric world(TwoNodes());
+namespace {
+
+void MakeDurableWorld(SimFabric& world) {
   ServeDurability(world.calls());
   world.set_on_power_up([](NodeId, std::span<std::byte> survived) { Recover(survived, kGeometry); });
+}
+
+TableState StateOfFirstTable(SimFabric& world) {
+  return TableWord(LoadU64(world.memory(kHome).data() + kGeometry.table_entry(0))).state();
+}
+
+Task<Done> JoinAndOpen(fabric::Client& client, std::unique_ptr<PoolClient>& pool) {
+  Op op(client, OpKind::kMaintenance);
+  pool = co_await Join(op, client);
+  Catalog catalog(pool->member(kHome));
+  co_await catalog.Open(op, "users");
+  co_return Done{};
+}
+
+Task<Done> ClaimBoth(fabric::Client& client, std::vector<FoundNode> nodes) {
+  Op op(client, OpKind::kMaintenance);
+  co_await ClaimIdentities(op, std::move(nodes));
+  co_return Done{};
+}
+
+}  // namespace
+
+std::string ATableIsOpenedBeforeItsMakerHasMadeItDurable(uint64_t seed) {
+  SimFabric world(TwoNodes(seed));
+  MakeDurableWorld(world);
+  Maker maker(world);
+  maker.may_go_on = true;
+  Task<Done> making = maker.Make();
+  making.Start();
+  while (StateOfFirstTable(world) != TableState::kLive && world.Step()) continue;
+  if (making.done()) return "its maker has not died in time";
+  world.Crash(maker.client->id());
+  const std::unique_ptr<fabric::Client> client = std::move(*world.Connect());
+  std::unique_ptr<PoolClient> pool;
+  const Result<Done> opened = fabric::Run(*client, JoinAndOpen(*client, pool));
+  if (!opened.ok()) return opened.error().ToString();
+  world.CutPower(kHome);
+  return StateOfFirstTable(world) == TableState::kLive ? "" : "the table is lost";
+}
+
+std::string NodesLosePowerWhenTheirPoolWasOpened(uint64_t seed) {
+  SimFabric world(TwoNodes(seed));
+  MakeDurableWorld(world);
+  std::vector<FoundNode> nodes = {{"a", true, RegionId{1, 2}, NodeIdentity(), true},
+                                  {"b", true, RegionId{3, 4}, NodeIdentity(), true}};
+  const std::unique_ptr<fabric::Client> client = std::move(*world.Connect());
+  const Result<Done> claimed = fabric::Run(*client, ClaimBoth(*client, nodes));
+  if (!claimed.ok()) return claimed.error().ToString();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    world.CutPower(node);
+    nodes[i].identity = NodeIdentity(LoadU64(world.memory(node).data() + kIdentityOffset));
+    if (nodes[i].identity.empty()) return nodes[i].name + " belongs to no pool";
+  }
+  const Status fits = CheckIdentities(nodes);
+  return fits.ok() ? "" : fits.error().ToString();
+}
+
+std::string ATableIsMadeWhileANodeOfItLosesPower() {
+  SimFabric world(TwoNodes());
+  MakeDurableWorld(world);
   Maker maker(world);
   Task<Done> making = maker.Make();
   making.Start();

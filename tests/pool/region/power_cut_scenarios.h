@@ -1,6 +1,7 @@
 // Power cuts of one node of several, step by step.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace farside::pool {
@@ -9,5 +10,15 @@ namespace farside::pool {
 // When that node loses its power, another client joins, adopts and sweeps, and then the first goes on.
 // Expect that the table is there, and its root was not given away. What is wrong, or empty.
 std::string ATableIsMadeWhileANodeOfItLosesPower();
+
+// Given a table that is live, whose maker dies before that is durable, and a client that opens it.
+// When the power is cut.
+// Expect the table to be there, which the second client may have used.
+std::string ATableIsOpenedBeforeItsMakerHasMadeItDurable(uint64_t seed);
+
+// Given a client that opens a pool of two nodes, which did not know that they are one.
+// When the power of either is cut.
+// Expect that they know.
+std::string NodesLosePowerWhenTheirPoolWasOpened(uint64_t seed);
 
 }  // namespace farside::pool

@@ -24,6 +24,16 @@ TEST(PoolPowerCut, OfOneNodeOfSeveral_KeepsWhatWasReported_AndLeaksNothing) {
     ASSERT_EQ(RunPowerCutsOfNodes(seed), "") << "seed " << seed;
 }
 
+TEST(PoolPowerCut, AfterATableWasOpenedWhoseMakerDied_KeepsIt) {
+  for (uint64_t seed = 1; seed <= 20; ++seed)
+    ASSERT_EQ(ATableIsOpenedBeforeItsMakerHasMadeItDurable(seed), "") << "seed " << seed;
+}
+
+TEST(PoolPowerCut, AfterAPoolOfSeveralNodesWasOpened_KeepsTheirPlaces) {
+  for (uint64_t seed = 1; seed <= 20; ++seed)
+    ASSERT_EQ(NodesLosePowerWhenTheirPoolWasOpened(seed), "") << "seed " << seed;
+}
+
 TEST(PoolPowerCut, OfANodeWhileATableIsMade_KeepsItsRoot) {
   EXPECT_EQ(ATableIsMadeWhileANodeOfItLosesPower(), "");
 }
