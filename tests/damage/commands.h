@@ -68,7 +68,10 @@ class CommandClient : private index::TableTasks {
   Task<Record> Last();
   Task<Done> Fsck();
 
-  bool has_checksums() const { return !engine_->traits().fixed_size.has_value(); }
+  // Records of fixed size, and small records of durable engines, stand in the index without one.
+  bool has_checksums() const {
+    return !engine_->traits().fixed_size.has_value() && !engine_->traits().durable;
+  }
   std::string Fit(std::string text) const;
 
   fabric::sim::SimFabric& world_;

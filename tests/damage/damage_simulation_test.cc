@@ -45,7 +45,7 @@ TEST_P(DamagedPools, SomeSeeds_CommandsEndAndNoValueIsWrong) {
   EXPECT_GT(refused, 0u) << "some damages are seen";
 }
 INSTANTIATE_TEST_SUITE_P(Engines, DamagedPools,
-                         testing::Values("shard", "chime", "sephash", "nessie", "reference"),
+                         testing::Values("shard", "chime", "sephash", "nessie", "continuity", "reference"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Given seeds whose commands did not end. When they are tried again. Expect them to end.

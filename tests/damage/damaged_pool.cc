@@ -26,6 +26,11 @@ fabric::sim::SimOptions WorldOptions() {
           .fault = std::nullopt};
 }
 
+// A cluster whose nodes have the handlers of all engines.
+struct World : SimFabric {
+  World() : SimFabric(WorldOptions()) { store::RegisterHandlers(calls()); }
+};
+
 void CopyInto(const Regions& regions, SimFabric& world) {
   for (size_t node = 0; node < regions.size(); ++node)
     std::copy(regions[node].begin(), regions[node].end(), world.memory(static_cast<NodeId>(node)).begin());
@@ -35,7 +40,7 @@ void CopyInto(const Regions& regions, SimFabric& world) {
 
 DamagedPool::DamagedPool(std::string_view engine, const index::OptionMap& options)
     : engine_(*store::MakeEngine(engine, options)) {
-  SimFabric world(WorldOptions());
+  World world;
   for (size_t node = 0; node < kNodes; ++node) {
     const auto made =
         pool::FormatVolatile(world.memory(static_cast<NodeId>(node)),
@@ -71,7 +76,7 @@ Findings DamagedPool::Try(uint64_t seed) const {
 // As commands of a command line do it, each client leaves before the next one comes, or dies if it cannot.
 Findings DamagedPool::TryWith(const Regions& regions) const {
   Findings findings;
-  SimFabric world(WorldOptions());
+  World world;
   CopyInto(regions, world);
   Content content = content_;
   {

@@ -21,7 +21,9 @@
 namespace farside::index::continuity {
 
 // Looks until a pair is seen at one moment. While a handler changes the pair again and again, or the node's
-// processor stands still in the middle of a change, it ends with kContended after so many trips.
+// processor stands still in the middle of a change, it ends with kContended after so many trips. Where READs
+// have no order, each is a trip: 3 for the first look and 4 for each of the others. A lookup as a whole tries
+// again for kMostLeases leases (kit/retry_policy.h), with a pause between two attempts.
 inline constexpr int kMostLooks = 16;
 
 // The bytes of a pair as they were at one moment.
