@@ -27,8 +27,9 @@ fabric::sim::SimOptions WorldOptions() {
 }
 
 // A cluster whose nodes have the handlers of all engines.
-struct World : SimFabric {
-  World() : SimFabric(WorldOptions()) { store::RegisterHandlers(calls()); }
+struct World {
+  World() { store::RegisterHandlers(fabric.calls()); }
+  SimFabric fabric{WorldOptions()};
 };
 
 void CopyInto(const Regions& regions, SimFabric& world) {
@@ -43,12 +44,12 @@ DamagedPool::DamagedPool(std::string_view engine, const index::OptionMap& option
   World world;
   for (size_t node = 0; node < kNodes; ++node) {
     const auto made =
-        pool::FormatVolatile(world.memory(static_cast<NodeId>(node)),
+        pool::FormatVolatile(world.fabric.memory(static_cast<NodeId>(node)),
                              {.client_slots = 8, .table_slots = 4, .chunk_bytes = 4096}, {1, node});
     if (!made.ok()) std::abort();
   }
   Findings findings;
-  CommandClient client(world, engine_, findings);
+  CommandClient client(world.fabric, engine_, findings);
   if (client.Open()) {
     client.Fill(content_);
     client.LeavePool();
@@ -58,7 +59,7 @@ DamagedPool::DamagedPool(std::string_view engine, const index::OptionMap& option
     std::abort();
   }
   for (size_t node = 0; node < kNodes; ++node) {
-    const std::span<const std::byte> bytes = world.memory(static_cast<NodeId>(node));
+    const std::span<const std::byte> bytes = world.fabric.memory(static_cast<NodeId>(node));
     regions_.emplace_back(bytes.begin(), bytes.end());
   }
   targets_ = std::make_unique<Targets>(regions_);
@@ -77,10 +78,10 @@ Findings DamagedPool::Try(uint64_t seed) const {
 Findings DamagedPool::TryWith(const Regions& regions) const {
   Findings findings;
   World world;
-  CopyInto(regions, world);
+  CopyInto(regions, world.fabric);
   Content content = content_;
   {
-    CommandClient reader(world, engine_, findings);
+    CommandClient reader(world.fabric, engine_, findings);
     if (reader.Open()) {
       reader.Look(content);
       reader.Check();
@@ -88,14 +89,14 @@ Findings DamagedPool::TryWith(const Regions& regions) const {
     }
   }
   {
-    CommandClient writer(world, engine_, findings);
+    CommandClient writer(world.fabric, engine_, findings);
     if (writer.Open()) {
       writer.Change(content);
       writer.Look(content);
       writer.LeavePool();
     }
   }
-  CommandClient dropper(world, engine_, findings);
+  CommandClient dropper(world.fabric, engine_, findings);
   if (dropper.Open()) {
     dropper.DropTable();
     dropper.LeavePool();
