@@ -17,11 +17,13 @@ using fabric::sim::Trace;
 namespace {
 
 // Sweeps repeat a run for every verb of it, so their scripts are short: two clients that meet on a key or
-// two, and now and then a third.
+// two, and now and then a third. In two of three seeds they also go offline and come back, so that there are
+// faults at the verbs by which they do.
 WorkloadShape SweepShape(uint64_t seed, bool evacuates) {
   return {.clients = seed % 4 == 0 ? 3 : 2,
           .operations = 2,
           .keys = seed % 3 == 0 ? 2 : 1,
+          .operations_until_idle = static_cast<int>(1 + seed % 3),
           .evacuates = evacuates};
 }
 
@@ -37,6 +39,7 @@ void CampaignReport::Add(const RunName& name, const RunReport& run) {
   operations += run.operations;
   verbs += run.verbs;
   power_cuts += run.power_cuts;
+  deaths_offline += run.deaths_offline;
   if (name.fault.has_value() && run.fault_fired) ++crash_points;
   if (run.ok()) return;
   ++(run.undecided() ? undecided : violations);

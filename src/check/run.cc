@@ -122,6 +122,7 @@ class Actor {
         role_(role),
         script_(std::move(script)),
         lanes_(workload.lanes),
+        operations_until_idle_(static_cast<size_t>(workload.operations_until_idle)),
         evacuates_(workload.evacuates),
         drops_at_(workload.drops_a_table ? script_.size() / 2 : kNever) {}
 
@@ -136,7 +137,10 @@ class Actor {
   // Looks at what has become of it: still running, dead, in need of a new client, or done.
   void HandleProgress(Stage& stage) {
     while (running()) {
-      if (static_cast<SimClient&>(*client_).crashed()) return Disconnect();
+      if (static_cast<SimClient&>(*client_).crashed()) {
+        if (session_ != nullptr && !session_->pool().online()) ++stage.report.deaths_offline;
+        return Disconnect();
+      }
       if (!task_->done()) return;
       const Result<Done> end = task_->TakeResult();
       Disconnect();
@@ -159,7 +163,6 @@ class Actor {
 
  private:
   static constexpr size_t kNever = ~size_t{0};
-  static constexpr size_t kOperationsUntilIdle = 3;
   static constexpr size_t kOperationsPerEvacuation = 2;
   static constexpr Nanos kLookAtLanes = std::chrono::microseconds(1);
 
@@ -213,7 +216,7 @@ class Actor {
       co_await Prepare(op, *table_);
       co_await Perform(stage, script_[mine]);
       if (pool.MaintenanceDue()) co_await pool.Maintain(op);
-      if (++performed_ % kOperationsUntilIdle == 0) co_await Idle(op);
+      if (++performed_ % operations_until_idle_ == 0) co_await Idle(op);
     }
     op.End(OpKind::kMaintenance, fabric::OpOutcome::kDone);
     co_return Done{};
@@ -378,6 +381,7 @@ class Actor {
   const Role role_;
   const Script script_;
   const int lanes_;  // operations in flight
+  const size_t operations_until_idle_;
   const bool evacuates_;
   bool evacuating_ = false;
   size_t drops_at_;

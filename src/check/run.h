@@ -36,9 +36,10 @@ struct RunReport {
   uint64_t script_verbs = 0;  // without the auditor's
   uint64_t script_steps = 0;  // of handlers of durable nodes, likewise
   uint64_t power_cuts = 0;
-  bool has_faults = false;   // the world was allowed to break things
-  bool exact = false;        // by one fault at one place
-  bool fault_fired = false;  // the one fault that was asked for has happened
+  uint64_t deaths_offline = 0;  // of clients on their way offline, or back
+  bool has_faults = false;      // the world was allowed to break things
+  bool exact = false;           // by one fault at one place
+  bool fault_fired = false;     // the one fault that was asked for has happened
 };
 
 // `options.region_bytes` and the longest sleep are set here: regions for the engine, sleeps that outlast the

@@ -73,6 +73,7 @@ Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadF
   }
   workload.drops_a_table = random.Chance(1, 4);
   workload.nodes = random.Chance(1, 4) ? 2 : 1;
+  workload.operations_until_idle = shape.operations_until_idle;
   workload.lanes = random.Chance(1, 4) ? 3 : 1;
   workload.evacuates = random.Chance(1, 3) || shape.evacuates;
   return workload;

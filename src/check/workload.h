@@ -35,15 +35,16 @@ struct Workload {
   std::vector<std::string> keys;  // all keys that occur
   int nodes = 1;                  // of the pool
   int lanes = 1;                  // operations that a client has in flight
+  int operations_until_idle = 3;  // then a client goes offline for a while
   bool evacuates = false;         // each client also evacuates what it has, again and again
-  bool drops_a_table =
-      false;  // each client also makes a second table in the middle of its script, and drops it
+  bool drops_a_table = false;     // each client also makes a second table in its script, and drops it
 };
 
 struct WorkloadShape {
   int clients = 4;
   int operations = 8;  // per client
   int keys = 3;
+  int operations_until_idle = 3;
   bool evacuates = false;  // always, not by chance
 };
 

@@ -48,6 +48,15 @@ TEST(CheckWorkload, WithScans_OnlyReadsBecomeOthers) {
                                           "Last to", "Last from to"}));
 }
 
+TEST(CheckWorkload, Sweeps_ClientsDieOnTheirWayOfflineAndBack) {
+  // Given a client that dies at every verb of short scripts. Expect that some of these verbs are those by which
+  // it goes offline or comes back, and that nothing is wrong then.
+  const auto engine = index::reference::MakeReferenceEngine({});
+  const CampaignReport report = RunCampaign(**engine, {.seeds = 3, .crash = true});
+  EXPECT_GT(report.deaths_offline, 50u);
+  EXPECT_TRUE(report.ok());
+}
+
 TEST(CheckWorkload, ForTablesOfOneSize_KeysAndValuesHaveIt) {
   // Given a table that takes only keys and values of 8 bytes. When scripts are made for it. Expect no others.
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {

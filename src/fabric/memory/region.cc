@@ -271,6 +271,17 @@ Status Region::Persist(uint64_t offset, uint64_t size) const {
   return PersistMapped(bytes_, descriptor(), offset, size);
 }
 
+Status Region::Reload() const {
+  if (!durable_ || synchronous_) return OkStatus();  // DAX: the mapping is the memory itself
+  if (Status persisted = Persist(0, bytes_.size()); !persisted.ok()) return persisted;
+  // The kernel keeps pages that are mapped, so they leave the mapping first.
+  int error = ::madvise(bytes_.data(), bytes_.size(), MADV_DONTNEED) == 0 ? 0 : errno;
+  if (error == 0) error = ::posix_fadvise(descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error == 0) return OkStatus();
+  return Error(ErrorCode::kUnavailable, fmt::format("the kernel cannot read a mapped file anew: {}",
+                                                    std::generic_category().message(error)));
+}
+
 Result<std::unique_ptr<Medium>> Region::NewMedium() const {
   if (!durable_) return Error(ErrorCode::kUnsupported, "only a mapped file can survive a power cut");
   std::unique_ptr<Medium> medium = NewPmemMedium(bytes_, synchronous_);

@@ -145,7 +145,8 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
   const Geometry geometry = GeometryOf(*superblock);
   if (geometry.durable) {
     // INVARIANT durable/1. Also after a process that was killed: what it had not made durable is still in the
-    // memory of this machine, and in no safer place.
+    // memory of this machine, and in no safer place. Pages whose writing failed would stay there for good.
+    if (Status reloaded = region->Reload(); !reloaded.ok()) return reloaded.error();
     Recover(region->bytes(), geometry);
     if (Status durable = region->Persist(0, geometry.region_bytes); !durable.ok()) return durable.error();
   } else {

@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +118,34 @@ TEST_F(RegionFile, StoresReachTheFile) {
   const std::string contents = Contents(Path());
   EXPECT_EQ(contents, "a" + std::string(kBytes - 2, '\0') + "z");
   EXPECT_THAT(Names(), ::testing::ElementsAre("file"));
+}
+
+// How many pages of a region the kernel has in memory.
+size_t ResidentPages(const Region& region) {
+  std::vector<unsigned char> pages((region.bytes().size() + 4095) / 4096);
+  EXPECT_EQ(::mincore(region.bytes().data(), region.bytes().size(), pages.data()), 0);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST_F(RegionFile, Reloaded_ComesFromTheDisk) {
+  // Given a file whose pages the kernel has in memory, some of them not yet written.
+  // When it is reloaded. Expect that the kernel has none of them until they are read, and what was stored.
+  struct statfs disk {};
+  ASSERT_EQ(::statfs(folder_.c_str(), &disk), 0);
+  if (disk.f_type == TMPFS_MAGIC) GTEST_SKIP() << "the folder of temporary files has no disk";
+  {
+    const auto made = Region::CreateFile(Path(), kBytes, Nothing);
+    ASSERT_TRUE(made.ok());
+  }
+  const auto region = Region::OpenFile(Path(), Region::Access::kShared);
+  ASSERT_TRUE(region.ok());
+  std::fill(region->bytes().begin(), region->bytes().end(), std::byte{5});
+  ASSERT_EQ(ResidentPages(*region), kBytes / 4096);
+  ASSERT_TRUE(region->Reload().ok());
+  EXPECT_EQ(ResidentPages(*region), 0u);
+  EXPECT_TRUE(std::all_of(region->bytes().begin(), region->bytes().end(),
+                          [](std::byte byte) { return byte == std::byte{5}; }));
 }
 
 TEST_F(RegionFile, PrivateStoresDoNotReachTheFile) {
