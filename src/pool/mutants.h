@@ -31,6 +31,8 @@ inline constexpr MutantName kAwaitAllDetached{"pool/epoch-waits-for-all-detached
 // What tables want to learn is READ before the epoch: an operation may know the epoch and not what came
 // before it (pool/4).
 inline constexpr MutantName kRootBeforeEpoch{"pool/listener-reads-before-epoch"};
+// Both are READ by one trip on a fabric that samples READs of a trip in any order (pool/4).
+inline constexpr MutantName kLinesInAnyOrder{"pool/listener-reads-in-any-order"};
 
 // A walk gives no signs of life, so that a client that sweeps large tables is taken for dead over it.
 inline constexpr MutantName kWalkSilently{"pool/walk-without-signs-of-life"};

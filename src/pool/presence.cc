@@ -221,7 +221,8 @@ Task<Done> PoolClient::PublishOnline(Op& op) {
 }
 
 // INVARIANT off/2: kept by the order of the verbs. Lines of listeners that do not fit into the trip are READ
-// by further ones, which is as good (pool/4): nothing is known before they have ended.
+// by further ones, which is as good (pool/4): nothing is known before they have ended. Where READs of a trip
+// have no order (freedom/5), all lines are.
 Task<Done> PoolClient::ReturnTo(Op& op, Return& one) {
   const bool first_node = one.node == nodes_.front().get();
   const auto write = ForMaintenance(WriteObject(one.node->membership.pulse_at(), one.pulse));
@@ -241,7 +242,8 @@ Task<Done> PoolClient::ReturnTo(Op& op, Return& one) {
   trip.Add(ForMaintenance(Read(one.node->membership.At(kControlOffset),
                                std::as_writable_bytes(std::span<Control, 1>(&one.control, 1)))));
   const std::span<Return::Line> lines = one.lines;
-  const size_t along = std::min(lines.size(), kReadsPerTrip - 1);
+  const bool one_trip = op.client().orders_reads() || Mutant(kLinesInAnyOrder);
+  const size_t along = one_trip ? std::min(lines.size(), kReadsPerTrip - 1) : 0;
   for (Return::Line& line : lines.first(along)) trip.Add(ForMaintenance(Read(line.at, line.bytes)));
   co_await trip;
   for (size_t first = along; first < lines.size(); first += kReadsPerTrip) {

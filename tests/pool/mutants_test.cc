@@ -39,18 +39,31 @@ std::string PinnedReaders(uint64_t seed) { return RunPinned(PoolChaos(seed, /*fa
 
 std::string TablesWithFaults(uint64_t seed) { return RunTables(PoolChaos(seed, /*faults=*/true), 3).problem; }
 
+// The seed says which verb of the run is late, by less than a lease.
+std::string ListenersWithALateVerb(uint64_t seed, bool ordered_reads) {
+  fabric::sim::SimOptions options = PoolChaos(1 + seed % 7, /*faults=*/false);
+  options.chaos.longest_sleep = kTestLease / 2;
+  options.fault = fabric::sim::Fault{.verb = seed, .kind = fabric::sim::FaultKind::kSleepBefore};
+  return RunSyncListeners(options, ordered_reads).problem;
+}
+
 TEST(PoolMutant, ListenerReadsBeforeTheEpoch_IsCaught) {
   // Given syncs that READ what tables want to learn before they READ the epoch.
   // Expect that an operation acts on what is out of force, although it knows the epoch; and without the bug,
-  // none does. The seed says which verb of the run is late, by less than a lease.
-  const auto listeners = [](uint64_t seed) {
-    fabric::sim::SimOptions options = PoolChaos(1 + seed % 7, /*faults=*/false);
-    options.chaos.longest_sleep = kTestLease / 2;
-    options.fault = fabric::sim::Fault{.verb = seed, .kind = fabric::sim::FaultKind::kSleepBefore};
-    return RunSyncListeners(options).problem;
-  };
+  // none does.
+  const auto listeners = [](uint64_t seed) { return ListenersWithALateVerb(seed, /*ordered_reads=*/true); };
   EXPECT_EQ(Search(700, listeners), "");
   const ScopedMutant mutant(kRootBeforeEpoch);
+  EXPECT_THAT(Search(700, listeners), testing::HasSubstr("out of force"));
+}
+
+TEST(PoolMutant, ListenerReadsInAnyOrder_IsCaught) {
+  // Given a fabric that does not order READs, and syncs that READ the epoch and what tables want to learn by
+  // one trip.
+  // Expect that an operation acts on what is out of force; and without the bug, none does.
+  const auto listeners = [](uint64_t seed) { return ListenersWithALateVerb(seed, /*ordered_reads=*/false); };
+  EXPECT_EQ(Search(700, listeners), "");
+  const ScopedMutant mutant(kLinesInAnyOrder);
   EXPECT_THAT(Search(700, listeners), testing::HasSubstr("out of force"));
 }
 

@@ -65,7 +65,7 @@ Task<Done> Membership::Sync(Op& op, uint64_t epoch, uint64_t settled, bool raise
 }
 
 // Only the first few go in the trip that publishes; those of a client with many tables READ a little later,
-// which is as good (pool/4).
+// which is as good (pool/4). Where READs of a trip have no order (freedom/5), all of them do.
 Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
                                          std::span<const std::shared_ptr<SyncListener>> waiting) {
   // A copy, because tables may be opened and closed meanwhile, and none may be passed over. It has the memory
@@ -92,11 +92,20 @@ Task<Done> Membership::SyncWithListeners(Op& op, Pulse pulse, bool raise,
         trip.Add(ForMaintenance(
             Read(At(kControlOffset), std::as_writable_bytes(std::span<Control, 1>(&control, 1)))));
     };
+    const auto read_lines = [&](auto& into) {
+      for (size_t i = 0; i < some.size(); ++i)
+        into.Add(ForMaintenance(Read(At(requests[i].read_at), lines[i])));
+    };
+    const bool one_trip = op.client().orders_reads() || Mutant(kLinesInAnyOrder);
     if (!Mutant(kRootBeforeEpoch)) read_control();
-    for (size_t i = 0; i < some.size(); ++i)
-      trip.Add(ForMaintenance(Read(At(requests[i].read_at), lines[i])));
+    if (one_trip) read_lines(trip);
     if (Mutant(kRootBeforeEpoch)) read_control();
     co_await trip;
+    if (!one_trip) {
+      fabric::SmallBatch<kListenersPerTrip> behind(op, fabric::Order::kTogether);
+      read_lines(behind);
+      co_await behind;
+    }
     for (size_t i = 0; i < some.size(); ++i) some[i]->AfterSync(lines[i]);
   }
   // INVARIANT pool/4: no operation knows the epoch before all listeners know what was true at it.

@@ -83,8 +83,8 @@ Task<Done> WorkWithListener(fabric::Client& fabric_client, SyncListenerScenario&
 
 }  // namespace
 
-EpochOutcome RunSyncListeners(fabric::sim::SimOptions options) {
-  options.chaos.ordered_reads = true;  // what the contract promises of READs in one trip
+EpochOutcome RunSyncListeners(fabric::sim::SimOptions options, bool ordered_reads) {
+  options.chaos.ordered_reads = ordered_reads;
   PoolRun run(std::move(options));
   SyncListenerScenario scenario{run};
   std::list<int> left(3, 24);

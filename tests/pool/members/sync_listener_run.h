@@ -9,6 +9,6 @@
 
 namespace farside::pool {
 
-EpochOutcome RunSyncListeners(fabric::sim::SimOptions options);
+EpochOutcome RunSyncListeners(fabric::sim::SimOptions options, bool ordered_reads);
 
 }  // namespace farside::pool
