@@ -21,8 +21,12 @@ namespace farside::damage {
 class CommandClient : private index::TableTasks {
  public:
   CommandClient(fabric::sim::SimFabric& world, const std::shared_ptr<index::Engine>& engine,
-                Findings& findings)
-      : TableTasks(std::move(*world.Connect())), world_(world), engine_(engine), findings_(findings) {}
+                Findings& findings, Damaged damaged = Damaged::kAnyBytes)
+      : TableTasks(std::move(*world.Connect())),
+        world_(world),
+        engine_(engine),
+        findings_(findings),
+        damaged_(damaged) {}
 
   // Joins the pool, and opens the table or makes it. False: that is not possible.
   bool Open();
@@ -54,6 +58,7 @@ class CommandClient : private index::TableTasks {
     Result<T> result = task.TakeResult();
     if (result.ok()) return std::move(*result);
     ++findings_.refused;
+    findings_.codes.insert(result.error().code());
     findings_.last_error = result.error().ToString();
     return std::nullopt;
   }
@@ -68,15 +73,14 @@ class CommandClient : private index::TableTasks {
   Task<Record> Last();
   Task<Done> Fsck();
 
-  // Records of fixed size, and small records of durable engines, stand in the index without one.
-  bool has_checksums() const {
-    return !engine_->traits().fixed_size.has_value() && !engine_->traits().durable;
-  }
+  // A record without one may be damaged and nothing tells.
+  bool HasChecksum(const Record& record) const;
   std::string Fit(std::string text) const;
 
   fabric::sim::SimFabric& world_;
   const std::shared_ptr<index::Engine> engine_;
   Findings& findings_;
+  const Damaged damaged_;
 };
 
 }  // namespace farside::damage

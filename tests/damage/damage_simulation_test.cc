@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "index/chime/layout.h"
 #include "index/chime/node_locks.h"
 #include "index/shard/layout.h"
+#include "pool/memory/block.h"
 #include "pool/region/layout.h"
 #include "tests/damage/damaged_pool.h"
 
@@ -27,6 +29,7 @@ using index::chime::Header;
 using index::chime::NodeBits;
 using index::chime::NodeInfo;
 using index::chime::TornReads;
+using pool::BlockHeader;
 
 // ---- by chance ---------------------------------------------------------------------------------------
 
@@ -75,6 +78,54 @@ TEST(DamagedPool, EpochThatCannotBe_IsRefusedAtOnce) {
     EXPECT_THAT(found.wrong, testing::IsEmpty());
     EXPECT_EQ(found.refused, 3u) << "each of the three clients";
     EXPECT_THAT(found.last_error, testing::HasSubstr("the epoch of node 0"));
+  }
+}
+
+// ---- continuity --------------------------------------------------------------------------------------
+
+// The undamaged blocks of a pool, wherever there is the first line of one.
+std::vector<std::span<std::byte>> BlocksOf(Regions& regions) {
+  std::vector<std::span<std::byte>> blocks;
+  for (std::vector<std::byte>& region : regions) {
+    for (uint64_t offset = 4 * pool::kPage; offset < region.size(); offset += pool::kLine) {
+      const std::span<std::byte> rest = std::span(region).subspan(offset);
+      const Result<uint64_t> bytes = pool::BlockBytesFromHeader(rest.first(pool::kLine));
+      if (!bytes.ok() || *bytes > rest.size()) continue;
+      if (pool::DecodeBlock(rest.first(*bytes)).ok()) blocks.push_back(rest.first(*bytes));
+    }
+  }
+  return blocks;
+}
+
+// A bit flipped, a byte, a word of any bits, or the line of another block.
+void DamageBlock(std::span<std::byte> block, std::span<const std::byte> other, Random& random) {
+  BlockHeader header;
+  std::memcpy(&header, block.data(), sizeof(header));
+  const uint64_t at = random.Below(sizeof(header) + header.key_bytes + header.value_bytes);
+  const uint64_t line = at - at % pool::kLine;
+  switch (random.Below(4)) {
+    case 0: block[at] ^= std::byte{1} << random.Below(8); break;
+    case 1: block[at] = static_cast<std::byte>(random.Next()); break;
+    case 2: StoreU64(block.data() + (at & ~uint64_t{7}), random.Next()); break;
+    default: std::memcpy(block.data() + line, other.data(), pool::kLine);
+  }
+}
+
+// Given a continuity table, whose slots have no checksum. When bytes of some of its blocks are damaged.
+// Expect errors, and values that were put: those of slots, and those of blocks.
+TEST(DamagedContinuity, BytesOfBlocks_NoValueIsWrong) {
+  const std::vector<DamagedPool> pools = PoolsOf("continuity");
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const DamagedPool& pool = pools[seed % pools.size()];
+    Random random(seed);
+    Regions regions = pool.regions();
+    const std::vector<std::span<std::byte>> blocks = BlocksOf(regions);
+    ASSERT_GT(blocks.size(), 40u);
+    for (const std::span<std::byte> block : blocks)
+      if (random.Chance(1, 4)) DamageBlock(block, blocks[random.Below(blocks.size())], random);
+    const Findings found = pool.TryWith(regions, Damaged::kBlocks);
+    EXPECT_THAT(found.wrong, testing::IsEmpty()) << "seed " << seed;
+    EXPECT_THAT(found.codes, testing::Contains(ErrorCode::kCorrupt)) << "seed " << seed;
   }
 }
 

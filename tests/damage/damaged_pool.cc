@@ -75,13 +75,13 @@ Findings DamagedPool::Try(uint64_t seed) const {
 }
 
 // As commands of a command line do it, each client leaves before the next one comes, or dies if it cannot.
-Findings DamagedPool::TryWith(const Regions& regions) const {
+Findings DamagedPool::TryWith(const Regions& regions, Damaged damaged) const {
   Findings findings;
   World world;
   CopyInto(regions, world.fabric);
   Content content = content_;
   {
-    CommandClient reader(world.fabric, engine_, findings);
+    CommandClient reader(world.fabric, engine_, findings, damaged);
     if (reader.Open()) {
       reader.Look(content);
       reader.Check();
@@ -89,14 +89,14 @@ Findings DamagedPool::TryWith(const Regions& regions) const {
     }
   }
   {
-    CommandClient writer(world.fabric, engine_, findings);
+    CommandClient writer(world.fabric, engine_, findings, damaged);
     if (writer.Open()) {
       writer.Change(content);
       writer.Look(content);
       writer.LeavePool();
     }
   }
-  CommandClient dropper(world.fabric, engine_, findings);
+  CommandClient dropper(world.fabric, engine_, findings, damaged);
   if (dropper.Open()) {
     dropper.DropTable();
     dropper.LeavePool();

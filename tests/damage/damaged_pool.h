@@ -4,8 +4,8 @@
 //   for (uint64_t seed = 0; seed < 100; ++seed) Findings found = pool.Try(seed);
 //
 // Far memory may hold any bytes. Whatever they are, a client ends each command with an answer or an error:
-// within kMostTime of simulated time and kMostVerbs, and, from a table whose records have checksums, without
-// a value that was never put. The same seed damages the same words of the same pool in every run.
+// within kMostTime of simulated time and kMostVerbs, and, if its record has a checksum, without a value that
+// was never put. The same seed damages the same words of the same pool in every run.
 #pragma once
 
 #include <chrono>
@@ -29,12 +29,19 @@ inline constexpr Nanos kMostTime = std::chrono::seconds(5);
 inline constexpr Nanos kLease = std::chrono::seconds(1);
 inline constexpr uint64_t kMostVerbs = 500'000;
 
+// What a damage has hit.
+enum class Damaged : uint8_t {
+  kAnyBytes,
+  kBlocks,  // and nothing else: every value is right, those that stand in an index without a checksum, too
+};
+
 // What came of the commands on one pool.
 struct Findings {
   std::vector<std::string> wrong;  // a line each
   std::string damage;              // what was done to the pool
   uint64_t commands = 0;
-  uint64_t refused = 0;  // commands that ended with an error
+  uint64_t refused = 0;       // commands that ended with an error
+  std::set<ErrorCode> codes;  // of these errors
   std::string last_error;
   Nanos longest{0};  // of a command, simulated
 };
@@ -58,7 +65,7 @@ class DamagedPool {
   // Damages a copy of the pool, and runs all commands on it.
   Findings Try(uint64_t seed) const;
   // The same with a damage of the caller's.
-  Findings TryWith(const Regions& regions) const;
+  Findings TryWith(const Regions& regions, Damaged damaged = Damaged::kAnyBytes) const;
 
   const Regions& regions() const { return regions_; }
 
