@@ -171,6 +171,8 @@ TEST(DamagedShard, VersionsThatFitNothing_UnderFreeLocks_EndWithinASecond) {
         const Findings found = pool.TryWith(regions);
         EXPECT_THAT(found.wrong, testing::IsEmpty()) << "line " << i << ", version ^ " << other;
         EXPECT_LT(found.longest, std::chrono::seconds(1)) << "line " << i << ", version ^ " << other;
+        EXPECT_THAT(found.codes, testing::ElementsAre(ErrorCode::kCorrupt))
+            << "line " << i << ", version ^ " << other << ": " << found.last_error;
         refused += found.refused;
       }
     }
@@ -235,6 +237,7 @@ TEST(DamagedChime, OddMovesUnderFreeLocks_EndWithinASecond) {
     EXPECT_THAT(found.wrong, testing::IsEmpty());
     EXPECT_LT(found.longest, std::chrono::seconds(1));
     EXPECT_GT(found.refused, 0u);
+    EXPECT_THAT(found.codes, testing::ElementsAre(ErrorCode::kCorrupt)) << found.last_error;
   }
 }
 
