@@ -16,8 +16,8 @@ class ReaderGuard {
  public:
   virtual ~ReaderGuard() = default;
   // Whether the reader may execute this verb now. Asked before a frame begins, and again right before the
-  // verb takes effect: verbs before it may have changed the answer.
-  virtual bool May(const Verb& verb) const = 0;
+  // verb takes effect: verbs before it may have changed the answer. May set aside what the verb needs.
+  virtual bool May(const Verb& verb) = 0;
   // The verb has taken effect, and has its answer.
   virtual void Executed(const Verb& verb) = 0;
   // The reader is gone: undoes what it has left. Called once, after the last verb.
@@ -25,6 +25,7 @@ class ReaderGuard {
 };
 
 // Makes the guard of a connection. kAlreadyExists: something in the memory names another client by this id.
+// kUnavailable: the memory gave up on a line. Called by any thread of the server.
 using NewReaderGuard = std::function<Result<std::unique_ptr<ReaderGuard>>(LineMemory& memory, ClientId id)>;
 
 }  // namespace farside::fabric::memory

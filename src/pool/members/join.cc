@@ -50,6 +50,16 @@ constexpr int kLooksPerLease = 8;
 constexpr int kMostLooks = 4 * kLooksPerLease;
 constexpr uint64_t kWordsAtOnce = 8192;
 
+// The node lets readers take slots up to a bound that they share (reader/4 in reader_guard.h).
+Error NoReaderSlot(const Error& refusal, uint32_t slots, fabric::NodeId node) {
+  if (refusal.code() != ErrorCode::kPermissionDenied) return refusal;
+  return Error(
+      ErrorCode::kOutOfMemory,
+      fmt::format("clients that may only read have half of the {} client slots of node {}, and get no "
+                  "more; close one, or make the pool with more slots",
+                  slots, Index(node)));
+}
+
 }  // namespace
 
 Task<Done> Membership::Join(Op& op, WhileWaiting while_waiting) {
@@ -88,8 +98,13 @@ Task<bool> Membership::TakeFreeSlot(Op& op) {
 Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
   const auto at = At(geometry_.client_slot(slot));
   const ClientWord joining = found.JoinedBy(client_.id());
-  auto [word, control] = co_await op.InOrder(ForMaintenance(Cas(at, found.word(), joining.word())),
-                                             ForMaintenance(Read<Control>(At(kControlOffset))));
+  auto trip = op.InOrder(ForMaintenance(Cas(at, found.word(), joining.word())),
+                         ForMaintenance(Read<Control>(At(kControlOffset))));
+  const auto taken = co_await trip.Outcome();
+  if (!taken.ok() && client_.read_only())
+    co_return NoReaderSlot(taken.error(), geometry_.client_slots, node_);
+  if (!taken.ok()) co_return taken.error();
+  const auto [word, control] = *taken;
   if (word != found.word()) co_return false;
   if (control.epoch > kMostEpoch) {
     co_await op.InOrder(ForMaintenance(Cas(at, joining.word(), joining.Freed().word())));

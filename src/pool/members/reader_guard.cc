@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/memory/line_patience.h"
 
 namespace farside::pool {
 
@@ -14,16 +22,66 @@ using fabric::memory::LineMemory;
 
 namespace {
 
+// What the readers of a node share. Safe from any thread.
+//
+// INVARIANT reader/4: at most `most` readers have a share, and only with one does a reader take a slot. The
+// share lasts until the slot is free, so until then the slot counts.
+class ReaderShares {
+ public:
+  explicit ReaderShares(uint32_t most) : most_(most) {}
+
+  bool Take() {
+    const std::scoped_lock lock(mutex_);
+    if (taken_ == most_) return false;
+    ++taken_;
+    return true;
+  }
+  void GiveBack() {
+    const std::scoped_lock lock(mutex_);
+    --taken_;
+  }
+
+  // The slot of a reader that is gone, whose share is given back with it. If a client that does not go on
+  // holds its line, the slot is kept for FreeLeft. Nothing happens to it if it is another word by then.
+  void Free(LineMemory& memory, uint64_t at, ClientWord word) {
+    uint64_t old = 0;
+    const Verb freed =
+        fabric::Cas(fabric::FarAddr(fabric::NodeId{0}, at), word.word(), word.Freed().word()).verb;
+    const bool done = memory.Atomic(freed, old);
+    const std::scoped_lock lock(mutex_);
+    if (done) {
+      --taken_;
+    } else {
+      left_.emplace_back(at, word);
+    }
+  }
+  void FreeLeft(LineMemory& memory) {
+    std::vector<std::pair<uint64_t, ClientWord>> left;
+    {
+      const std::scoped_lock lock(mutex_);
+      left.swap(left_);
+    }
+    for (const auto& [at, word] : left) Free(memory, at, word);
+  }
+
+ private:
+  const uint32_t most_;
+  std::mutex mutex_;  // of what follows
+  uint32_t taken_ = 0;
+  std::vector<std::pair<uint64_t, ClientWord>> left_;  // at most one for each share
+};
+
 class ReaderSlot final : public fabric::memory::ReaderGuard {
  public:
-  ReaderSlot(LineMemory& memory, const Geometry& geometry, ClientId reader)
-      : memory_(memory), geometry_(geometry), reader_(reader) {}
+  ReaderSlot(LineMemory& memory, const Geometry& geometry, ClientId reader,
+             std::shared_ptr<ReaderShares> shares)
+      : memory_(memory), geometry_(geometry), reader_(reader), shares_(std::move(shares)) {}
 
-  bool May(const Verb& verb) const override {
+  bool May(const Verb& verb) override {
     switch (verb.kind) {
       case VerbKind::kRead: return true;
       case VerbKind::kWrite: return MayBeat(verb.at.offset, verb.size);
-      case VerbKind::kCas: return MayTake(verb) || MayMoveOn(verb);
+      case VerbKind::kCas: return MayMoveOn(verb) || (MayTake(verb) && HasShare());
       default: return false;
     }
   }
@@ -33,14 +91,14 @@ class ReaderSlot final : public fabric::memory::ReaderGuard {
     const ClientWord now(verb.desired);
     slot_at_ = verb.at.offset;
     word_ = now.state() == ClientState::kFree ? std::nullopt : std::optional(now);
+    if (!word_.has_value()) GiveShareBack();
   }
 
   // INVARIANT reader/3. Nothing happens if the slot is fenced: then it is another word.
   void Depart() override {
-    if (!word_.has_value()) return;
-    const fabric::FarAddr at(fabric::NodeId{0}, *slot_at_);
-    memory_.Atomic(fabric::Cas(at, word_->word(), word_->Freed().word()).verb);
-    word_.reset();
+    if (!word_.has_value()) return GiveShareBack();
+    has_share_ = false;
+    shares_->Free(memory_, *slot_at_, *std::exchange(word_, std::nullopt));
   }
 
  private:
@@ -66,31 +124,49 @@ class ReaderSlot final : public fabric::memory::ReaderGuard {
            (joins && cas.desired == word_->With(ClientState::kLive).word());
   }
 
+  // Kept if the CAS fails: the reader tries another slot.
+  bool HasShare() {
+    has_share_ = has_share_ || shares_->Take();
+    return has_share_;
+  }
+  void GiveShareBack() {
+    if (std::exchange(has_share_, false)) shares_->GiveBack();
+  }
+
   LineMemory& memory_;
   const Geometry geometry_;
   const ClientId reader_;
+  const std::shared_ptr<ReaderShares> shares_;
+  bool has_share_ = false;
   std::optional<uint64_t> slot_at_;  // once it has taken one
   std::optional<ClientWord> word_;   // of the slot, until it was given back
 };
 
-// A node that was restarted has forgotten its clients, and some of them may live on at other nodes.
-bool IsNamed(const LineMemory& memory, const Geometry& geometry, ClientId id) {
+// A node that was restarted has forgotten its clients, and some of them may live on at other nodes. What
+// cannot be read may name any client.
+Status CheckNotNamed(const LineMemory& memory, const Geometry& geometry, ClientId id) {
   for (uint32_t slot = 0; slot < geometry.client_slots; ++slot) {
-    const ClientWord word(memory.Load(geometry.client_slot(slot)));
-    if (word.state() != ClientState::kFree && word.fabric_client() == id) return true;
+    ClientWord word;
+    if (!memory.Read(geometry.client_slot(slot), std::as_writable_bytes(std::span(&word, 1))))
+      return Error(ErrorCode::kUnavailable, std::string(fabric::memory::kStuckLine));
+    if (word.state() != ClientState::kFree && word.fabric_client() == id) {
+      return Error(ErrorCode::kAlreadyExists,
+                   fmt::format("client id {} is registered already; try another", Number(id)));
+    }
   }
-  return false;
+  return OkStatus();
 }
 
 }  // namespace
 
 fabric::memory::NewReaderGuard GuardReaders(const Geometry& geometry) {
-  return [geometry](LineMemory& memory, ClientId id) -> Result<std::unique_ptr<fabric::memory::ReaderGuard>> {
-    if (IsNamed(memory, geometry, id)) {
-      return Error(ErrorCode::kAlreadyExists,
-                   fmt::format("client id {} is registered already; try another", Number(id)));
-    }
-    return std::unique_ptr<fabric::memory::ReaderGuard>(std::make_unique<ReaderSlot>(memory, geometry, id));
+  const auto shares = std::make_shared<ReaderShares>(std::max(geometry.client_slots / 2, 1U));
+  return [geometry, shares](LineMemory& memory,
+                            ClientId id) -> Result<std::unique_ptr<fabric::memory::ReaderGuard>> {
+    shares->FreeLeft(memory);
+    if (Status fine = CheckNotNamed(memory, geometry, id); !fine.ok()) return fine.error();
+    return std::unique_ptr<fabric::memory::ReaderGuard>(
+        std::make_unique<ReaderSlot>(memory, geometry, id, shares));
   };
 }
 

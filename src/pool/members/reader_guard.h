@@ -15,8 +15,12 @@
 // clients can connect (pool/3).
 //
 // INVARIANT reader/3: when the connection is gone, so is its registration. A reader owns nothing, so there is
-// nothing to adopt: the node frees the slot itself. A slot that another client has marked as fenced is left
+// nothing to adopt: the node frees the slot itself, or, if the line of the slot is held by a client that does
+// not go on, when the next reader comes. A slot that another client has marked as fenced is left
 // to the members, which may rely on it (join.cc).
+//
+// INVARIANT reader/4: the readers of a node together have at most half of its slots (of a single slot, that
+// one). So clients that may write can join, however many connections a reader makes.
 //
 // So the worst that a connection can do is to take one slot, and to keep its epoch back: memory that others
 // free waits for it, as for any member, until it is closed.
@@ -27,7 +31,7 @@
 
 namespace farside::pool {
 
-// For the server of a node with a pool in its memory.
+// For the server of a node with a pool in its memory: one for all of its readers.
 fabric::memory::NewReaderGuard GuardReaders(const Geometry& geometry);
 
 }  // namespace farside::pool

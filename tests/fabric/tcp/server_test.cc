@@ -500,7 +500,7 @@ Task<Done> TryEverything(Client& client, std::vector<std::optional<ErrorCode>>& 
 class TwoAdditions final : public memory::ReaderGuard {
  public:
   explicit TwoAdditions(memory::LineMemory& memory) : memory_(memory) {}
-  bool May(const Verb& verb) const override {
+  bool May(const Verb& verb) override {
     return verb.kind == VerbKind::kRead ||
            (verb.kind == VerbKind::kFaa && verb.at.offset == 64 && additions_ < 2);
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,7 +32,8 @@ using fabric::tcp::RawPeer;
 using fabric::tcp::TestNode;
 namespace wire = fabric::tcp::wire;
 
-const Geometry kGeometry{.region_bytes = 64 * 1024, .client_slots = 8, .table_slots = 4, .chunk_bytes = 4096};
+constexpr Geometry kGeometry{
+    .region_bytes = 64 * 1024, .client_slots = 8, .table_slots = 4, .chunk_bytes = 4096};
 constexpr uint32_t kReader = 7;
 constexpr uint32_t kWriter = 777;
 
@@ -151,6 +153,50 @@ TEST_F(HostileReader, WantsAllSlots_HasOneAtMost_AndLeavesNone) {
   AwaitNoConnections();
   for (uint32_t slot = 0; slot < kGeometry.client_slots; ++slot)
     EXPECT_EQ(Slot(slot).state(), ClientState::kFree) << "slot " << slot;
+}
+
+TEST_F(HostileReader, ComesWithManyConnections_LeavesHalfOfTheSlotsToOthers) {
+  // Given a reader with a certificate, and as many connections as there are slots.
+  constexpr uint32_t kHalf = kGeometry.client_slots / 2;
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  uint32_t client = kReader;
+  const auto take = [&](uint32_t slot) {
+    peers.push_back(std::make_unique<RawPeer>(node_.port()));
+    ++client;
+    EXPECT_EQ(peers.back()->Greet(fabric::tcp::HelloAs(client)).welcome.status, 0);
+    return Send(*peers.back(), {CasOf(slot, Slot(slot), Slot(slot).JoinedBy(ClientId{client}))});
+  };
+  // When each takes a slot. Expect that half of them stay free for clients that may write.
+  std::vector<std::optional<wire::ReplyKind>> replies;
+  for (uint32_t slot = 0; slot < kGeometry.client_slots; ++slot) replies.push_back(take(slot));
+  std::vector<std::optional<wire::ReplyKind>> expected(kHalf, wire::ReplyKind::kAnswers);
+  expected.resize(kGeometry.client_slots, wire::ReplyKind::kError);
+  EXPECT_EQ(replies, expected);
+  for (uint32_t slot = kHalf; slot < kGeometry.client_slots; ++slot) EXPECT_EQ(Slot(slot), ClientWord());
+  // When those with a slot are gone. Expect that others may have as many again.
+  peers.clear();
+  AwaitNoConnections();
+  for (uint32_t slot = 0; slot < kHalf; ++slot) EXPECT_EQ(take(slot), wire::ReplyKind::kAnswers);
+  EXPECT_EQ(take(kHalf), wire::ReplyKind::kError);
+}
+
+TEST_F(HostileReader, IsHonestAndComesBesideMany_IsToldThatReadersHaveTheirHalf) {
+  // Given readers with half of the slots. When an honest one joins. Expect an error that says so at once.
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (uint32_t slot = 0; slot < kGeometry.client_slots / 2; ++slot) {
+    peers.push_back(std::make_unique<RawPeer>(node_.port()));
+    ASSERT_EQ(peers.back()->Greet(fabric::tcp::HelloAs(kReader + slot)).welcome.status, 0);
+    Join(*peers.back(), slot, kReader + slot);
+  }
+  const auto fabric = node_.Open();
+  const auto client = fabric::tcp::ConnectTo(*fabric);
+  Membership member(*client, fabric::NodeId{0}, kGeometry, LeaseOptions{});
+  fabric::Op op(*client, fabric::OpKind::kMaintenance);
+  const Result<Done> joined = fabric::Run(*client, member.Join(op));
+  ASSERT_FALSE(joined.ok());
+  EXPECT_EQ(joined.error().code(), ErrorCode::kOutOfMemory) << joined.error().message();
+  EXPECT_NE(joined.error().message().find("half of the 8 client slots of node 0"), std::string::npos)
+      << joined.error().message();
 }
 
 TEST_F(HostileReader, RegistersOnceInAConnection) {

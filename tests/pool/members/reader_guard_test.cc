@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "fabric/memory/region.h"
 
@@ -153,6 +155,126 @@ TEST_F(ReaderGuard, AReaderThatWasFenced_IsLeftToTheMembers) {
     guard_->Depart();
     EXPECT_EQ(Slot(kOwnSlot), now);
   }
+}
+
+// ---- readers of one node ------------------------------------------------------------------------------
+
+// Takes the first free slot.
+class Reader {
+ public:
+  Reader(const fabric::memory::NewReaderGuard& make, fabric::memory::LineMemory& memory,
+         const Geometry& geometry, uint32_t id)
+      : memory_(memory), geometry_(geometry), id_(id), guard_(*make(memory, ClientId{id})) {}
+
+  bool Take() {
+    uint32_t slot = 0;
+    while (Word(slot).state() != ClientState::kFree) ++slot;
+    return Move(slot, Word(slot).JoinedBy(ClientId{id_}));
+  }
+  bool GiveBack(uint32_t slot) { return Move(slot, Word(slot).Freed()); }
+  fabric::memory::ReaderGuard& guard() { return *guard_; }
+
+ private:
+  ClientWord Word(uint32_t slot) const { return ClientWord(memory_.Load(geometry_.client_slot(slot))); }
+  bool Move(uint32_t slot, ClientWord to) {
+    const fabric::FarAddr at(fabric::NodeId{0}, geometry_.client_slot(slot));
+    Verb verb = fabric::Cas(at, Word(slot).word(), to.word()).verb;
+    if (!guard_->May(verb)) return false;
+    memory_.Execute(verb);
+    guard_->Executed(verb);
+    return true;
+  }
+
+  fabric::memory::LineMemory& memory_;
+  const Geometry geometry_;
+  const uint32_t id_;
+  std::unique_ptr<fabric::memory::ReaderGuard> guard_;
+};
+
+TEST_F(ReaderGuard, ReadersTogether_HaveHalfOfTheSlots) {
+  // Given readers that have half of the slots. Expect that one more gets none, until one of them gives its
+  // slot back, or departs.
+  const auto make = GuardReaders(kGeometry);
+  std::vector<Reader> readers;
+  for (uint32_t id = 100; id < 105; ++id) readers.emplace_back(make, memory_, kGeometry, id);
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(readers[i].Take());
+  EXPECT_FALSE(readers[4].Take());
+  EXPECT_TRUE(readers[0].GiveBack(0));
+  EXPECT_TRUE(readers[4].Take());
+  Reader last(make, memory_, kGeometry, 200);
+  EXPECT_FALSE(last.Take());
+  readers[0].guard().Depart();  // it has none any more
+  EXPECT_FALSE(last.Take());
+  readers[1].guard().Depart();
+  EXPECT_TRUE(last.Take());
+}
+
+TEST_F(ReaderGuard, AReaderOfAPoolWithOneSlot_MayHaveIt) {
+  Geometry geometry = kGeometry;
+  geometry.client_slots = 1;
+  const auto make = GuardReaders(geometry);
+  Reader reader(make, memory_, geometry, 100);
+  EXPECT_TRUE(reader.Take());
+}
+
+// ---- lines that are held ------------------------------------------------------------------------------
+
+// A holder of lines that does not go on: the memory gives up at once.
+class NoPatience final : public fabric::memory::Watch {
+ public:
+  bool MayBeFinished(std::optional<Nanos>&) override { return false; }
+};
+
+class ReaderGuardAndAStuckLine : public ReaderGuard {
+ protected:
+  fabric::memory::Sequence& SequenceOf(uint32_t slot) {
+    return stripes_->sequences[At(slot) / kLine % fabric::memory::StripeTable::kStripes];
+  }
+  void Hold(uint32_t slot) { SequenceOf(slot) |= 5; }
+  void LetGo(uint32_t slot) { SequenceOf(slot) &= ~fabric::memory::kHolderMask; }
+
+  NoPatience watch_;
+  fabric::memory::LineMemory impatient_{region_.bytes(), *stripes_, &watch_};
+};
+
+TEST_F(ReaderGuardAndAStuckLine, AnId_IsNotAdmittedUnseen) {
+  // Given a slot that names another client. When its line cannot be read. Expect that no reader comes in: it
+  // may be the one with that id.
+  Hold(kOthersSlot);
+  const auto refused = GuardReaders(kGeometry)(impatient_, kOther);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(ReaderGuardAndAStuckLine, AReaderThatDeparts_ItsSlotIsFreedLater) {
+  // Given a reader with a slot. When it departs while the line of the slot is held.
+  const auto make = GuardReaders(kGeometry);
+  auto reader = std::make_unique<Reader>(make, impatient_, kGeometry, 100);
+  ASSERT_TRUE(reader->Take());
+  const ClientWord taken = Slot(0);
+  Hold(0);
+  reader->guard().Depart();
+  reader.reset();
+  LetGo(0);
+  EXPECT_EQ(Slot(0), taken);
+  // Expect that the slot is free when the next reader comes.
+  EXPECT_TRUE(make(impatient_, ClientId{101}).ok());
+  EXPECT_EQ(Slot(0), taken.Freed());
+}
+
+TEST_F(ReaderGuardAndAStuckLine, ASlotThatIsNotFreedYet_CountsAsOneOfReaders) {
+  // Given readers that have half of the slots. When one departs while the line of its slot is held. Expect
+  // that another gets none, before that slot is free.
+  const auto make = GuardReaders(kGeometry);
+  std::vector<Reader> readers;
+  for (uint32_t id = 100; id < 105; ++id) readers.emplace_back(make, impatient_, kGeometry, id);
+  for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(readers[i].Take());
+  Hold(0);
+  readers[0].guard().Depart();
+  LetGo(0);
+  EXPECT_FALSE(readers[4].Take());
+  ASSERT_TRUE(make(impatient_, ClientId{106}).ok());
+  EXPECT_TRUE(readers[4].Take());
 }
 
 TEST_F(ReaderGuard, AnIdThatIsRegistered_IsRefused) {
