@@ -246,6 +246,28 @@ TEST_F(DamagedPool, BrokenInvariantAndDamagedBlock_AreBothReported) {
   EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("table large has a damaged block")));
 }
 
+// Given a table whose walk does not come to its end. When Verify finds a damaged block, and the check of the
+// bytes one with the same text, which may be another one. Expect both to be reported: Verify may have met one
+// that the walk has not.
+TEST_F(DamagedPool, DamagedBlockAndIncompleteWalk_WhatVerifySaysIsKept) {
+  std::string bytes = MakePool();
+  Result<PoolSession> session = PoolSession::Open(url_, {.read_only = true}, store::MakeEngine);
+  ASSERT_TRUE(session.ok());
+  const Result<uint64_t> first =
+      session->Run([](Op& op, store::Registration& s) { return FirstBucketOf(op, s, "small"); });
+  ASSERT_TRUE(first.ok());
+  constexpr size_t kBucket = sizeof(index::reference::Bucket);
+  std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(*first + 7 * kBucket), kBucket, '\xff');  // the last one
+  Write(WithDamagedValue(bytes, std::string(600, 'v')));
+  const Result<PoolReport> report = CheckPool(url_);
+  ASSERT_TRUE(report.ok());
+  EXPECT_FALSE(report->complete);
+  const std::string why = "the checksum of a block does not match its bytes";
+  EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("table small has a damaged block")));
+  EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("table small: " + why)));
+  EXPECT_THAT(report->nodes[0].findings, testing::Contains(IsAbout("table small was not walked to its end")));
+}
+
 // Given a record whose block is damaged. When it is looked for, scanned, or overwritten. Expect the command
 // to say that the table is damaged, and what to run.
 TEST_F(DamagedPool, DamagedRecord_CommandsSayThatTheTableIsDamaged) {

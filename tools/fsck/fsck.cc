@@ -54,6 +54,7 @@ struct Walked {
     FarAddr entry;  // of the table
     std::string table;
     std::string why;
+    bool walked = true;  // the table, to its end
   };
   std::vector<Broken> broken;
 };
@@ -89,7 +90,7 @@ void WalkTable(PoolSession& pool, const TableInfo& table, const std::vector<pool
   // Also if the walk has found damage: what Verify finds may be something else.
   const Status verified = pool.Run([&](Op& op, store::Registration&) { return index->Verify(op); });
   if (verified.ok() || (!marked.ok() && marked.error().message() == verified.error().message())) return;
-  walked.broken.push_back({table.entry, table.name, verified.error().message()});
+  walked.broken.push_back({table.entry, table.name, verified.error().message(), marked.ok()});
 }
 
 void WalkTables(const OpenedPool& pool, std::span<const TableInfo> tables, Walked& walked) {
@@ -174,8 +175,11 @@ void Add(std::vector<pool::Finding>& findings, std::vector<FsckReport>& nodes) {
 }
 
 // Verify reads blocks, too. A damaged block is reported better by the check of the bytes, which says where it
-// is and what to do about its key; so what Verify says is left out if it is nothing but that.
+// is and what to do about its key; so what Verify says is left out if it is nothing but that. Verify does not
+// say which block it means. If the walk was complete, every block that Verify reads was checked; if it was
+// not, Verify may mean another block than those that were.
 bool IsDamagedBlock(const Walked::Broken& broken, std::span<const FsckReport> nodes) {
+  if (!broken.walked) return false;
   const std::string block = fmt::format("table {} has a damaged block", broken.table);
   return std::any_of(nodes.begin(), nodes.end(), [&](const FsckReport& node) {
     return std::any_of(node.findings.begin(), node.findings.end(), [&](const pool::Finding& finding) {
