@@ -79,12 +79,19 @@ def header_findings(path: PurePosixPath, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: call Mutant() in .cc files only"
 
 
+# A subscript, or what at() is given, as far as it is open; then a number made of a node.
+NODE_AS_INDEX = re.compile(
+    r"(?:(?<=[\w)\]])\[(?:[^\[\]]|\[[^\[\]]*\])*?"
+    r"|(?:\.|->)at\((?:[^()]|\([^()]*\)|\()*?)"
+    r"\b(?:Index\(|node\(\))")
+
+
 def node_findings(path: PurePosixPath, text: str) -> Iterator[str]:
     """A node number may come from far memory. Below, in the fabrics, it has been checked."""
     if path.parts[0] not in ("src", "tools") or path.parts[:2] == ("src", "fabric"):
         return
     for number, line in enumerate(text.splitlines(), start=1):
-        if re.search(r"\[(?:fabric::)?Index\(", line.split("//")[0]):
+        if NODE_AS_INDEX.search(line.split("//")[0]):
             yield f"{path}:{number}: a node is no index; ask fabric::ForNode"
 
 

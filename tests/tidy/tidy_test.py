@@ -138,6 +138,21 @@ class NodeRules(Tree):
         self.write("src/index/some/a.cc", "x = nodes[Index(at.node)];\ny = nodes_[fabric::Index(node)];\n")
         self.assertEqual(len([f for f in findings(self.top) if "a node is no index" in f]), 2)
 
+    def test_nodes_inside_of_an_index_are_found(self):
+        for use in ("v[ptr.node()]", "v[ptr->node()].x", "v[static_cast<size_t>(ptr.node())]",
+                    "f()[ptr.node() + 1]", "v[2 * Index(at.node)]", "v[w[1]][Index(at.node)]",
+                    "v[w[i] + Index(at.node)]", "v.at(Index(at.node))", "v->at(fabric::Index(at.node))",
+                    "v.at(ptr.node())", "v.at(f(i) + ptr.node())", "v.at(static_cast<size_t>(ptr.node()))"):
+            self.write("src/index/some/a.cc", f"x = {use};\n")
+            self.assertEqual(len([f for f in findings(self.top) if "a node is no index" in f]), 1, use)
+
+    def test_nodes_beside_an_index_are_fine(self):
+        for use in ("f(v[i], Index(at.node))", "f(v.at(i), ptr.node())", "v[i].node()", "v.at(i).node()",
+                    "[node = ptr.node()] { return node; }", "At(ptr.node(), v[0])", "format(Index(at.node))",
+                    "ForNode(v, ptr.node())", "where_at(ptr.node())", "v[BucketIndex(key)]"):
+            self.write("src/index/some/a.cc", f"x = {use};\n")
+            self.assertEqual(list(findings(self.top)), [], use)
+
     def test_nodes_in_text_and_in_the_fabrics_are_fine(self):
         self.write("src/index/some/a.cc", 'fmt::format("node {}", Index(node));  // not nodes[Index(node)]\n')
         self.write("src/fabric/some/a.cc", "x = nodes[Index(at.node)];\n")
