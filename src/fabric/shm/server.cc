@@ -363,13 +363,13 @@ void Server::End(Connections::iterator at) {
   Watch(listener_.descriptor(), kListenerEvent);
 }
 
-// No client holds a line of its own accord without a slot, so this finds something only where a process wrote
-// to the control memory what it should not have.
+// No client holds a line of its own accord without a slot, or in the node's name, so this finds something only
+// where a process wrote to the control memory what it should not have.
 void Server::FreeStrays() {
   const Nanos now = terms_.clock->Now();
   if (now - freed_strays_ < kStraysLook) return;
   freed_strays_ = now;
-  const size_t strays = node_.memory().FreeStrays(holders_);
+  const size_t strays = node_.FreeStrays(holders_);
   if (strays == 0 || terms_.log == nullptr) return;
   terms_.log->Warn(
       "{} lines were held by no client, and are free again: a process has written to the memory that clients "
