@@ -364,9 +364,30 @@ unit=$FARSIDE_SOURCE/packaging/systemd/farside.service.in
 for call in landlock_create_ruleset landlock_restrict_self prlimit64 setrlimit setpriority; do
   grep -qE "^SystemCallFilter=[^~@]*\b$call\b" "$unit" || fail "the service may not call $call"
 done
+# What docs/serve.md promises, and what keeps the bytes of a pool in the pool.
+for option in Type=notify DynamicUser=yes ProtectHome=yes ProtectSystem=strict NoNewPrivileges=yes \
+  CapabilityBoundingSet= PrivateTmp=yes PrivateDevices=yes MemoryDenyWriteExecute=yes LimitCORE=0; do
+  grep -qxF "$option" "$unit" || fail "the unit lacks $option"
+done
+# --hugepages on is checked against it.
+grep -q "^ProcSubset=pid" "$unit" && fail "the service cannot read /proc/meminfo"
 if command -v systemd-analyze >/dev/null; then
   sed "s#@farside_installed_binary@#$FARSIDE#" "$unit" >farside.service
   run_program systemd-analyze verify ./farside.service
   expect_status 0
+  # Each option of a sandbox that systemd knows and the unit does not set has its reason there.
+  if systemd-analyze security --offline=true --no-pager --json=short ./farside.service \
+    >sandbox.json 2>/dev/null; then
+    python3 - farside.service sandbox.json <<'END' || fail "the unit says nothing of options of the sandbox"
+import json, re, sys
+unit = open(sys.argv[1]).read()
+options = json.load(open(sys.argv[2]))
+assert len(options) > 50, "systemd-analyze says too little"
+silent = {option["name"] for option in options if option["set"] is False
+          and not re.search(rf"\b{re.split('[=/]', option['name'])[0]}=", unit)}
+print("\n".join(sorted(silent)))
+sys.exit(bool(silent))
+END
+  fi
 fi
 finish
