@@ -23,6 +23,13 @@ namespace wire = fabric::tcp::wire;
 
 constexpr size_t kMiB = size_t{1} << 20;
 
+// Sockets of the attackers.
+constexpr size_t kIdle = 4352;
+constexpr size_t kStrangers = 1024;  // of these, that a node keeps
+constexpr size_t kNoAnswers = 15;
+constexpr size_t kHalves = 1000;
+constexpr size_t kGarbage = 256;
+
 // A connection to a port of this machine that does not wait; invalid if there is none.
 Descriptor Connect(uint16_t port) {
   Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -119,7 +126,7 @@ class Streams final : public Crowd {
 // Each asks for much, takes nothing of it, and asks again after a while.
 class NoAnswers final : public Crowd {
  public:
-  explicit NoAnswers(uint16_t port) : Crowd(port, 15) {}
+  explicit NoAnswers(uint16_t port) : Crowd(port, kNoAnswers) {}
   void Step() override {
     if (clock_.Now() - begun_ > 2s) {
       Stop();
@@ -144,7 +151,7 @@ class NoAnswers final : public Crowd {
 // Each sends a mebibyte of a frame of two.
 class HalfFrames final : public Crowd {
  public:
-  explicit HalfFrames(uint16_t port) : Crowd(port, 1000), half_(kMiB) {}
+  explicit HalfFrames(uint16_t port) : Crowd(port, kHalves), half_(kMiB) {}
 
  private:
   void Begin(const Descriptor& made) override {
@@ -158,7 +165,7 @@ class HalfFrames final : public Crowd {
 // Each says what is no Hello, and is refused with a line of the log.
 class Garbage final : public Crowd {
  public:
-  explicit Garbage(uint16_t port) : Crowd(port, 256) {}
+  explicit Garbage(uint16_t port) : Crowd(port, kGarbage) {}
 
  private:
   void Begin(const Descriptor& made) override { SendObject(made, ~uint64_t{0}); }
@@ -166,7 +173,7 @@ class Garbage final : public Crowd {
 
 class Idle final : public Crowd {
  public:
-  explicit Idle(uint16_t port) : Crowd(port, 4352) {}
+  explicit Idle(uint16_t port) : Crowd(port, kIdle) {}
 };
 
 template <class Kind>
@@ -178,11 +185,11 @@ std::unique_ptr<Attacker> Make(uint16_t port) {
 
 const std::vector<Attack>& Attacks() {
   static const std::vector<Attack> attacks = {
-      {"streams", "4 sockets are refused and go on sending", Make<Streams>, 4},
-      {"idle", "4,352 sockets say nothing, and come back when they are closed", Make<Idle>},
-      {"answers", "15 clients ask for 64 MiB and take none of it, every 2 s", Make<NoAnswers>},
-      {"halves", "1,000 clients send 1 MiB of a request of 2 MiB", Make<HalfFrames>},
-      {"log", "256 sockets send garbage, and the log is not read", Make<Garbage>, 1, true},
+      {"streams", "4 sockets are refused and go on sending", Make<Streams>, 1, 4},
+      {"idle", "4,352 sockets say nothing, and come back when they are closed", Make<Idle>, kStrangers},
+      {"answers", "15 clients ask for 64 MiB and take none of it, every 2 s", Make<NoAnswers>, kNoAnswers},
+      {"halves", "1,000 clients send 1 MiB of a request of 2 MiB", Make<HalfFrames>, kHalves},
+      {"log", "256 sockets send garbage, and the log is not read", Make<Garbage>, kGarbage, 1, true},
   };
   return attacks;
 }

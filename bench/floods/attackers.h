@@ -31,6 +31,7 @@ struct Attack {
   std::string_view name;
   std::string_view what;
   std::unique_ptr<Attacker> (*make)(uint16_t port);
+  size_t sockets;               // of an attacker, that a node keeps at most
   size_t threads = 1;           // attackers, each with a thread of its own
   bool log_is_stalled = false;  // the log of its node is a pipe that is full
 };

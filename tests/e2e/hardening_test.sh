@@ -24,9 +24,17 @@ expect_elf --dynamic 'BIND_NOW|FLAGS_1.*NOW' "functions are looked up late (-z n
 expect_elf --dyn-syms '__stack_chk_fail' "there are no canaries on the stack (-fstack-protector-strong)"
 expect_elf --dyn-syms '__(mem|str|read|v?snprintf|vfprintf)[a-z]*_chk' "sizes of buffers are not checked (_FORTIFY_SOURCE)"
 expect_elf --program-headers 'GNU_STACK.* RW ' "the stack is executable"
-# Compilers for other processors have no such marks, and crt1.o of some systems lacks them.
-if [[ $(uname -m) == x86_64 ]]; then
-  run_program readelf --wide --notes "$FARSIDE"
-  grep -q SHSTK "$out" || echo "note: a part of the system's own start-up code is not marked for CET"
+# The compiler marks each object whose returns it protects. The program is marked only if all of its objects
+# are, and crt1.o of some systems is not; so we look at our own.
+if [[ $(uname -m) == x86_64 ]] &&
+  grep -q "^FARSIDE_HAS_CF_PROTECTION:.*=1\$" "$FARSIDE_BUILD/CMakeCache.txt"; then
+  for library in "$FARSIDE_BUILD"/{src,tools}/lib*.a; do
+    run_program readelf --wide --notes "$library"
+    expect_status 0
+    objects=$(grep -c '^File: ' "$out")
+    marked=$(grep -c 'x86 feature: .*SHSTK' "$out")
+    ((objects > 0 && marked == objects)) ||
+      fail "returns of $marked of $objects objects are protected (-fcf-protection=return)"
+  done
 fi
 finish

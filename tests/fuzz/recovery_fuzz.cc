@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/own_holds.h"
 #include "tests/fuzz/target.h"
 
 namespace farside::fuzz {
@@ -44,7 +45,7 @@ std::vector<Bytes> Seeds() {
   written.sequences[4] = 5 * kOneChange + kDead;
   Left held = written;
   held.sequence = Staging::kNothing;
-  held.sequences = {kDead, 1, kOneChange + kDead, kTheNode - 1};
+  held.sequences = {kDead, 1, kOneChange + kDead, kTheNode - 1, kTheNode};
   std::vector<Bytes> seeds(2);
   Append(seeds[0], written);
   Append(seeds[1], held);
@@ -58,9 +59,7 @@ void Try(Input input) {
   shared->staging.offset = left.offset;
   shared->staging.size = left.size;
   for (size_t i = 0; i < left.bytes.size(); ++i) shared->staging.bytes[i] = left.bytes[i];
-  for (size_t i = 0; i < left.sequences.size(); ++i) {
-    if (left.sequences[i] % (kHolderMask + 1) != kTheNode) shared->stripes.sequences[i] = left.sequences[i];
-  }
+  for (size_t i = 0; i < left.sequences.size(); ++i) shared->stripes.sequences[i] = left.sequences[i];
   LineMemory memory(shared->region, shared->stripes);
   const auto changed = [&] {
     return std::count_if(shared->region.begin(), shared->region.end(),
@@ -69,7 +68,7 @@ void Try(Input input) {
   memory.Recover(kDead, shared->staging);
   Require(!memory.Holds(kDead), "a holder that was recovered holds nothing");
   Require(changed() <= static_cast<ptrdiff_t>(fabric::kLineBytes), "one line is completed at most");
-  memory.FreeStrays({});
+  memory.FreeStrays({}, OwnHolds());
   for (uint64_t line = 0; line < kRegionBytes / kLineBytes; ++line) {
     memory.Store(line * kLineBytes, 7);
     Require(memory.Load(line * kLineBytes) == 7, "lines that no client holds can be used");

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/pause.h"
+#include "fabric/memory/own_holds.h"
 
 namespace farside::fabric::memory {
 namespace {
@@ -14,6 +15,7 @@ constexpr uint64_t kWordBytes = 8;
 // A READ of kWindowBytes that does not start on a line touches one line more.
 constexpr uint64_t kMaxWindowLines = kWindowBytes / kLineBytes + 1;
 static_assert(kMaxWindowLines < StripeTable::kStripes, "the lines of a window have different sequences");
+static_assert(kMaxWindowLines <= OwnHold::kReach + 1);
 
 // How often a reader (or a CAS) tries to do without waiting its turn.
 constexpr int kOptimisticAttempts = 8;
@@ -23,35 +25,24 @@ constexpr uint64_t kMaxPrefetchedLines = 16;
 // Waits for another thread, which may have been preempted: there may be fewer cores than threads.
 class Backoff {
  public:
-  explicit Backoff(Watch* watch) : watch_(watch) {}
-
-  // False: it is time to give up.
+  // True: it is time for a look at a watch.
   bool Wait() {
     if (spins_ == kMaxSpins) {
       std::this_thread::yield();
-      if (watch_ == nullptr || ++yields_ % kYieldsPerLook != 0) return true;
-      return watch_->MayBeFinished(since_);
+      return ++yields_ % kYieldsPerLook == 0;
     }
     ++spins_;
     PauseProcessor();
-    return true;
+    return false;
   }
 
  private:
   static constexpr int kMaxSpins = 64;
   static constexpr uint32_t kYieldsPerLook = 32;
 
-  Watch* const watch_;
   int spins_ = 0;
   uint32_t yields_ = 0;
-  std::optional<Nanos> since_;
 };
-
-// A reader that holds has changed nothing: it puts the sequence back, and copies that others make of the
-// same lines at this time stay good.
-void FreeUnchanged(Sequence& sequence) {
-  sequence.store(sequence.load(std::memory_order_relaxed) & ~kHolderMask, std::memory_order_release);
-}
 
 // Copies an aligned line out of memory that others may be writing, each word whole, with acquire.
 inline void CopyLineOut(const std::byte* from, std::byte* to) {
@@ -89,6 +80,12 @@ LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes, Watch*
   assert(region.size() % kLineBytes == 0);
 }
 
+LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes, OwnHold& own_hold, Watch* watch)
+    : region_(region), stripes_(stripes), own_hold_(&own_hold), watch_(watch) {
+  assert(reinterpret_cast<uintptr_t>(region.data()) % kLineBytes == 0);
+  assert(region.size() % kLineBytes == 0);
+}
+
 LineMemory::LineMemory(std::span<std::byte> region, StripeTable& stripes, Holder holder, Staging& staging,
                        Watch& watch)
     : region_(region), stripes_(stripes), holder_(holder), staging_(&staging), watch_(&watch) {
@@ -116,23 +113,46 @@ bool LineMemory::Execute(Verb& verb) {
 
 // Acquires what the last holder stored.
 bool LineMemory::Take(Sequence& sequence, uint64_t& free, Staging* staging) const {
-  Backoff backoff(watch_);
+  Backoff backoff;
+  std::optional<Nanos> since;
   while (true) {
     free = sequence.load(std::memory_order_relaxed);
     if (IsFree(free)) {
       // memory/5. The exchange releases it to a thread that finds the sequence taken.
       if (staging != nullptr) staging->sequence.store(free, std::memory_order_relaxed);
-      uint64_t expected = free;
-      if (sequence.compare_exchange_weak(expected, free | holder_, std::memory_order_seq_cst,
-                                         std::memory_order_relaxed)) {
-        return true;
-      }
+      if (TryTake(sequence, free)) return true;
     }
-    if (!backoff.Wait()) {
+    if (backoff.Wait() && watch_ != nullptr && !watch_->MayBeFinished(sequence, since)) {
       if (staging != nullptr) staging->sequence.store(Staging::kNothing, std::memory_order_relaxed);
       return false;
     }
   }
+}
+
+// Not announced while it waits, or own/1 would keep from being freed what it waits for.
+inline bool LineMemory::TryTake(Sequence& sequence, uint64_t free) const {
+  if (own_hold_ != nullptr) own_hold_->Announce(StripeOf(sequence));
+  if (sequence.compare_exchange_strong(free, free | holder_, std::memory_order_seq_cst,
+                                       std::memory_order_relaxed)) {
+    return true;
+  }
+  if (own_hold_ != nullptr) own_hold_->Retract(StripeOf(sequence));
+  return false;
+}
+
+inline void LineMemory::Free(Sequence& sequence, uint64_t free) const {
+  sequence.store(free + kOneChange, std::memory_order_release);
+  if (own_hold_ != nullptr) own_hold_->Retract(StripeOf(sequence));
+}
+
+// Puts the sequence back, so that copies that others make of the same lines at this time stay good.
+void LineMemory::FreeUnchanged(Sequence& sequence, uint64_t free) const {
+  if (own_hold_ != nullptr) return Free(sequence, free);  // own/1
+  sequence.store(free, std::memory_order_release);
+}
+
+uint64_t LineMemory::StripeOf(const Sequence& sequence) const {
+  return static_cast<uint64_t>(&sequence - stripes_.sequences.data());
 }
 
 // ---- reading ----------------------------------------------------------------------------------------
@@ -159,7 +179,7 @@ bool LineMemory::ReadWindow(uint64_t offset, std::span<std::byte> into) const {
 }
 
 bool LineMemory::ReadWindowAgain(const Window& window, uint64_t offset, std::span<std::byte> into) const {
-  Backoff backoff(nullptr);
+  Backoff backoff;
   for (int attempt = 1; attempt < kOptimisticAttempts; ++attempt) {
     backoff.Wait();
     if (TryReadWindow(window, offset, into)) return true;
@@ -206,13 +226,13 @@ bool LineMemory::ReadWindowHeld(const Window& window, uint64_t offset, std::span
   const uint64_t wrapped =
       std::max(first_stripe + window.lines, StripeTable::kStripes) - StripeTable::kStripes;
   const auto stripe_of = [&](uint64_t i) { return i < wrapped ? i : first_stripe + i - wrapped; };
-  uint64_t free = 0;
+  std::array<uint64_t, kMaxWindowLines> free;
   uint64_t held = 0;
-  while (held < window.lines && Take(stripes_.sequences[stripe_of(held)], free)) ++held;
+  while (held < window.lines && Take(stripes_.sequences[stripe_of(held)], free[held])) ++held;
 
   if (held == window.lines) CopyOut(offset, into);
 
-  for (uint64_t i = 0; i < held; ++i) FreeUnchanged(stripes_.sequences[stripe_of(i)]);
+  for (uint64_t i = 0; i < held; ++i) FreeUnchanged(stripes_.sequences[stripe_of(i)], free[i]);
   return held == window.lines;
 }
 
@@ -235,7 +255,7 @@ bool LineMemory::WriteInLine(uint64_t offset, std::span<const std::byte> from) {
   uint64_t free = 0;
   if (!Take(sequence, free, staging)) return false;
   CopyIn(offset, from);
-  sequence.store(free + kOneChange, std::memory_order_release);
+  Free(sequence, free);
   return true;
 }
 
@@ -265,18 +285,16 @@ void LineMemory::WriteUnreachable(uint64_t offset, std::span<const std::byte> fr
 bool LineMemory::Atomic(const Verb& verb, uint64_t& old) {
   const std::atomic_ref<uint64_t> word = Word(verb.at.offset);
   Sequence& sequence = SequenceOf(verb.at.offset / kLineBytes);
-  Backoff backoff(nullptr);
+  Backoff backoff;
   for (int attempt = 0; attempt < kOptimisticAttempts; ++attempt) {
-    uint64_t free = sequence.load(std::memory_order_seq_cst);
+    const uint64_t free = sequence.load(std::memory_order_seq_cst);
     if (IsFree(free)) {
       const uint64_t found = word.load(std::memory_order_acquire);
       old = found;
       if (!Succeeds(verb, found)) return true;
-      const uint64_t freed = free + kOneChange;
-      if (sequence.compare_exchange_strong(free, free | holder_, std::memory_order_seq_cst,
-                                           std::memory_order_relaxed)) {
+      if (TryTake(sequence, free)) {
         word.store(NewWord(verb, found), std::memory_order_release);
-        sequence.store(freed, std::memory_order_release);
+        Free(sequence, free);
         return true;
       }
     }
@@ -286,9 +304,12 @@ bool LineMemory::Atomic(const Verb& verb, uint64_t& old) {
   uint64_t free = 0;
   if (!Take(sequence, free)) return false;
   old = word.load(std::memory_order_acquire);
-  const bool succeeds = Succeeds(verb, old);
-  if (succeeds) word.store(NewWord(verb, old), std::memory_order_release);
-  sequence.store(succeeds ? free + kOneChange : free, std::memory_order_release);
+  if (!Succeeds(verb, old)) {
+    FreeUnchanged(sequence, free);
+    return true;
+  }
+  word.store(NewWord(verb, old), std::memory_order_release);
+  Free(sequence, free);
   return true;
 }
 
@@ -310,13 +331,15 @@ size_t LineMemory::Recover(Holder holder, Staging& staging) {
 }
 
 // By compare-and-swap: the number may be given to a client at this moment, but that client cannot have taken
-// this sequence at this value, which was not free.
-size_t LineMemory::FreeStrays(const std::vector<bool>& in_use) {
+// this sequence at this value, which was not free. For threads of the node, own/1 says the same.
+size_t LineMemory::FreeStrays(const std::vector<bool>& in_use, const OwnHolds& own_holds) {
   size_t freed = 0;
-  for (Sequence& sequence : stripes_.sequences) {
+  for (uint64_t stripe = 0; stripe < StripeTable::kStripes; ++stripe) {
+    Sequence& sequence = stripes_.sequences[stripe];
     uint64_t held = sequence.load(std::memory_order_acquire);
     const uint64_t holder = held & kHolderMask;
-    if (holder == 0 || holder == kTheNode || (holder < in_use.size() && in_use[holder])) continue;
+    if (holder == 0 || (holder < in_use.size() && in_use[holder])) continue;
+    if (holder == kTheNode && own_holds.Have(stripe)) continue;
     const uint64_t free = (held & ~kHolderMask) + kOneChange;
     if (sequence.compare_exchange_strong(held, free, std::memory_order_seq_cst)) ++freed;
   }
@@ -359,7 +382,7 @@ void LineMemory::Store(uint64_t offset, uint64_t word) {
   uint64_t free = 0;
   if (!Take(sequence, free)) return;
   Word(offset).store(word, std::memory_order_release);
-  sequence.store(free + kOneChange, std::memory_order_release);
+  Free(sequence, free);
 }
 
 // ---- copying ----------------------------------------------------------------------------------------

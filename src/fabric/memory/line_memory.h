@@ -64,8 +64,9 @@
 // * Others wait meanwhile, as for any holder. Only Recover frees what a dead holder held, so it is never
 //   freed twice.
 // * If the daemon is gone too, waiting would be for ever. Clients that may be left like that bring a Watch.
-// * A number that no client has holds nothing. A sequence that says so was left by a process that changes the
-//   table although its client is gone, or by a stray store; the daemon frees it (FreeStrays).
+// * A number that no client has holds nothing, and in the name of the node only its own threads hold
+//   something (own_holds.h). A sequence that says else was left by a process that changes the table although
+//   its client is gone, or by a stray store; the daemon frees it (FreeStrays).
 #pragma once
 
 #include <array>
@@ -121,18 +122,23 @@ static_assert(sizeof(Staging) == 2 * kLineBytes);
 class Watch {
  public:
   virtual ~Watch() = default;
-  // False: the line will not be finished, or not in time, and the waiting thread gives up. `since` is for the
-  // watch to note when it was asked last; it is empty when a wait asks for the first time.
-  virtual bool MayBeFinished(std::optional<Nanos>& since) = 0;
+  // False: the line of this sequence will not be finished, or not in time, and the waiting thread gives up.
+  // `since` is for the watch to note when it was asked last; it is empty when a wait asks for the first time.
+  virtual bool MayBeFinished(const Sequence& sequence, std::optional<Nanos>& since) = 0;
 };
 
-// Any number of threads at once, if they have the holder kTheNode; else one. Offsets and sizes are the
+class OwnHold;
+class OwnHolds;
+
+// Any number of threads at once, without a number or an OwnHold of its own; else one. Offsets and sizes are the
 // caller's to check (CheckBounds). Allocates nothing.
 class LineMemory final : public NodeMemory {
  public:
   // All must outlive this. The region is aligned to a line and a whole number of lines. Without a watch, no
   // holder may die alone.
   LineMemory(std::span<std::byte> region, StripeTable& stripes, Watch* watch = nullptr);
+  // For one thread of a node whose stripes other processes share. All arguments must outlive this.
+  LineMemory(std::span<std::byte> region, StripeTable& stripes, OwnHold& own_hold, Watch* watch);
   // For a holder that may die alone: with a number of its own. All arguments must outlive this.
   LineMemory(std::span<std::byte> region, StripeTable& stripes, Holder holder, Staging& staging,
              Watch& watch);
@@ -159,9 +165,10 @@ class LineMemory final : public NodeMemory {
   // Completes the line of a holder that is gone for good and frees what it held. Returns how many sequences
   // that were. Believes nothing that stands in `staging`, and empties it for the next client with the number.
   size_t Recover(Holder holder, Staging& staging);
-  // Frees what is held by numbers that are not in use, of which `in_use[number]` is false or missing. Returns
-  // how many sequences that were. A number must stay in use until it was recovered.
-  size_t FreeStrays(const std::vector<bool>& in_use);
+  // Frees what is held by numbers that are not in use, of which `in_use[number]` is false or missing, and by
+  // kTheNode if it is not among the holds of its threads. Returns how many sequences that were. A number must
+  // stay in use until it was recovered.
+  size_t FreeStrays(const std::vector<bool>& in_use, const OwnHolds& own_holds);
   // Whether it holds a sequence now.
   bool Holds(Holder holder) const;
 
@@ -183,10 +190,16 @@ class LineMemory final : public NodeMemory {
   static Window WindowOf(uint64_t offset, uint64_t size);
 
   Sequence& SequenceOf(uint64_t line) const { return stripes_.sequences[line % StripeTable::kStripes]; }
+  uint64_t StripeOf(const Sequence& sequence) const;
   std::atomic_ref<uint64_t> Word(uint64_t offset) const;
 
   // Takes a sequence; `free` is its value before. `staging` gets that value first, if there is one.
   bool Take(Sequence& sequence, uint64_t& free, Staging* staging = nullptr) const;
+  // Takes it if it still has this value.
+  bool TryTake(Sequence& sequence, uint64_t free) const;
+  // Frees what was taken at this value.
+  void Free(Sequence& sequence, uint64_t free) const;
+  void FreeUnchanged(Sequence& sequence, uint64_t free) const;
 
   bool ReadWindow(uint64_t offset, std::span<std::byte> into) const;
   bool TryReadWindow(const Window& window, uint64_t offset, std::span<std::byte> into) const;
@@ -204,6 +217,7 @@ class LineMemory final : public NodeMemory {
   StripeTable& stripes_;
   const Holder holder_ = kTheNode;
   Staging* const staging_ = nullptr;
+  OwnHold* const own_hold_ = nullptr;
   Watch* const watch_ = nullptr;
 };
 

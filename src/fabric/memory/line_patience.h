@@ -1,6 +1,6 @@
 // How long a node waits for lines. Its threads serve many clients, so none of them may wait for ever for
 // holders that do not go on: a client of shared memory whose process was stopped in the middle of a trip, or
-// a number that a process wrote there although it is no client's.
+// a number that a process wrote there. And they wait once, not once for each piece of work (stuck_lines.h).
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/stuck_lines.h"
 
 namespace farside::fabric::memory {
 
@@ -23,8 +24,9 @@ class LinePatience final : public Watch {
   // one held is freed within a second.
   static constexpr Nanos kLongest = std::chrono::seconds(2);
 
-  // When `ended` is set, no wait lasts longer than it takes to look. Both must outlive this.
-  LinePatience(const Clock& clock, const std::atomic<bool>& ended) : clock_(clock), ended_(ended) {}
+  // When `ended` is set, no wait lasts longer than it takes to look. All must outlive this.
+  LinePatience(const Clock& clock, const std::atomic<bool>& ended, StuckLines& stuck)
+      : clock_(clock), ended_(ended), stuck_(stuck) {}
 
   // Another piece of work begins.
   void Restart() {
@@ -32,11 +34,13 @@ class LinePatience final : public Watch {
     gave_up_ = false;
   }
 
-  bool MayBeFinished(std::optional<Nanos>& since) override {
+  bool MayBeFinished(const Sequence& sequence, std::optional<Nanos>& since) override {
+    if (gave_up_) return false;
     const Nanos now = clock_.Now();
     waited_ += now - since.value_or(now);
     since = now;
-    if (ended_.load(std::memory_order_relaxed) || waited_ >= kLongest) gave_up_ = true;
+    if (waited_ >= kLongest) stuck_.Add(sequence);
+    gave_up_ = ended_.load(std::memory_order_relaxed) || waited_ >= kLongest || stuck_.Contain(sequence);
     return !gave_up_;
   }
 
@@ -46,6 +50,7 @@ class LinePatience final : public Watch {
  private:
   const Clock& clock_;
   const std::atomic<bool>& ended_;
+  StuckLines& stuck_;
   Nanos waited_{0};
   bool gave_up_ = false;
 };

@@ -23,13 +23,21 @@ ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, Region
       clock_(clock != nullptr ? *clock : steady_clock_),
       region_(region),
       stripes_(stripes),
-      memory_(region, stripes),
+      stuck_(stripes),
+      memory_(region, stripes, own_hold_, nullptr),
       medium_(std::move(medium)),
-      cpu_memory_(region, stripes, clock_, waits_end_),
-      handler_memory_(cpu_memory_.Begin(), medium_.get()) {}
+      cpu_memory_(region, stripes, clock_, waits_end_, stuck_, own_holds_),
+      handler_memory_(cpu_memory_.Begin(), medium_.get()) {
+  own_holds_.Add(own_hold_);
+}
 
 std::unique_ptr<ThreadMemory> ServedNode::NewThreadMemory() {
-  return std::make_unique<ThreadMemory>(region_, stripes_, clock_, waits_end_);
+  return std::make_unique<ThreadMemory>(region_, stripes_, clock_, waits_end_, stuck_, own_holds_);
+}
+
+size_t ServedNode::FreeStrays(const std::vector<bool>& clients) {
+  stuck_.Forget();
+  return memory_.FreeStrays(clients, own_holds_);
 }
 
 void ServedNode::StopWaiting() { waits_end_.store(true, std::memory_order_relaxed); }

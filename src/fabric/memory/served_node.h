@@ -36,6 +36,8 @@
 #include "fabric/memory/handler_memory.h"
 #include "fabric/memory/line_memory.h"
 #include "fabric/memory/medium.h"
+#include "fabric/memory/own_holds.h"
+#include "fabric/memory/stuck_lines.h"
 #include "fabric/memory/thread_memory.h"
 #include "fabric/service.h"
 #include "fabric/verb.h"
@@ -69,10 +71,13 @@ class ServedNode {
   // Every server of the node must be gone.
   ~ServedNode();
 
-  // Waits for lines as long as it takes; a thread that serves clients has its own.
+  // For one thread at a time. Waits for lines as long as it takes; a thread that serves clients has its own.
   LineMemory& memory() { return memory_; }
   // For a thread of a server. The node must outlive it.
   std::unique_ptr<ThreadMemory> NewThreadMemory();
+  // Frees lines that are held by no client and by no thread of the node; `clients[number]` says which numbers
+  // clients have. Returns how many those were. For the daemon of shared memory, now and then.
+  size_t FreeStrays(const std::vector<bool>& clients);
   // When clients of shared memory are gone, and nothing frees the lines that they may have left: from now on
   // no thread waits for one.
   void StopWaiting();
@@ -124,6 +129,9 @@ class ServedNode {
   const std::span<std::byte> region_;
   StripeTable& stripes_;
   std::atomic<bool> waits_end_ = false;
+  StuckLines stuck_;
+  OwnHolds own_holds_;  // of all of its threads
+  OwnHold own_hold_;    // by way of memory_
   LineMemory memory_;
   CallTable calls_;
   const std::unique_ptr<Medium> medium_;

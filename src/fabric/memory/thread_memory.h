@@ -1,4 +1,5 @@
-// The memory of a node as one of its threads sees it, which does not wait for a line for ever.
+// The memory of a node as one of its threads sees it, which does not wait for a line for ever, and tells what
+// it holds itself.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,8 @@
 #include "base/clock.h"
 #include "fabric/memory/line_memory.h"
 #include "fabric/memory/line_patience.h"
+#include "fabric/memory/own_holds.h"
+#include "fabric/memory/stuck_lines.h"
 
 namespace farside::fabric::memory {
 
@@ -15,8 +18,13 @@ class ThreadMemory {
  public:
   // When `waits_end` is set, no thread waits for a line any more. All must outlive this.
   ThreadMemory(std::span<std::byte> region, StripeTable& stripes, const Clock& clock,
-               const std::atomic<bool>& waits_end)
-      : patience_(clock, waits_end), memory_(region, stripes, &patience_) {}
+               const std::atomic<bool>& waits_end, StuckLines& stuck, OwnHolds& own_holds)
+      : own_holds_(own_holds),
+        patience_(clock, waits_end, stuck),
+        memory_(region, stripes, own_hold_, &patience_) {
+    own_holds_.Add(own_hold_);
+  }
+  ~ThreadMemory() { own_holds_.Remove(own_hold_); }
   ThreadMemory(const ThreadMemory&) = delete;
   ThreadMemory& operator=(const ThreadMemory&) = delete;
 
@@ -29,6 +37,8 @@ class ThreadMemory {
   bool gave_up() const { return patience_.gave_up(); }
 
  private:
+  OwnHolds& own_holds_;
+  OwnHold own_hold_;
   LinePatience patience_;
   LineMemory memory_;
 };

@@ -56,7 +56,7 @@ class Link final : public memory::Watch {
 
   // Whether the daemon has stopped or died.
   bool IsGone() const;
-  bool MayBeFinished(std::optional<Nanos>&) override { return !IsGone(); }
+  bool MayBeFinished(const memory::Sequence&, std::optional<Nanos>&) override { return !IsGone(); }
 
  private:
   const std::string node_;

@@ -54,16 +54,16 @@ void ShmServedClient::LosePatience() {
   if (terms_.fence == FencePolicy::kKill && process_.open()) {
     const bool killed = ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0) == 0;
     if (killed && terms_.log != nullptr) {
-      terms_.log->Warn("client {} (pid {}) was fenced and did not come out of its trip: killed", Number(id_),
-                       pid_);
+      terms_.log->Warn(now, "client {} (pid {}) was fenced and did not come out of its trip: killed",
+                       Number(id_), pid_);
     }
     if (killed) return;  // else it belongs to another user
   }
   if (terms_.log != nullptr) {
     terms_.log->Warn(
+        now,
         "client {} (pid {}) was fenced and does not come out of its trip; others wait for it. If the process "
-        "was "
-        "stopped, let it go on (kill -CONT {}) or end it (kill -KILL {})",
+        "was stopped, let it go on (kill -CONT {}) or end it (kill -KILL {})",
         Number(id_), pid_, pid_, pid_);
   }
 }
@@ -93,12 +93,14 @@ bool ShmServedClient::TryRecover() {
   const size_t lines = node_.memory().Recover(HolderOf(slot_number_), at_.staging);
   recovered_ = true;
   if (terms_.log == nullptr) return true;
+  const Nanos now = terms_.clock->Now();
   if (inside || lines != 0) {
     terms_.log->Warn(
+        now,
         "client {} (pid {}) died in the middle of a trip; {} lines that it held are whole and free again",
         Number(id_), pid_, lines);
   } else if (ended) {
-    terms_.log->Info("client {} (pid {}) is gone: its process has ended", Number(id_), pid_);
+    terms_.log->Info(now, "client {} (pid {}) is gone: its process has ended", Number(id_), pid_);
   }
   return true;
 }

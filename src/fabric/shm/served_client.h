@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "base/log.h"
+#include "base/limited_log.h"
 #include "fabric/address.h"
 #include "fabric/memory/served_node.h"
 #include "fabric/shm/layout.h"
@@ -51,10 +51,10 @@ class ShmServedClient final : public memory::ServedClient {
     FencePolicy fence = FencePolicy::kWait;
     Nanos patience{};  // with a client that was fenced, before the policy or the log speaks
     std::shared_ptr<const Clock> clock;
-    Logger* log = nullptr;  // may be null
+    std::shared_ptr<LimitedLog> log;  // may be null
   };
 
-  // `process` may be not open. The node, the slot and the log must outlive this.
+  // `process` may be not open. The node and the slot must outlive this.
   ShmServedClient(memory::ServedNode& node, ClientSlot& slot, uint32_t slot_number, ClientId id, pid_t pid,
                   Descriptor process, Terms terms);
 

@@ -46,6 +46,10 @@ constexpr Nanos kFencePatience = std::chrono::milliseconds(100);
 constexpr int kStopLooks = 100;
 constexpr auto kStopLook = std::chrono::milliseconds(1);
 
+std::shared_ptr<LimitedLog> NewLog(const ServerOptions& options, const char* subject) {
+  return options.log == nullptr ? nullptr : std::make_shared<LimitedLog>(*options.log, subject);
+}
+
 ShmServedClient::Terms TermsOf(const ServerOptions& options) {
   std::shared_ptr<const Clock> clock;
   if (options.clock != nullptr) {
@@ -53,7 +57,10 @@ ShmServedClient::Terms TermsOf(const ServerOptions& options) {
   } else {
     clock = std::make_shared<SteadyClock>();
   }
-  return {.fence = options.fence, .patience = kFencePatience, .clock = std::move(clock), .log = options.log};
+  return {.fence = options.fence,
+          .patience = kFencePatience,
+          .clock = std::move(clock),
+          .log = NewLog(options, "shm: of clients")};
 }
 
 // No client sends descriptors, and a listener refuses them where the kernel can. Else they are closed with
@@ -99,6 +106,7 @@ Server::Server(memory::ServedNode& node, SharedMemory& memory, const ServerOptio
       memory_(memory),
       max_clients_(options.max_clients),
       terms_(TermsOf(options)),
+      stranger_log_(NewLog(options, "shm: of strangers")),
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC)),
@@ -126,6 +134,9 @@ Server::~Server() {
   }
   for (int look = 0; look < kStopLooks && !FinishLeaving(); ++look) std::this_thread::sleep_for(kStopLook);
   while (!connections_.empty()) End(connections_.begin());
+  for (LimitedLog* log : {stranger_log_.get(), terms_.log.get()}) {
+    if (log != nullptr) log->ReportTheRest(terms_.clock->Now());
+  }
 }
 
 // ---- events -----------------------------------------------------------------------------------------
@@ -146,6 +157,7 @@ void Server::Run() {
   while (true) {
     const int timeout = FinishLeaving() ? kStraysLookMs : kLeavingLookMs;
     FreeStrays();
+    ReportLeftOut();
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     for (int i = 0; i < count; ++i) {
       if (events[static_cast<size_t>(i)].data.u64 == kStopEvent) return;
@@ -174,8 +186,9 @@ void Server::AcceptSome() {
     }
     if (errno != EMFILE && errno != ENFILE) return;
     // Clients wait in the queue of the socket until another client leaves.
-    if (terms_.log != nullptr) {
-      terms_.log->Error(
+    if (stranger_log_ != nullptr) {
+      stranger_log_->Error(
+          terms_.clock->Now(),
           "no descriptor is left for another client; raise the limit of open files (ulimit -n)");
     }
     Unwatch(listener_.descriptor());
@@ -192,9 +205,10 @@ void Server::Accept(Descriptor socket) {
   const auto channel = std::make_shared<Channel>(std::move(socket));
   const bool admitted = listener_.Admits(channel->socket(), *peer);
   if (!admitted) {
-    if (terms_.log != nullptr) {
-      terms_.log->Warn("user {} (pid {}) was refused: it is neither the owner nor of the group", peer->uid,
-                       peer->pid);
+    if (stranger_log_ != nullptr) {
+      stranger_log_->Warn(terms_.clock->Now(),
+                          "user {} (pid {}) was refused: it is neither the owner nor of the group", peer->uid,
+                          peer->pid);
     }
     Refuse(*channel, Error(ErrorCode::kPermissionDenied, "you may not use this memory; ask its owner"));
   }
@@ -318,8 +332,8 @@ void Server::CutOff(Connection& connection, std::string_view why) {
   connection.client->CutOff();
   ::shutdown(connection.channel->descriptor(), SHUT_WR);
   if (terms_.log == nullptr) return;
-  terms_.log->Warn("client {} (pid {}) {}: cut off", Number(connection.client->id()), connection.peer.pid,
-                   why);
+  terms_.log->Warn(terms_.clock->Now(), "client {} (pid {}) {}: cut off", Number(connection.client->id()),
+                   connection.peer.pid, why);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------
@@ -363,18 +377,25 @@ void Server::End(Connections::iterator at) {
   Watch(listener_.descriptor(), kListenerEvent);
 }
 
-// No client holds a line of its own accord without a slot, so this finds something only where a process wrote
-// to the control memory what it should not have.
+// No client holds a line of its own accord without a slot, or in the node's name, so this finds something
+// only where a process wrote to the control memory what it should not have.
 void Server::FreeStrays() {
   const Nanos now = terms_.clock->Now();
   if (now - freed_strays_ < kStraysLook) return;
   freed_strays_ = now;
-  const size_t strays = node_.memory().FreeStrays(holders_);
+  const size_t strays = node_.FreeStrays(holders_);
   if (strays == 0 || terms_.log == nullptr) return;
   terms_.log->Warn(
+      now,
       "{} lines were held by no client, and are free again: a process has written to the memory that clients "
       "share what it should not have",
       strays);
+}
+
+void Server::ReportLeftOut() {
+  for (LimitedLog* log : {stranger_log_.get(), terms_.log.get()}) {
+    if (log != nullptr && log->HasLeftOut()) log->ReportLeftOut(terms_.clock->Now());
+  }
 }
 
 }  // namespace farside::fabric::shm

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/limited_log.h"
 #include "base/log.h"
 #include "fabric/memory/served_node.h"
 #include "fabric/shm/call_thread.h"
@@ -88,6 +89,8 @@ class Server {
   void End(Connections::iterator at);
   // Frees lines that no client holds, now and then.
   void FreeStrays();
+  // Says how many lines the logs have left out, now and then.
+  void ReportLeftOut();
 
   void Watch(int descriptor, uint64_t event) const;
   void Unwatch(int descriptor) const;
@@ -95,7 +98,9 @@ class Server {
   memory::ServedNode& node_;
   SharedMemory& memory_;
   const uint32_t max_clients_;
+  // Lines that processes can cause. Strangers have their own, so that they do not drown those of clients.
   const ShmServedClient::Terms terms_;
+  const std::shared_ptr<LimitedLog> stranger_log_;
   const Listener listener_;
   const Descriptor epoll_;
   const Descriptor stop_;  // an eventfd

@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/own_holds.h"
 #include "tests/support/stepped_process.h"
 
 namespace farside::fabric::memory {
@@ -46,7 +47,7 @@ SharedScenario NewScenario() {
 
 class Patient final : public Watch {
  public:
-  bool MayBeFinished(std::optional<Nanos>&) override { return true; }
+  bool MayBeFinished(const Sequence&, std::optional<Nanos>&) override { return true; }
 };
 
 Patient patient;
@@ -341,9 +342,24 @@ TEST(LineMemoryRecovery, NonsenseInTheStaging_DoesNoHarm) {
   EXPECT_FALSE(untouched(inner));
 }
 
+// Given lines that are held in the node's name, and one of them by a thread of the node. Expect that the
+// others are free again, and that the thread keeps its own.
+TEST(LineMemoryRecovery, InTheNodesName_WhatNoThreadHolds_IsFreed) {
+  const auto scenario = std::make_unique<Scenario>();
+  OwnHolds own_holds;
+  OwnHold hold;
+  own_holds.Add(hold);
+  hold.Announce(2);
+  for (const uint64_t stripe : {1, 2, 4000}) scenario->stripes.sequences[stripe] = 5 * kOneChange + kTheNode;
+  EXPECT_EQ(MemoryOfNode(*scenario).FreeStrays({}, own_holds), 2u);
+  EXPECT_EQ(scenario->stripes.sequences[1], 6 * kOneChange);
+  EXPECT_EQ(scenario->stripes.sequences[2], 5 * kOneChange + kTheNode);
+  EXPECT_EQ(scenario->stripes.sequences[4000], 6 * kOneChange);
+}
+
 class Impatient final : public Watch {
  public:
-  bool MayBeFinished(std::optional<Nanos>&) override {
+  bool MayBeFinished(const Sequence&, std::optional<Nanos>&) override {
     ++looks;
     return false;
   }

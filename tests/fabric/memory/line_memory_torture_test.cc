@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/memory/line_memory.h"
+#include "fabric/memory/own_holds.h"
 #include "fabric/memory/region.h"
 #include "tests/support/rendezvous.h"
 #include "tests/support/sanitized.h"
@@ -318,6 +319,50 @@ TEST_F(LineMemoryTorture, UnfinishedWriter_IsWaitedFor) {
     EXPECT_EQ(sequence.load(), free + 4 * kOneChange);
     memory_.Store(held, 0);
   }
+}
+
+// Given threads of a node that change and read the same lines, in all the ways in which they hold them, while
+// another thread frees what the node does not hold again and again. Expect that it takes no line away from
+// them, so that no change is lost; and that lines which none of them holds are freed, also while they wait
+// for them.
+TEST_F(LineMemoryTorture, NodesThreads_KeepWhatTheyHold_AndWaitForNoStray) {
+  constexpr uint64_t kLines = 16;
+  constexpr uint64_t kThreads = 3;
+  constexpr uint64_t kStrays = 200;
+  OwnHolds all;
+  std::array<OwnHold, kThreads> holds;
+  std::atomic<uint64_t> running = kThreads;
+  const auto use = [&](uint64_t self) {
+    all.Add(holds[self]);
+    LineMemory memory(region_.bytes(), *stripes_, holds[self], nullptr);
+    std::array<Line, kLines> window;
+    for (uint64_t i = 0; i < kSteps / 4; ++i) {
+      const uint64_t line = kWrap + i % kLines * kLineBytes;
+      memory.Atomic(Faa(At(line), 1).verb);
+      memory.Atomic(Cas(At(line), ~uint64_t{0}, 0).verb);  // fails
+      memory.Write(line + 8 * (self + 1), std::as_bytes(std::span(&i, 1)));
+      memory.Read(kWrap, std::as_writable_bytes(std::span(window)));
+    }
+    all.Remove(holds[self]);
+    --running;
+  };
+  uint64_t strays = 0;
+  uint64_t freed = 0;
+  const auto free = [&] {
+    for (uint64_t i = 0; running != 0; ++i) {
+      Sequence& sequence = stripes_->sequences[i % StripeTable::kStripes];
+      uint64_t value = sequence.load();
+      if (strays < kStrays && IsFree(value) && sequence.compare_exchange_strong(value, value + kTheNode))
+        ++strays;
+      freed += memory_.FreeStrays({}, all);
+    }
+  };
+  InParallel({[&] { use(0); }, [&] { use(1); }, [&] { use(2); }, free});
+  EXPECT_GT(strays, 0u);
+  EXPECT_EQ(freed, strays);
+  uint64_t sum = 0;
+  for (const Line& line : ReadAs<std::array<Line, kLines>>(kWrap)) sum += line[0];
+  EXPECT_EQ(sum, kThreads * (kSteps / 4));
 }
 
 // Given two threads, each of which writes its own line and then looks at the other's (by READ, or by a CAS

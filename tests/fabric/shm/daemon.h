@@ -36,6 +36,12 @@ class LogLines {
     const std::scoped_lock lock(mutex_);
     return text_.find(text) != std::string::npos;
   }
+  size_t Count(std::string_view text) const {
+    const std::scoped_lock lock(mutex_);
+    size_t count = 0;
+    for (size_t at = text_.find(text); at != std::string::npos; at = text_.find(text, at + 1)) ++count;
+    return count;
+  }
 
  private:
   mutable std::mutex mutex_;

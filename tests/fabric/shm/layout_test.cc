@@ -31,7 +31,7 @@ Bytes Word(uint64_t value) {
 
 class Patient final : public memory::Watch {
  public:
-  bool MayBeFinished(std::optional<Nanos>&) override { return true; }
+  bool MayBeFinished(const memory::Sequence&, std::optional<Nanos>&) override { return true; }
 };
 
 // Given fresh memory for a region of 8 KiB. Expect the header byte by byte, and zeroes behind it.

@@ -25,6 +25,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/bytes.h"
+#include "base/limited_log.h"
 #include "base/random.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/socket.h"
@@ -371,6 +373,20 @@ TEST_F(ShmTest, LinesThatNoClientHolds_AreFreed) {
   while (!daemon.log.Contains("3 lines were held by no client")) std::this_thread::yield();
 }
 
+// The same with all lines, in the name of the node. Expect that they are used again, and none of them taken
+// away from the node.
+TEST_F(ShmTest, LinesThatAreHeldInTheNodesName_AreFreed) {
+  Daemon daemon(path_);
+  const auto fabric = OpenAt(path_);
+  const auto client = std::move(*fabric->Connect());
+  auto& sequences = daemon.memory->stripes().sequences;
+  for (memory::Sequence& sequence : sequences) sequence = memory::kTheNode;
+  daemon.clock.Advance(std::chrono::seconds(1));
+  EXPECT_EQ(fabric::Run(*client, Add(*client, kLineBytes, 1)).value(), 0u);
+  EXPECT_EQ(daemon.node->memory().Load(kLineBytes), 1u);
+  while (!daemon.log.Contains("4096 lines were held by no client")) std::this_thread::yield();
+}
+
 // Given a line that is held in the name of a slot without a client. When a client gets that slot. Expect that
 // the line is free at once.
 TEST_F(ShmTest, ANewClientHoldsNothing) {
@@ -505,6 +521,35 @@ TEST_F(ShmTest, TheDaemonTakesNoDescriptors) {
   // When it says the same without. Expect that it is welcome.
   EXPECT_TRUE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes));
   EXPECT_TRUE(AwaitMessage(socket.get(), 60'000));
+}
+
+// Given a client that comes, sends what is no request, is cut off, and comes again, a thousand times. Expect
+// few lines in the log, and one that counts the others, when it is time for it and when the daemon stops.
+TEST_F(ShmTest, ClientsThatAreCutOff_AreNotALineEach_AndTheRestIsCounted) {
+  constexpr size_t kMany = 1000;
+  constexpr auto kBurst = static_cast<size_t>(LimitedLog::kBurst);
+  Daemon daemon(path_);
+  uint32_t id = 0;
+  const auto come_often = [&] {
+    for (size_t i = 0; i < kMany; ++i) {
+      const Descriptor socket = std::move(*ConnectTo(path_));
+      const Hello hello{.magic = kMagic, .version = kVersion, .client = ++id};
+      ASSERT_TRUE(Send(socket.get(), BytesOf(hello), {}, Wait::kYes));
+      ASSERT_TRUE(AwaitMessage(socket.get(), 60'000));
+      ASSERT_TRUE(Send(socket.get(), AsBytes("rubbish"), {}, Wait::kYes));
+      std::array<std::byte, kMaxMessage> buffer;
+      while (Receive(socket.get(), buffer, Wait::kYes).kind == Received::Kind::kMessage) continue;
+    }
+  };
+  come_often();
+  EXPECT_EQ(daemon.log.Count("sent a message that is too short: cut off"), kBurst);
+  EXPECT_EQ(daemon.log.Count("lines like these were left out"), 0u);
+  daemon.clock.Advance(LimitedLog::kReportEvery);
+  Await([&] { return daemon.log.Contains("shm: of clients: 900 lines like these were left out"); });
+  come_often();
+  daemon.server.reset();
+  EXPECT_EQ(daemon.log.Count("sent a message that is too short: cut off"), 2 * kBurst);
+  EXPECT_EQ(daemon.log.Count("900 lines like these were left out"), 2u);
 }
 
 // Given a region that is a file, and what a client gets of it over the socket. When the client truncates it.
