@@ -101,18 +101,38 @@ inline constexpr MutantName kReleaseInGrace{"pool/evacuates-releases-in-grace"};
 
 // ---- what must be durable, and what must be made anew when a region is opened (region/recover.h)
 
-// Blocks of a chunk are handed out before its word is durable (durable/5).
+// A pool is made, and its old magic stands while that is under way; or the new one before the rest of the
+// superblock, or before what it vouches for, is durable (superblock/1).
+inline constexpr MutantName kMagicKept{"pool/magic-kept-while-a-pool-is-made"};
+inline constexpr MutantName kMagicNotLast{"pool/magic-not-last"};
+inline constexpr MutantName kSuperblockNotDurable{"pool/superblock-not-durable-before-its-magic"};
+inline constexpr MutantName kZerosNotDurable{"pool/zeros-not-durable-before-the-magic"};
+// Clients are served before what an opening has found and put in order is durable (durable/1).
+inline constexpr MutantName kOpeningNotDurable{"pool/opening-not-durable"};
+// Blocks of a chunk are handed out before its word is durable (durable/5): by the client that has claimed it, by
+// one that has taken it over, and those of extents.
 inline constexpr MutantName kChunkNotDurable{"pool/chunk-word-not-durable"};
+inline constexpr MutantName kTakenNotDurable{"pool/taken-chunk-word-not-durable"};
+inline constexpr MutantName kExtentNotDurable{"pool/extent-words-not-durable"};
 // A table is live before its catalog entry is durable (durable/3).
 inline constexpr MutantName kBodyNotDurable{"pool/catalog-body-not-durable"};
 // A table is reported as made before it is durable that it is live (durable/3).
 inline constexpr MutantName kLiveNotDurable{"pool/live-not-durable"};
 // A client acts on what it has read of the catalog although that is not durable (durable/3, durable/4).
 inline constexpr MutantName kActOnLost{"pool/acts-on-what-may-be-lost"};
+// The same of a drop alone (durable/4).
+inline constexpr MutantName kActOnLostDrop{"pool/acts-on-a-drop-that-may-be-lost"};
 // A client uses a pool of which the nodes may forget that they belong to it (durable/2).
 inline constexpr MutantName kPlaceNotDurable{"pool/place-not-durable"};
 // Memory of a dropped table is given back before the drop is durable (durable/4).
 inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
+// Tables that were being made or dropped stay so (durable/3, durable/4).
+inline constexpr MutantName kKeepHalfMade{"pool/half-made-tables-kept-at-opening"};
+// Words of extents that are there no more stay (durable/5).
+inline constexpr MutantName kKeepLostRests{"pool/lost-rests-kept-at-opening"};
+// Clients of before, and what they have locked, count as before (durable/8).
+inline constexpr MutantName kKeepRegistry{"pool/registry-kept-at-opening"};
+inline constexpr MutantName kKeepLock{"pool/lock-kept-at-opening"};
 // Bitmaps keep what survived in them (durable/10).
 inline constexpr MutantName kKeepBitmaps{"pool/bitmaps-kept-at-opening"};
 // Chunks keep the owner that survived, which is registered no more (durable/8).

@@ -47,6 +47,8 @@ class NewPart {
     if (pool_.member(node_).geometry().durable) {
       std::vector<pool::ByteRange> written{{table_.at().offset, table_.bytes()},
                                            {root_.at().offset, sizeof root}};
+      if (Mutant(kNewTableNotDurable)) written.erase(written.begin());
+      if (Mutant(kNewRootNotDurable)) written.pop_back();
       co_await pool::MakeDurable(op, node_, std::move(written));
     }
     table.TakeBack();

@@ -193,7 +193,7 @@ inline constexpr uint64_t kNextOffset = offsetof(Root, next);
 inline constexpr uint64_t kMovedOffset = offsetof(Root, moved);
 inline constexpr uint64_t kShapeOffset = offsetof(Root, shape);
 
-// Word 0 of a table: how many of its pairs have a group. After a power cut it may be one too many.
+// Word 0 of a table: how many of its pairs have a group, or one more for each power cut.
 inline constexpr uint64_t kTableHeadBytes = pool::kLine;
 
 constexpr uint64_t PairsOf(Shape shape, uint32_t doublings) { return shape.pairs() << doublings; }

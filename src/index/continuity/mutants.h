@@ -26,23 +26,50 @@ inline constexpr MutantName kSlotNotFlushed{"continuity/slot-not-flushed"};
 inline constexpr MutantName kSlotNotDrained{"continuity/slot-not-drained"};
 // A change is acknowledged before its bits are durable.
 inline constexpr MutantName kBitsNotFlushed{"continuity/bits-not-flushed"};
+// The same: they are flushed, and not waited for.
+inline constexpr MutantName kBitsNotDrained{"continuity/bits-not-drained"};
 // A block is linked before it is durable.
 inline constexpr MutantName kBlockNotFlushed{"continuity/block-not-flushed"};
 // The pointer to a group is stored after the bits of its slots.
 inline constexpr MutantName kGroupAfterBits{"continuity/group-after-bits"};
+// Bits of a group are stored before the pointer to it is durable (continuity/3).
+inline constexpr MutantName kGroupNotFlushed{"continuity/group-not-flushed"};
+// A group is linked before it is durable that it counts as one.
+inline constexpr MutantName kCountNotFlushed{"continuity/count-not-flushed"};
+// The same: the count is flushed, and not waited for.
+inline constexpr MutantName kCountNotDrained{"continuity/count-not-drained"};
+
+// A table is live before its pairs, or its root, are durable (pool durable/3).
+inline constexpr MutantName kNewTableNotDurable{"continuity/new-table-not-durable"};
+inline constexpr MutantName kNewRootNotDurable{"continuity/new-root-not-durable"};
 
 // ---- growth
 
 // The copies of a pair's records are not durable when the pair is marked (continuity/4).
 inline constexpr MutantName kCopyNotFlushed{"continuity/copy-not-flushed"};
+// The same of the copied slots alone, and of the wait for all of it.
+inline constexpr MutantName kCopiedSlotNotFlushed{"continuity/copied-slot-not-flushed"};
+inline constexpr MutantName kCopyNotDrained{"continuity/copy-not-drained"};
 // A pair whose records were copied is not marked as moved (continuity/4).
 inline constexpr MutantName kPairNotMarked{"continuity/pair-not-marked"};
 // The next table takes changes before the mark is durable (continuity/4).
 inline constexpr MutantName kMarkNotDurable{"continuity/mark-not-durable"};
+// The same: the mark is flushed, and not waited for.
+inline constexpr MutantName kMarkNotDrained{"continuity/mark-not-drained"};
 // The next table is the current one before all pairs are moved (continuity/5).
 inline constexpr MutantName kRootBeforeCopy{"continuity/root-before-copy"};
 // What was moved to the last table counts for the next one.
 inline constexpr MutantName kMovedNotReset{"continuity/moved-not-reset"};
+// There is a next table before it is durable that no pair is moved to it.
+inline constexpr MutantName kMovedNotDurable{"continuity/moved-not-durable"};
+// There is a next table before it is durable that it has no groups.
+inline constexpr MutantName kNoGroupsNotFlushed{"continuity/no-groups-not-flushed"};
+inline constexpr MutantName kNoGroupsNotDrained{"continuity/no-groups-not-drained"};
+// Pairs are moved to a table of which the root may not know after a power cut.
+inline constexpr MutantName kNextNotDurable{"continuity/next-not-durable"};
+// The old table has no next one before it is durable that it is not the current one (continuity/5).
+inline constexpr MutantName kCurrentNotDurable{"continuity/current-not-durable"};
+inline constexpr MutantName kCurrentNotDrained{"continuity/current-not-drained"};
 // The old table is given back while readers may have it (continuity/5).
 inline constexpr MutantName kOldTableFreedAtOnce{"continuity/old-table-freed-at-once"};
 
@@ -60,10 +87,15 @@ inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 inline constexpr MutantName kGroupUnchecked{"continuity/group-unchecked"};
 
 inline constexpr std::array kAllMutants = {
-    kSequenceNotOdd, kUpdateInPlace,  kEvenBeforeDurable, kBitsBeforeRecord, kSlotNotFlushed,
-    kSlotNotDrained, kBitsNotFlushed, kBlockNotFlushed,   kGroupAfterBits,   kCopyNotFlushed,
-    kPairNotMarked,  kMarkNotDurable, kRootBeforeCopy,    kMovedNotReset,    kOldTableFreedAtOnce,
-    kOneLook,        kOddTaken,       kOddLeftForEver,    kMarkIgnored,      kGroupUnchecked,
+    kSequenceNotOdd,       kUpdateInPlace,       kEvenBeforeDurable, kBitsBeforeRecord,
+    kSlotNotFlushed,       kSlotNotDrained,      kBitsNotFlushed,    kBitsNotDrained,
+    kBlockNotFlushed,      kGroupAfterBits,      kGroupNotFlushed,   kCountNotFlushed,
+    kCountNotDrained,      kNewTableNotDurable,  kNewRootNotDurable, kCopyNotFlushed,
+    kCopiedSlotNotFlushed, kCopyNotDrained,      kPairNotMarked,     kMarkNotDurable,
+    kMarkNotDrained,       kRootBeforeCopy,      kMovedNotReset,     kMovedNotDurable,
+    kNoGroupsNotFlushed,   kNoGroupsNotDrained,  kNextNotDurable,    kCurrentNotDurable,
+    kCurrentNotDrained,    kOldTableFreedAtOnce, kOneLook,           kOddTaken,
+    kOddLeftForEver,       kMarkIgnored,         kGroupUnchecked,
 };
 
 }  // namespace farside::index::continuity

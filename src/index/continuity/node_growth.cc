@@ -29,8 +29,8 @@ bool NodeTable::Begin(TableWord next) {
   if (!Mutant(kMovedNotReset)) StoreRoot(kMovedOffset, 0);
   root_.moved = memory_.Load(root_at_ + kMovedOffset);
   memory_.Store(next.offset(), 0);
-  memory_.Flush(next.offset(), sizeof(uint64_t));
-  memory_.Drain();
+  if (!Mutant(kNoGroupsNotFlushed)) memory_.Flush(next.offset(), sizeof(uint64_t));
+  if (!Mutant(kNoGroupsNotDrained)) memory_.Drain();
   StoreRoot(kNextOffset, next.word());
   root_.next = next;
   return true;
@@ -38,7 +38,11 @@ bool NodeTable::Begin(TableWord next) {
 
 void NodeTable::StoreRoot(uint64_t offset, uint64_t word) {
   memory_.Store(root_at_ + offset, word);
+  if (Mutant(kMovedNotDurable) && offset == kMovedOffset) return;
+  if (Mutant(kNextNotDurable) && offset == kNextOffset) return;
+  if (Mutant(kCurrentNotDurable) && offset == kCurrentOffset) return;
   memory_.Flush(root_at_ + offset, sizeof word);
+  if (Mutant(kCurrentNotDrained) && offset == kCurrentOffset) return;
   memory_.Drain();
 }
 
@@ -86,18 +90,18 @@ void NodeTable::Move(const Pair& pair, Reply& reply) {
     for (uint32_t left = image.bits; left != 0; left &= left - 1) {
       const auto slot = static_cast<uint32_t>(std::countr_zero(left));
       memory_.StoreSlot(at + SlotInPair(slot), image.slots[slot]);
-      memory_.Flush(at + SlotInPair(slot), kSlotBytes);
+      if (!Mutant(kCopiedSlotNotFlushed)) memory_.Flush(at + SlotInPair(slot), kSlotBytes);
     }
     memory_.Store(at + kIndicatorAt, Indicator().WithBits(image.bits | in_group[which]).word());
     memory_.Store(at + kIndicatorAt + kGroupOffset, in_group[which] != 0 ? pair.group : 0);
     if (!Mutant(kCopyNotFlushed)) memory_.Flush(at + kIndicatorAt, sizeof(IndicatorBlock));
   }
-  memory_.Drain();
+  if (!Mutant(kCopyNotDrained)) memory_.Drain();
   if (Mutant(kPairNotMarked)) return;
   // INVARIANT continuity/4.
   memory_.Store(pair.indicator_at(), pair.indicator.MovedOn().word());
   if (!Mutant(kMarkNotDurable)) memory_.Flush(pair.indicator_at(), sizeof(uint64_t));
-  memory_.Drain();
+  if (!Mutant(kMarkNotDrained)) memory_.Drain();
   if (pair.group != 0 && !keeps_group) reply.Free({pair.group, kGroupBytes});
 }
 

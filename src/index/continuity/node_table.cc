@@ -102,7 +102,7 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
     pair.group = change.group;
     if (!Mutant(kGroupAfterBits)) {
       memory_.Store(at + kGroupOffset, pair.group);
-      memory_.Flush(at, sizeof(IndicatorBlock));
+      if (!Mutant(kGroupNotFlushed)) memory_.Flush(at, sizeof(IndicatorBlock));
     }
   }
   if (Mutant(kBitsBeforeRecord)) {
@@ -119,7 +119,7 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
   pair.indicator = (Mutant(kEvenBeforeDurable) ? pair.indicator.Ended() : pair.indicator).WithBits(bits);
   memory_.Store(at, pair.indicator.word());
   if (!Mutant(kBitsNotFlushed)) memory_.Flush(at, sizeof(uint64_t));
-  memory_.Drain();
+  if (!Mutant(kBitsNotDrained)) memory_.Drain();
   if (change.group != 0 && Mutant(kGroupAfterBits)) {
     memory_.Store(at + kGroupOffset, pair.group);
     memory_.Flush(at, sizeof(IndicatorBlock));
@@ -141,8 +141,8 @@ bool NodeTable::MayHaveGroup(const Pair& pair) {
 // Durable before the group is linked, so that after a power cut there are never more than the count says.
 void NodeTable::CountGroup(TableWord table) {
   memory_.Store(table.offset(), memory_.Load(table.offset()) + 1);
-  memory_.Flush(table.offset(), sizeof(uint64_t));
-  memory_.Drain();
+  if (!Mutant(kCountNotFlushed)) memory_.Flush(table.offset(), sizeof(uint64_t));
+  if (!Mutant(kCountNotDrained)) memory_.Drain();
 }
 
 }  // namespace farside::index::continuity

@@ -29,6 +29,7 @@ Task<Done> Catalog::MakeEntriesDurable(Op& op, const Entries& entries) {
   for (uint32_t slot = 0; slot < entries.size(); ++slot) {
     const TableState state = entries[slot].state.state();
     if (state != TableState::kLive && state != TableState::kDropping) continue;
+    if (state == TableState::kDropping && Mutant(kActOnLostDrop)) continue;
     const uint64_t at = member_.geometry().table_entry(slot);
     const bool follows = !ranges.empty() && ranges.back().offset + ranges.back().size == at;
     if (!follows) ranges.push_back({at, 0});

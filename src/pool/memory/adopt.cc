@@ -93,7 +93,7 @@ Task<Done> Allocator::MakeTakenDurable(Op& op, std::span<const ChunkTable::Found
     if (mine && found[i].word.state() == ChunkState::kBlocks)
       words.push_back({carving_.WordAt(found[i].chunk).offset, sizeof(ChunkWord)});
   }
-  if (words.empty() || Mutant(kChunkNotDurable)) co_return Done{};
+  if (words.empty() || Mutant(kTakenNotDurable)) co_return Done{};
   ++stats_.trips;
   co_await MakeDurable(op, membership_.node(), std::move(words));
   co_return Done{};

@@ -346,7 +346,7 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, BlockKind kind) {
     const auto bitmap = std::span(zero_).first(classes().shape(kind.size_class).bitmap_bytes());
     ++stats_.trips;
     co_await op.InOrder(ForMaintenance(Unreachable(Write(carving_.ChunkAt(chunk), bitmap))));
-    if (durable()) co_await MakeWordsDurable(op, chunk, 1);
+    if (durable() && !Mutant(kChunkNotDurable)) co_await MakeWordsDurable(op, chunk, 1);
     AddChunk(chunk, kind, /*all_free=*/true);
   }
   doubt.Resolve();
@@ -356,7 +356,6 @@ Task<bool> Allocator::ClaimFree(Op& op, uint32_t chunk, BlockKind kind) {
 Task<Done> Allocator::MakeWordsDurable(Op& op, uint64_t first, uint64_t chunks) {
   std::vector<ByteRange> words(1);
   words[0] = {carving_.WordAt(first).offset, chunks * sizeof(ChunkWord)};
-  if (Mutant(kChunkNotDurable)) co_return Done{};
   ++stats_.trips;
   co_await MakeDurable(op, membership_.node(), std::move(words));
   co_return Done{};

@@ -108,7 +108,7 @@ Task<bool> Allocator::ClaimExtent(Op& op, uint32_t head, uint32_t chunks) {
     doubt.Resolve();
     co_return false;
   }
-  if (durable()) co_await MakeWordsDurable(op, head, chunks);
+  if (durable() && !Mutant(kExtentNotDurable)) co_await MakeWordsDurable(op, head, chunks);
   NoteFirstOwned();
   // The extent that began in here has been freed by another client.
   extents_.erase(extents_.lower_bound(head), extents_.lower_bound(head + chunks));

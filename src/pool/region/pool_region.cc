@@ -147,8 +147,8 @@ Result<PoolRegion> OpenFile(const PoolUrl& url, const OpenOptions& options) {
     // INVARIANT durable/1. Also after a process that was killed: what it had not made durable is still in the
     // memory of this machine, and in no safer place. Pages whose writing failed would stay there for good.
     if (Status reloaded = region->Reload(); !reloaded.ok()) return reloaded.error();
-    Recover(region->bytes(), geometry);
-    if (Status durable = region->Persist(0, geometry.region_bytes); !durable.ok()) return durable.error();
+    const auto persist = [&region](uint64_t offset, uint64_t size) { return region->Persist(offset, size); };
+    if (Status durable = Recover(region->bytes(), persist, geometry); !durable.ok()) return durable.error();
   } else {
     StoreU64(region->bytes().data() + kHandlerOffset, 0);  // no handler runs yet
     if (identity.nodes() <= 1) FenceTheDeparted(region->bytes(), geometry);

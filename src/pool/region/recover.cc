@@ -20,12 +20,12 @@ class Recovery {
       : region_(region), geometry_(geometry), carving_(fabric::NodeId{0}, geometry) {}
 
   void Run() {
-    FreeHalfMadeTables();
+    if (!Mutant(kKeepHalfMade)) FreeHalfMadeTables();
     DropBrokenExtents();
-    DropLostRests();
+    if (!Mutant(kKeepLostRests)) DropLostRests();
     ClearBitmaps();
     MakeRegistryAnew();
-    Store(kCatalogLockOffset, LockWord().word());  // INVARIANT durable/8
+    if (!Mutant(kKeepLock)) Store(kCatalogLockOffset, LockWord().word());  // INVARIANT durable/8
     if (!Mutant(kKeepHandler)) Store(kHandlerOffset, 0);
   }
 
@@ -98,6 +98,7 @@ class Recovery {
       const uint64_t at = geometry_.client_slot(slot);
       const ClientWord free(ClientState::kFree, ClientWord(Load(at)).generation(), fabric::ClientId::kNone);
       const bool owns = !owner.is_none() && slot == kOwnerSlot;
+      if (Mutant(kKeepRegistry) && !owns) continue;
       const ClientWord fenced(ClientState::kFenced, owner.generation(), fabric::ClientId::kNone);
       Store(at, owns ? fenced.word() : free.word());
       for (uint64_t word = kPulseOffset; word < kLine; word += 8) Store(at + word, 0);
@@ -133,5 +134,10 @@ class Recovery {
 }  // namespace
 
 void Recover(std::span<std::byte> region, const Geometry& geometry) { Recovery(region, geometry).Run(); }
+
+Status Recover(std::span<std::byte> region, const Persist& persist, const Geometry& geometry) {
+  Recover(region, geometry);
+  return Mutant(kOpeningNotDurable) ? OkStatus() : persist(0, geometry.region_bytes);
+}
 
 }  // namespace farside::pool

@@ -44,7 +44,9 @@
 #include <cstddef>
 #include <span>
 
+#include "farside/result.h"
 #include "pool/region/layout.h"
+#include "pool/region/superblock.h"
 
 namespace farside::pool {
 
@@ -52,5 +54,7 @@ namespace farside::pool {
 // cut off at any point and run again; run twice, it changes nothing the second time. Words that no client
 // writes are left for a check of the pool to find.
 void Recover(std::span<std::byte> region, const Geometry& geometry);
+// And makes all of it durable, as the process that opens a region must (durable/1).
+Status Recover(std::span<std::byte> region, const Persist& persist, const Geometry& geometry);
 
 }  // namespace farside::pool

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/size.h"
+#include "pool/mutants.h"
 
 namespace farside::pool {
 namespace {
@@ -97,7 +98,7 @@ Status Format(std::span<std::byte> region, const Persist& persist, const Geometr
               const RegionId& region_id) {
   assert(region.size() == geometry.region_bytes && geometry.chunks() > 0);
   assert(reinterpret_cast<uintptr_t>(region.data()) % kLine == 0);
-  Superblock superblock{.magic = 0,
+  Superblock superblock{.magic = Mutant(kMagicNotLast) ? kMagic : 0,
                         .layout_version = kLayoutVersion,
                         .endian_mark = kEndianMark,
                         .region_bytes = geometry.region_bytes,
@@ -111,14 +112,16 @@ Status Format(std::span<std::byte> region, const Persist& persist, const Geometr
   // One store of an aligned word, which neither a crash nor the compiler takes apart.
   const std::atomic_ref<uint64_t> magic(*reinterpret_cast<uint64_t*>(region.data()));
 
-  magic.store(0);
+  if (!Mutant(kMagicKept)) magic.store(0);
   if (Status done = persist(0, sizeof kMagic); !done.ok()) return done;
 
   std::ranges::fill(region.first(geometry.first_chunk()), std::byte{0});
-  if (Status done = persist(0, geometry.first_chunk()); !done.ok()) return done;
+  const uint64_t zeroed = Mutant(kZerosNotDurable) ? sizeof kMagic : geometry.first_chunk();
+  if (Status done = persist(0, zeroed); !done.ok()) return done;
 
   std::memcpy(region.data(), &superblock, sizeof superblock);
-  if (Status done = persist(0, sizeof superblock); !done.ok()) return done;
+  const size_t written = Mutant(kSuperblockNotDurable) ? sizeof kMagic : sizeof superblock;
+  if (Status done = persist(0, written); !done.ok()) return done;
 
   magic.store(kMagic);  // INVARIANT superblock/1: last
   return persist(0, sizeof kMagic);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -76,12 +78,80 @@ Result<std::string> CallHandler(NodeMemory& memory, fabric::CallId call, std::st
   return Handlers().Handle(call, memory, fabric::ClientId{1}, request);
 }
 
-uint64_t BareClient::Take(uint64_t bytes) { return std::exchange(free_, free_ + bytes); }
+// ---- changing ----------------------------------------------------------------------------------------
+
+Memory BareClient::TakeSome(NodeMemory& memory, uint64_t bytes) {
+  const Memory taken{take_ ? take_(memory, bytes) : std::exchange(free_, free_ + bytes), bytes};
+  offered_[taken.offset] = bytes;
+  return taken;
+}
+
+void BareClient::Link(uint64_t offset) {
+  const auto found = offered_.find(offset);
+  linked_.insert(*found);
+  offered_.erase(found);
+}
+
+std::string BareClient::Check(std::vector<Memory> used, bool at_rest) const {
+  std::ranges::sort(used, {}, &Memory::offset);
+  uint64_t end = 0;
+  for (const Memory& one : used) {
+    if (one.offset < end) return fmt::format("the memory at {:#x} is used twice", one.offset);
+    end = one.offset + one.bytes;
+    const auto is = [&](const auto& held) {
+      const auto found = held.find(one.offset);
+      return found != held.end() && found->second == one.bytes;
+    };
+    if (!is(linked_) && (at_rest || !is(offered_)))
+      return fmt::format("{} bytes at {:#x} are used, and no client has linked them, or they were given back",
+                         one.bytes, one.offset);
+  }
+  if (at_rest && used.size() < linked_.size())
+    return fmt::format("of {} blocks that were linked, {} are used", linked_.size(), used.size());
+  return "";
+}
+
+void BareClient::KeepOnly(const std::vector<Memory>& used) {
+  linked_.clear();
+  offered_.clear();
+  for (const Memory& one : used) linked_[one.offset] = one.bytes;
+}
+
+// What the reply says of memory.
+Result<Reply> BareClient::Call(NodeMemory& memory, fabric::CallId call, std::string_view request) {
+  const Result<std::string> answer = CallHandler(memory, call, request);
+  if (!answer.ok()) return answer.error();
+  const Result<Reply> reply = DecodeReply(*answer);
+  if (!reply.ok()) return reply.error();
+  for (const Memory& freed : reply->freed) {
+    const auto found = linked_.find(freed.offset);
+    if (freed.bytes == 0) continue;
+    if (found == linked_.end() || found->second != freed.bytes)
+      return Wrong(
+          fmt::format("{} bytes at {:#x} are unlinked, and were not linked", freed.bytes, freed.offset));
+    linked_.erase(found);
+  }
+  return reply;
+}
+
+Status BareClient::Grow(NodeMemory& memory, uint64_t doublings) {
+  const Shape shape(memory.Load(root_ + kShapeOffset));
+  const Memory table = TakeSome(memory, TableBytes(PairsOf(shape, static_cast<uint32_t>(doublings))));
+  const GrowRequest grow{.root = root_, .table = table.offset, .doublings = doublings};
+  const Result<Reply> grown = Call(memory, kGrowCall, EncodeFixed(grow));
+  if (!grown.ok()) return grown.error();
+  if (!grown->linked_block) return OkStatus();
+  Link(table.offset);
+  ++tables_;
+  return OkStatus();
+}
 
 Result<Reply> BareClient::Make(NodeMemory& memory, const BareChange& change) {
+  offered_.clear();
+  if (change.moves) return Move(memory);
   const uint64_t hash = Hash64(AsBytes(change.key));
   ChangeRequest request;
-  request.head = {.root = kBareRoot,
+  request.head = {.root = root_,
                   .hash = hash,
                   .delta = change.delta,
                   .key_bytes = static_cast<uint32_t>(change.key.size()),
@@ -90,11 +160,15 @@ Result<Reply> BareClient::Make(NodeMemory& memory, const BareChange& change) {
   request.key = change.key;
   request.expected = change.expected;
   const size_t stored = change.kind == ChangeKind::kIncrement ? sizeof(uint64_t) : change.value.size();
-  if (change.kind != ChangeKind::kDelete && !FitsSlot(change.key.size(), stored)) {
-    const uint64_t bytes = pool::BlockBytes(change.key.size(), stored);
-    request.head.block = {Take(bytes), bytes};
+  if (change.kind == ChangeKind::kTouch) {
+    const auto victim = blocks_.find(change.key);
+    if (victim == blocks_.end()) return Reply();  // it stands in no block
+    request.head.victim = victim->second.offset;
+    request.head.block = TakeSome(memory, victim->second.bytes);
+  } else if (change.kind != ChangeKind::kDelete && !FitsSlot(change.key.size(), stored)) {
+    request.head.block = TakeSome(memory, pool::BlockBytes(change.key.size(), stored));
     if (change.kind != ChangeKind::kIncrement) {
-      std::vector<std::byte> block(bytes);
+      std::vector<std::byte> block(request.head.block.bytes);
       pool::EncodeBlock(block, change.key, change.value, hash);
       WriteAt(memory, request.head.block.offset, block);
     }
@@ -103,41 +177,37 @@ Result<Reply> BareClient::Make(NodeMemory& memory, const BareChange& change) {
     request.head.value_bytes = static_cast<uint32_t>(change.value.size());
   }
   for (int calls = 0; calls < kMostCalls; ++calls) {
-    const Result<std::string> answer = CallHandler(memory, kChangeCall, Encode(request));
-    if (!answer.ok()) return answer.error();
-    const Result<Reply> reply = DecodeReply(*answer);
+    const Result<Reply> reply = Call(memory, kChangeCall, Encode(request));
     if (!reply.ok()) return reply.error();
+    if (reply->linked_group) Link(request.head.group);
+    if (reply->linked_block) Link(request.head.block.offset);
     groups_ += reply->linked_group ? 1 : 0;
-    if (reply->needs == Needs::kNothing) return *reply;
+    if (reply->needs == Needs::kNothing) {
+      if (reply->applied) blocks_.erase(change.key);
+      if (reply->linked_block) blocks_[change.key] = request.head.block;
+      offered_.clear();
+      return *reply;
+    }
     if (reply->needs == Needs::kGroup) {
-      request.head.group = Take(kGroupBytes);
+      request.head.group = TakeSome(memory, kGroupBytes).offset;
     } else if (reply->needs == Needs::kEndOfGrowth) {
       const Result<Reply> moved = Move(memory);
       if (!moved.ok()) return moved.error();
-    } else {
-      const Root root{.shape = Shape(memory.Load(kBareRoot + kShapeOffset))};
-      const uint64_t doublings = reply->doublings + 1;
-      const uint64_t table = Take(TableBytes(PairsOf(root.shape, static_cast<uint32_t>(doublings))));
-      const GrowRequest grow{.root = kBareRoot, .table = table, .doublings = doublings};
-      const Result<std::string> grown = CallHandler(memory, kGrowCall, EncodeFixed(grow));
-      if (!grown.ok()) return grown.error();
-      ++tables_;
+    } else if (Status grown = Grow(memory, reply->doublings + 1); !grown.ok()) {
+      return grown.error();
     }
   }
   return Wrong("the handlers ask again and again");
 }
 
 Result<Reply> BareClient::Move(NodeMemory& memory) {
-  const Result<std::string> answer =
-      CallHandler(memory, kMoveCall, EncodeFixed(MoveRequest{.root = kBareRoot}));
-  if (!answer.ok()) return answer.error();
-  return DecodeReply(*answer);
+  return Call(memory, kMoveCall, EncodeFixed(MoveRequest{.root = root_}));
 }
 
 Status BareClient::EndGrowth(NodeMemory& memory) {
   for (int calls = 0; calls < kMostCalls; ++calls) {
-    const Root root{.current = TableWord(memory.Load(kBareRoot + kCurrentOffset)),
-                    .next = TableWord(memory.Load(kBareRoot + kNextOffset))};
+    const Root root{.current = TableWord(memory.Load(root_ + kCurrentOffset)),
+                    .next = TableWord(memory.Load(root_ + kNextOffset))};
     if (!root.growing()) return OkStatus();
     const Result<Reply> moved = Move(memory);
     if (!moved.ok()) return moved.error();
@@ -155,7 +225,7 @@ uint64_t BareView::Load(uint64_t offset) const {
 }
 Root BareView::root() const {
   Root root{};
-  std::memcpy(&root, bytes.data() + kBareRoot, sizeof root);
+  std::memcpy(&root, bytes.data() + root_at, sizeof root);
   return root;
 }
 BareView::Pair BareView::LoadPair(TableWord table, uint64_t number) const {
@@ -166,16 +236,16 @@ BareView::Pair BareView::LoadPair(TableWord table, uint64_t number) const {
 }
 
 Status BareView::AddSlot(const Pair& pair, uint32_t slot, uint64_t number, TableWord table,
-                         List& records) const {
+                         BareContent& content) const {
   const bool in_group = slot >= kFirstGroup;
   if (in_group && (pair.group % pool::kLine != 0 || pair.group == 0 || !Has(pair.group, kGroupBytes)))
     return Wrong("a pair names no group, and has slots in one");
   const uint64_t at = in_group ? pair.group + (slot - kFirstGroup) * kSlotBytes : pair.at + SlotInPair(slot);
   if (!Has(at, kSlotBytes)) return Wrong("a slot is outside");
   // Views of it are views of the region: decoding copies nothing.
-  Slot content;
-  std::memcpy(content.words.data(), bytes.data() + at, kSlotBytes);
-  const std::optional<SlotView> view = DecodeSlot(content);
+  Slot copy;
+  std::memcpy(copy.words.data(), bytes.data() + at, kSlotBytes);
+  const std::optional<SlotView> view = DecodeSlot(copy);
   if (!view.has_value()) return Wrong("a slot counts that is damaged");
   std::pair<std::string_view, std::string_view> record;
   if (view->in_block) {
@@ -183,6 +253,7 @@ Status BareView::AddSlot(const Pair& pair, uint32_t slot, uint64_t number, Table
     const Result<pool::BlockView> block = pool::DecodeBlock(bytes.subspan(view->offset, view->bytes));
     if (!block.ok()) return Wrong("a block is torn");
     record = {block->key, block->value};
+    content.used.push_back({view->offset, view->bytes});
     if (view->hash != Hash64(AsBytes(block->key))) return Wrong("a slot has a wrong hash");
   } else {
     const std::string_view here = AsText(bytes.subspan(at + 1, kSlotBytes - 1));
@@ -192,73 +263,99 @@ Status BareView::AddSlot(const Pair& pair, uint32_t slot, uint64_t number, Table
   const Home home = HomeOf(Hash64(AsBytes(record.first)), PairsOf(shape, table.doublings()));
   if (home.pair != number || (shape.SlotsOf(home.odd) >> slot & 1) == 0)
     return Wrong("the key \"" + std::string(record.first) + "\" is where it does not belong, or torn");
-  records.push_back(record);
+  content.records.push_back(record);
   return OkStatus();
 }
 
-Status BareView::AddPair(TableWord table, uint64_t number, List& records) const {
+Status BareView::AddPair(TableWord table, uint64_t number, BareContent& content) const {
   const Pair pair = LoadPair(table, number);
   if (pair.indicator.moved()) {
     const Root now = root();
     if (!now.growing() || table != now.current) return Wrong("a pair has moved to no table");
     const uint64_t pairs = PairsOf(now.shape, table.doublings());
-    Status low = AddPair(now.next, number, records);
-    return low.ok() ? AddPair(now.next, number + pairs, records) : low;
+    Status low = AddPair(now.next, number, content);
+    return low.ok() ? AddPair(now.next, number + pairs, content) : low;
   }
   if (live && pair.indicator.odd() && Load(pool::kHandlerOffset) == pair.at + kIndicatorAt)
     return Error(ErrorCode::kContended, "a pair is being changed");
+  if (pair.group != 0) content.used.push_back({pair.group, kGroupBytes});
   for (uint32_t left = pair.indicator.bits(); left != 0; left &= left - 1) {
-    Status added = AddSlot(pair, static_cast<uint32_t>(std::countr_zero(left)), number, table, records);
+    Status added = AddSlot(pair, static_cast<uint32_t>(std::countr_zero(left)), number, table, content);
     if (!added.ok()) return added;
   }
   return OkStatus();
 }
 
-Result<BareView::List> BareView::Records() const {
+// Word 0 of a table.
+Status BareView::CheckGroups(TableWord table, uint64_t groups) const {
+  const uint64_t counted = Load(table.offset());
+  if (counted < groups) return Wrong("there are more groups than are counted");
+  if (counted > groups + 1) return Wrong("there are fewer groups than are counted");
+  return OkStatus();
+}
+
+Result<BareContent> BareView::Content() const {
   const Root now = root();
   if (!now.shape.is_sound() || !now.current.is_sound()) return Wrong("there is no root");
   if (now.growing() && (!now.next.is_sound() || now.next.doublings() != now.current.doublings() + 1))
     return Wrong("the root has a next table that cannot be");
-  List records;
-  uint64_t groups = 0;
   const uint64_t pairs = PairsOf(now.shape, now.current.doublings());
+  BareContent content;
+  content.used.push_back({now.current.offset(), TableBytes(pairs)});
+  if (now.growing()) content.used.push_back({now.next.offset(), TableBytes(2 * pairs)});
+  uint64_t groups = 0;
+  uint64_t groups_of_next = 0;
   for (uint64_t number = 0; number < pairs; ++number) {
     const Pair pair = LoadPair(now.current, number);
     if (pair.group != 0) ++groups;
+    if (pair.indicator.moved() && now.growing()) {
+      for (const uint64_t half : {number, number + pairs})
+        groups_of_next += LoadPair(now.next, half).group != 0 ? 1 : 0;
+    }
     // What lookups go by (Table::FirstTable).
     if (now.growing() && number < now.moved && !pair.indicator.moved())
       return Wrong("the root says of a pair that it has moved, and it has not");
-    Status added = AddPair(now.current, number, records);
+    Status added = AddPair(now.current, number, content);
     if (!added.ok()) return added.error();
   }
-  if (Load(now.current.offset()) < groups) return Wrong("there are more groups than are counted");
+  Status counted = CheckGroups(now.current, groups);
+  if (counted.ok() && now.growing()) counted = CheckGroups(now.next, groups_of_next);
+  if (!counted.ok()) return counted.error();
+  auto& records = content.records;
   std::ranges::sort(records);
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
   const auto twice = std::ranges::adjacent_find(records, same);
   if (twice != records.end()) return Wrong("the key \"" + std::string(twice->first) + "\" is there twice");
-  return records;
+  return content;
+}
+
+Result<std::vector<std::pair<std::string_view, std::string_view>>> BareView::Records() const {
+  Result<BareContent> content = Content();
+  if (!content.ok()) return content.error();
+  return std::move(content->records);
 }
 
 Result<std::optional<std::string_view>> BareView::Find(std::string_view key) const {
   const Root now = root();
   const uint64_t hash = Hash64(AsBytes(key));
-  List records;
+  BareContent content;
   Status added = OkStatus();
   const Home home = HomeOf(hash, PairsOf(now.shape, now.current.doublings()));
   if (!LoadPair(now.current, home.pair).indicator.moved()) {
-    added = AddPair(now.current, home.pair, records);
+    added = AddPair(now.current, home.pair, content);
   } else {
     if (!now.growing()) return Wrong("a pair has moved to no table");
-    added = AddPair(now.next, HomeOf(hash, PairsOf(now.shape, now.next.doublings())).pair, records);
+    added = AddPair(now.next, HomeOf(hash, PairsOf(now.shape, now.next.doublings())).pair, content);
   }
   if (!added.ok()) return added.error();
-  for (const auto& [found, value] : records) {
+  for (const auto& [found, value] : content.records) {
     if (found == key) return std::optional<std::string_view>(value);
   }
   return std::optional<std::string_view>();
 }
 
 void ApplyTo(BareModel& model, const BareChange& change) {
+  if (change.moves) return;
   const auto found = model.find(change.key);
   const bool present = found != model.end();
   switch (change.kind) {

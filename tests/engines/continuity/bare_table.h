@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fabric/service.h"
@@ -43,6 +45,7 @@ uint64_t FirstFree(Shape shape);
 
 // What a client asks for.
 struct BareChange {
+  bool moves = false;  // nothing but that some pairs of a growing table are moved, by a Call of its own
   ChangeKind kind = ChangeKind::kPut;
   std::string key;
   std::string value;
@@ -50,10 +53,18 @@ struct BareChange {
   uint64_t delta = 0;    // Increment
 };
 
-// Takes memory from the end of what is used, and never gives any back.
+// Takes memory and never gives any back, but knows what of it belongs to the table.
 class BareClient {
  public:
-  explicit BareClient(uint64_t first_free) : free_(first_free) {}
+  // Memory of so many bytes which no client has taken before.
+  using Take = std::function<uint64_t(fabric::NodeMemory& memory, uint64_t bytes)>;
+
+  // Of an empty table in bare memory: takes what is behind its end.
+  explicit BareClient(uint64_t first_free)
+      : free_(first_free), linked_{{kBareTable, first_free - kBareTable}} {}
+  // Of an empty table elsewhere.
+  BareClient(uint64_t root, Memory table, Take take)
+      : root_(root), take_(std::move(take)), linked_{{table.offset, table.bytes}} {}
 
   // Writes what does not fit into the request, and calls handlers until the change is decided; brings what they
   // say is missing.
@@ -63,33 +74,56 @@ class BareClient {
   // Until the table does not grow any more.
   Status EndGrowth(fabric::NodeMemory& memory);
 
-  uint64_t free() const { return free_; }
+  // What is wrong if the table uses this memory: all of it was linked by a handler and not unlinked since, or is
+  // named by a Call that is under way. `at_rest`: none is, and then it is all that was linked.
+  std::string Check(std::vector<Memory> used, bool at_rest) const;
+  // After a power cut: what the table uses is what is linked, and all else is swept.
+  void KeepOnly(const std::vector<Memory>& used);
+
+  uint64_t free() const { return free_; }      // of bare memory
   uint64_t groups() const { return groups_; }  // that were linked
   uint64_t tables() const { return tables_; }
 
  private:
-  uint64_t Take(uint64_t bytes);
+  Result<Reply> Call(fabric::NodeMemory& memory, fabric::CallId call, std::string_view request);
+  Status Grow(fabric::NodeMemory& memory, uint64_t doublings);
+  Memory TakeSome(fabric::NodeMemory& memory, uint64_t bytes);
+  void Link(uint64_t offset);
 
-  uint64_t free_;
+  uint64_t root_ = kBareRoot;
+  Take take_;
+  uint64_t free_ = 0;
+  std::map<uint64_t, uint64_t> linked_;                // bytes by offset
+  std::map<uint64_t, uint64_t> offered_;               // taken for a change that is under way
+  std::map<std::string, Memory, std::less<>> blocks_;  // of each key, as far as it is known: for touches
   uint64_t groups_ = 0;
   uint64_t tables_ = 0;
 };
 
 Result<std::string> CallHandler(fabric::NodeMemory& memory, fabric::CallId call, std::string_view request);
 
+// What a table consists of, but for its root.
+struct BareContent {
+  std::vector<std::pair<std::string_view, std::string_view>> records;  // views of the region, ascending
+  std::vector<Memory> used;                                            // tables, groups and blocks
+};
+
 // A moment of the table, as its clients see it.
 struct BareView {
   std::span<const std::byte> bytes;
   bool live = false;  // a handler may be at work: what it changes under an odd sequence is not taken
+  uint64_t root_at = kBareRoot;
 
   Root root() const;
-  // All records. An error if something is damaged, torn or there twice, or not to be had now.
+  // An error if something is damaged, torn or there twice, or not to be had now. Of groups, one more may be
+  // counted than there are: a power cut in the middle of adding it has left that.
+  Result<BareContent> Content() const;
+  // Its records alone.
   Result<std::vector<std::pair<std::string_view, std::string_view>>> Records() const;
   // The value of a key; kContended if its pair is being changed.
   Result<std::optional<std::string_view>> Find(std::string_view key) const;
 
  private:
-  using List = std::vector<std::pair<std::string_view, std::string_view>>;
   struct Pair {
     uint64_t at = 0;
     Indicator indicator;
@@ -98,8 +132,10 @@ struct BareView {
   uint64_t Load(uint64_t offset) const;
   bool Has(uint64_t offset, uint64_t size) const;
   Pair LoadPair(TableWord table, uint64_t number) const;
-  Status AddPair(TableWord table, uint64_t number, List& records) const;
-  Status AddSlot(const Pair& pair, uint32_t slot, uint64_t number, TableWord table, List& records) const;
+  Status AddPair(TableWord table, uint64_t number, BareContent& content) const;
+  Status AddSlot(const Pair& pair, uint32_t slot, uint64_t number, TableWord table,
+                 BareContent& content) const;
+  Status CheckGroups(TableWord table, uint64_t groups) const;
 };
 
 // What the changes of a script make of each key, by themselves.

@@ -2,12 +2,16 @@
 // a number of trips that is known before.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +19,7 @@
 #include "base/hash.h"
 #include "index/continuity/continuity.h"
 #include "index/continuity/segment.h"
+#include "index/continuity/slot.h"
 #include "tests/engines/continuity/scenarios.h"
 #include "tests/support/table_world.h"
 
@@ -113,6 +118,116 @@ TEST(ContinuityBounded, WhereverAHandlerStops_AnAttemptEnds) {
     EXPECT_GE(contended, 8u) << "while the sequence is odd";
     RecordProperty(ordered ? "steps" : "steps without order", static_cast<int>(step));
     RecordProperty(ordered ? "contended" : "contended without order", static_cast<int>(contended));
+  }
+}
+
+// ---- every kind of change
+
+// A change, of which the handlers stop, and a key of its pair.
+struct ChangeKindOf {
+  const char* name;
+  OptionMap options;
+  std::vector<std::string> before;  // keys that are there
+  std::string read;                 // one of them
+  std::function<Task<bool>(TableWorld& world, TableMember& writer)> change;
+};
+
+const std::string kLongValue(100, 'v');
+
+Task<bool> TouchBlock(TableWorld& world, TableMember& writer, std::string key) {
+  // The one record of the table stands in a block.
+  const uint64_t pair = IndicatorOf(world, writer, key) - kIndicatorAt;
+  std::optional<SlotView> view;
+  std::array<Slot, kFirstGroup> slots;
+  for (uint32_t slot = 0; slot < kFirstGroup; ++slot) {
+    std::memcpy(slots[slot].words.data(), world.memory().data() + pair + SlotInPair(slot), kSlotBytes);
+    const std::optional<SlotView> found = DecodeSlot(slots[slot]);
+    if (found.has_value() && found->in_block) view = found;
+  }
+  const auto bytes = world.memory().subspan(view->offset, view->bytes);
+  const std::vector<std::byte> block(bytes.begin(), bytes.end());
+  fabric::Op op(writer.client(), fabric::OpKind::kMaintenance);
+  const fabric::FarAddr at(fabric::NodeId{0}, view->offset);
+  const bool moved = co_await writer.index().Touch(op, at, block);
+  co_return moved;
+}
+
+// Even keys of a table of one pair, of which the n-th goes to this pair when it doubles.
+std::string KeyThatGoesTo(uint64_t pair, int number) {
+  for (int i = 0;; ++i) {
+    const std::string key = KeyOf(false, i);
+    if (HomeOf(Hash64(AsBytes(key)), 2).pair == pair && number-- == 0) return key;
+  }
+}
+
+std::vector<ChangeKindOf> KindsOfChanges() {
+  const OptionMap wide{{"pairs", "1"}};
+  const std::vector<std::string> full = {KeyThatGoesTo(0, 0), KeyThatGoesTo(1, 0)};
+  const std::string third = KeyThatGoesTo(0, 1);
+  const auto insert = [third](TableWorld&, TableMember& writer) { return writer.Insert(third, "new"); };
+  const auto update = [](TableWorld&, TableMember& writer) { return writer.Update("a", "new"); };
+  const auto update_long = [](TableWorld&, TableMember& writer) { return writer.Update("a", kLongValue); };
+  const auto remove = [](TableWorld&, TableMember& writer) { return writer.Delete("a"); };
+  const auto touch = [](TableWorld& world, TableMember& writer) { return TouchBlock(world, writer, "a"); };
+  // The last one begins to grow, moves its pair, makes its change, and ends the growth.
+  return {{"insert", wide, full, full[0], insert},
+          {"update", wide, {"a"}, "a", update},
+          {"update with a block", wide, {"a"}, "a", update_long},
+          {"delete", wide, {"a"}, "a", remove},
+          {"touch", wide, {"a"}, "a", touch},
+          {"insert with a group", OneOfEach(true), full, full[0], insert},
+          {"insert with growth", OneOfEach(false), full, full[0], insert}};
+}
+
+// The bound of docs/engines/continuity.md. An attempt, with the sync before it, takes 20 trips: the root, a
+// pair that was moved, the root again, the looks. Where READs have no order, a look takes 3 or 4.
+constexpr uint64_t MostTrips(Nanos lease, bool ordered) {
+  const auto attempts = 1064 + static_cast<uint64_t>(lease / std::chrono::microseconds(400));
+  return attempts * (ordered ? kMostLooks + 4 : 4 * kMostLooks + 8);
+}
+
+TEST(ContinuityBounded, WhereverAHandlerOfAnyChangeStops_AWholeLookupEnds) {
+  // Given a handler of any kind of change that stands still between any two of its steps, for longer than a
+  // lookup may wait, and clients that give signs of life
+  // When a key of that pair is read
+  // Expect a value that was there at some moment, or kContended, within the number of trips that is documented
+  constexpr Nanos kLease = std::chrono::milliseconds(10);
+  for (const bool ordered : {true, false}) {
+    for (const ChangeKindOf& kind : KindsOfChanges()) {
+      SCOPED_TRACE(std::string(kind.name) + (ordered ? "" : ", without order"));
+      uint64_t contended = 0;
+      uint64_t most_trips = 0;
+      uint64_t step = 0;
+      for (bool stopped = true; stopped && step < 200; ++step) {
+        TableWorld world({.durable = true, .chaos = Stopped::ChaosOf(ordered)});
+        TableMember writer(world, "continuity", MakeContinuityEngine, kind.options);
+        TableMember reader(world, "continuity", MakeContinuityEngine, kind.options);
+        const std::string old = kind.name == std::string("touch") ? kLongValue : "old";
+        for (const std::string& key : kind.before) writer.Now(writer.Put(key, old));
+        ASSERT_EQ(reader.Now(reader.Get(kind.read)), old);
+        {
+          Task<bool> change = kind.change(world, writer);
+          stopped = StopHandlerAt(world, writer, change, step, 40 * kLease);
+          const uint64_t before = reader.client().counters().Total().end_to_end_trips;
+          const Result<std::string> found = reader.Try(reader.Get(kind.read));
+          const uint64_t trips = reader.client().counters().Total().end_to_end_trips - before;
+          if (found.ok()) {
+            EXPECT_TRUE(*found == old || *found == "new" || *found == kLongValue || *found == "absent")
+                << *found;
+          } else {
+            EXPECT_EQ(found.error().code(), ErrorCode::kContended) << found.error().ToString();
+            ++contended;
+          }
+          EXPECT_LE(trips, MostTrips(kLease, ordered)) << "step " << step;
+          most_trips = std::max(most_trips, trips);
+        }
+        EXPECT_EQ(world.problem, "");
+      }
+      EXPECT_GE(contended, 4u) << "while the sequence is odd";
+      RecordProperty(std::string("steps of ") + kind.name, std::to_string(step));
+      RecordProperty(std::string("contended at ") + kind.name, std::to_string(contended));
+      RecordProperty(std::string("most trips at ") + kind.name, std::to_string(most_trips));
+    }
   }
 }
 

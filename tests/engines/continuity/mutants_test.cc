@@ -51,6 +51,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
           {"a reader looks while a handler stands still", AReaderLooksWhileAHandlerStandsStill},
           {"a pair was left odd", APairWasLeftOdd},
           {"power comes back", PowerComesBack},
+          {"power is cut when a table was made", PowerIsCutWhenATableWasMade},
           {"a reader has an old root", AReaderHasAnOldRoot},
           {"the old table is used again", TheOldTableIsUsedAgain},
           {"power cuts by chance", [=] { return CutPowerByChance(40 / fewer); }},

@@ -1,5 +1,6 @@
 #include "tests/engines/continuity/scenarios.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -213,6 +214,26 @@ std::string PowerComesBack() {
       }
       if (!world.problem.empty()) return world.problem;
     }
+  }
+  return "";
+}
+
+std::string PowerIsCutWhenATableWasMade() {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    TableWorld world({.seed = seed, .durable = true});
+    RecoverWhenPowerIsBack(world);
+    std::ranges::fill(world.memory().subspan(world.geometries[0].first_chunk()), std::byte{0xa5});
+    const OptionMap options{{"pairs", "2"}};
+    const Member maker(world, options);
+    world.fabric.CutPower(kNode);
+    Member heir(world, options);
+    const Result<std::string> found = heir.Try(heir.Get("a"));
+    if (!found.ok()) return found.error().ToString();
+    if (*found != "absent") return fmt::format("a new table has a record: {}", *found);
+    heir.Now(heir.Put("a", "v"));
+    if (heir.Now(heir.Get("a")) != "v") return "a new table cannot be used";
+    heir.Now(heir.Verify());
+    if (!world.problem.empty()) return world.problem;
   }
   return "";
 }

@@ -34,6 +34,8 @@ std::string AReaderLooksWhileAHandlerStandsStill();
 std::string APairWasLeftOdd();
 // The power is cut at any step of a handler. Then the key can be read, and changed.
 std::string PowerComesBack();
+// The power is cut when a table was made, of memory that held other bytes. Then it is empty, and can be used.
+std::string PowerIsCutWhenATableWasMade();
 // A table has grown twice, and a reader has not heard of it.
 std::string AReaderHasAnOldRoot();
 // The same, and what was retired would be used again if there were no reader.

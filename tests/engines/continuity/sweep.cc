@@ -85,7 +85,9 @@ class Sweeper {
     seen_ = false;
     WatchedMemory watched(memory, [this, change] { Look(change); });
     const Result<Reply> made = client_.Make(watched, script_.changes[change]);
-    if (!made.ok()) Complain(change, made.error().ToString());
+    if (!made.ok()) return Complain(change, made.error().ToString());
+    if (const Result<BareContent> content = BareView{.bytes = sweep_.bytes()}.Content(); content.ok())
+      CheckMemory(change, client_, content->used, /*at_rest=*/true);
     // Nothing depends on this word after a cut, since it is zeroed at every opening. The next drain makes it
     // durable here, so that its old values do not multiply the states.
     memory.Flush(pool::kHandlerOffset, sizeof(uint64_t));
@@ -121,28 +123,37 @@ class Sweeper {
     });
   }
 
-  void Check(std::span<std::byte> survived, size_t acknowledged, size_t begun) {
-    PlainMemory(survived).Store(pool::kHandlerOffset, 0);  // as every opening does
-    const auto records = BareView{.bytes = survived}.Records();
-    if (!records.ok()) return Complain(acknowledged, records.error().message());
-    const bool is_new = Are(*records, models_[begun]);
-    if (!is_new && !Are(*records, models_[acknowledged])) return Complain(acknowledged, "a change is lost");
-    if (!is_new && seen_) return Complain(acknowledged, "a reader has seen what is lost");
-    if (++states_ % kTakenFurther == 0)
-      TakeFurther(survived, acknowledged, models_[is_new ? begun : acknowledged]);
+  void CheckMemory(size_t change, const BareClient& client, const std::vector<Memory>& used, bool at_rest) {
+    const std::string problem = client.Check(used, at_rest);
+    if (!problem.empty()) Complain(change, problem);
   }
 
-  void TakeFurther(std::span<std::byte> survived, size_t change, const BareModel& model) {
+  void Check(std::span<std::byte> survived, size_t acknowledged, size_t begun) {
+    PlainMemory(survived).Store(pool::kHandlerOffset, 0);  // as every opening does
+    const Result<BareContent> content = BareView{.bytes = survived}.Content();
+    if (!content.ok()) return Complain(acknowledged, content.error().message());
+    const bool is_new = Are(content->records, models_[begun]);
+    if (!is_new && !Are(content->records, models_[acknowledged]))
+      return Complain(acknowledged, "a change is lost");
+    CheckMemory(acknowledged, client_, content->used, /*at_rest=*/false);
+    if (!is_new && seen_) return Complain(acknowledged, "a reader has seen what is lost");
+    if (++states_ % kTakenFurther == 0)
+      TakeFurther(survived, acknowledged, models_[is_new ? begun : acknowledged], content->used);
+  }
+
+  void TakeFurther(std::span<std::byte> survived, size_t change, const BareModel& model,
+                   const std::vector<Memory>& used) {
     PlainMemory memory(survived);
     BareClient client = client_;
+    client.KeepOnly(used);
     const Status ended = client.EndGrowth(memory);
     if (!ended.ok()) return Complain(change, "afterwards: " + ended.error().message());
     BareModel left = model;
     while (true) {
-      const auto records = BareView{.bytes = survived}.Records();
-      if (!records.ok()) return Complain(change, "afterwards: " + records.error().message());
-      if (!Are(*records, left)) return Complain(change, "afterwards, records are lost");
-      if (left.empty()) return;
+      const Result<BareContent> content = BareView{.bytes = survived}.Content();
+      if (!content.ok()) return Complain(change, "afterwards: " + content.error().message());
+      if (!Are(content->records, left)) return Complain(change, "afterwards, records are lost");
+      if (left.empty()) return CheckMemory(change, client, content->used, /*at_rest=*/true);
       const std::string key = left.begin()->first;
       const Result<Reply> removed = client.Make(memory, {.kind = ChangeKind::kDelete, .key = key});
       if (!removed.ok()) return Complain(change, "afterwards: " + removed.error().message());
@@ -164,6 +175,8 @@ BareChange Put(std::string key, std::string value) {
   return {.kind = ChangeKind::kPut, .key = std::move(key), .value = std::move(value)};
 }
 BareChange Delete(std::string key) { return {.kind = ChangeKind::kDelete, .key = std::move(key)}; }
+BareChange Touch(std::string key) { return {.kind = ChangeKind::kTouch, .key = std::move(key)}; }
+BareChange Move() { return {.moves = true}; }
 BareChange Increment(std::string key, uint64_t delta) {
   return {.kind = ChangeKind::kIncrement, .key = std::move(key), .delta = delta};
 }
@@ -206,7 +219,8 @@ std::vector<SweepScript> PowerScripts() {
       {"long records",
        kWide,
        {Put("a", Long('1')), Put("a", Long('2')), Put("b", Long('3')), Put("a", "small"), Put("b", "small"),
-        Put("a", Long('4')), Delete("a"), Put("c", Long('5')), Delete("c"), Put("a", Long('6'))}},
+        Put("a", Long('4')), Touch("a"), Delete("a"), Put("c", Long('5')), Touch("c"), Touch("c"),
+        Delete("c"), Put("a", Long('6')), Touch("b")}},
       {"counters and comparisons",
        kWide,
        {Increment("a", 5), Increment("a", 7), Increment(std::string(24, 'k'), 1),
@@ -221,11 +235,14 @@ std::vector<SweepScript> PowerScripts() {
   for (int i = 0; i < 7; i += 2) groups.changes.push_back(Delete(fmt::format("g{}", i)));
   scripts.push_back(std::move(groups));
   SweepScript growth{.name = "growth", .shape = kNarrow};
-  for (int i = 0; i < 12; ++i) {
-    growth.changes.push_back(Put(fmt::format("k{}", i), i % 3 == 0 ? Long('v') : "v"));
-    growth.changes.push_back(Put(fmt::format("k{}", i / 2), fmt::format("w{}", i)));
+  const std::vector<std::string> keys = KeysApart(12);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    growth.changes.push_back(Put(keys[i], i % 3 == 0 ? Long('v') : "v"));
+    growth.changes.push_back(Put(keys[i / 2], fmt::format("w{}", i)));
+    if (i % 4 == 2) growth.changes.push_back(Move());
+    if (i % 3 == 0) growth.changes.push_back(Touch(keys[i]));
   }
-  for (int i = 0; i < 12; i += 3) growth.changes.push_back(Delete(fmt::format("k{}", i)));
+  for (size_t i = 0; i < keys.size(); i += 3) growth.changes.push_back(Delete(keys[i]));
   scripts.push_back(std::move(growth));
   return scripts;
 }
@@ -241,12 +258,13 @@ SweepScript ScriptByChance(uint64_t seed, size_t changes) {
   };
   for (size_t i = 0; i < changes; ++i) {
     const std::string& key = keys[random.Below(9)];
-    switch (random.Below(8)) {
+    switch (random.Below(10)) {
       case 0:
       case 1: script.changes.push_back(Delete(key)); break;
       case 2: script.changes.push_back(Increment(keys[9 + random.Below(2)], i)); break;
       case 3: script.changes.push_back({.kind = ChangeKind::kInsert, .key = key, .value = value()}); break;
       case 4: script.changes.push_back({.kind = ChangeKind::kUpdate, .key = key, .value = value()}); break;
+      case 5: script.changes.push_back(random.Chance(1, 2) ? Touch(key) : Move()); break;
       default: script.changes.push_back(Put(key, value())); break;
     }
   }

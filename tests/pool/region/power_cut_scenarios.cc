@@ -1,7 +1,9 @@
 #include "tests/pool/region/power_cut_scenarios.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "pool/client.h"
 #include "pool/durability.h"
 #include "pool/fsck/fsck.h"
+#include "pool/memory/carving.h"
 #include "pool/region/node_identity.h"
 #include "pool/region/recover.h"
 
@@ -79,6 +82,16 @@ struct Maker {
     co_return roots;
   }
 
+  Task<Done> Drop() {
+    Op op(*client, OpKind::kMaintenance);
+    Catalog catalog(pool->member(kHome));
+    const Catalog::WaitForGrace wait = [this](Op& waiting) { return Nothing(waiting); };
+    const Catalog::FreeTable free = [this](Op& freeing, TableInfo) { return Nothing(freeing); };
+    co_await catalog.Drop(op, "users", wait, free);
+    co_return Done{};
+  }
+  Task<Done> Nothing(Op& /*op*/) { co_return Done{}; }
+
   std::unique_ptr<fabric::Client> client;
   std::unique_ptr<PoolClient> pool;
   bool made_roots = false;
@@ -94,7 +107,8 @@ struct Repairer {
     pool = co_await Join(op, *client);
     pool->set_walk([this](Op& walking, Reach& reach) { return Walk(walking, reach); });
     const Nanos enough = client->Now() + 8 * kLease;
-    while (client->Now() < enough) {
+    const auto has_swept = [this] { return pool->allocator(kCut).stats().blocks_swept > 0; };
+    while (client->Now() < enough && !(until_swept && has_swept())) {
       co_await pool->Maintain(op);
       co_await op.Pause(kLease / 16);
     }
@@ -110,6 +124,11 @@ struct Repairer {
       }
     }
     co_return Done{};
+  }
+  Task<FarAddr> Take() {
+    Op op(*client, OpKind::kMaintenance);
+    const FarAddr block = co_await pool->allocator(kCut).Allocate(op, kLine);
+    co_return block;
   }
   Task<std::string> Check() {
     Op op(*client, OpKind::kMaintenance);
@@ -133,6 +152,7 @@ struct Repairer {
   std::unique_ptr<fabric::Client> client;
   std::unique_ptr<PoolClient> pool;
   int walks = 0;
+  bool until_swept = false;  // repairs no longer than that
 };
 
 }  // namespace
@@ -180,6 +200,74 @@ std::string ATableIsOpenedBeforeItsMakerHasMadeItDurable(uint64_t seed) {
   if (!opened.ok()) return opened.error().ToString();
   world.CutPower(kHome);
   return StateOfFirstTable(world) == TableState::kLive ? "" : "the table is lost";
+}
+
+std::string ADropIsSeenBeforeItIsDurable(uint64_t seed) {
+  SimFabric world(TwoNodes(seed));
+  MakeDurableWorld(world);
+  Maker maker(world);
+  maker.may_go_on = true;
+  if (const Result<Done> made = fabric::Run(*maker.client, maker.Make()); !made.ok())
+    return made.error().ToString();
+  Task<Done> dropping = maker.Drop();
+  dropping.Start();
+  while (StateOfFirstTable(world) != TableState::kDropping && world.Step()) continue;
+  if (dropping.done()) return "its dropper has not died in time";
+  world.Crash(maker.client->id());
+  const std::unique_ptr<fabric::Client> client = std::move(*world.Connect());
+  std::unique_ptr<PoolClient> pool;
+  const Result<Done> opened = fabric::Run(*client, JoinAndOpen(*client, pool));
+  if (opened.ok() || opened.error().code() != ErrorCode::kNotFound) return "the table is not gone";
+  world.CutPower(kHome);
+  return StateOfFirstTable(world) == TableState::kLive ? "the table is there again" : "";
+}
+
+std::string AChunkIsTakenOverBeforeItIsDurable(uint64_t seed) {
+  SimFabric world(TwoNodes(seed));
+  MakeDurableWorld(world);
+  const Carving carving(kCut, kGeometry);
+  const auto word_of = [&](uint64_t chunk) {
+    return ChunkWord(LoadU64(world.memory(kCut).data() + kGeometry.chunk_word(chunk)));
+  };
+  // The first one that is cut into blocks, if there is one.
+  const auto claimed = [&] {
+    std::optional<uint64_t> found;
+    for (uint64_t chunk = 0; chunk < kGeometry.chunks() && !found.has_value(); ++chunk) {
+      if (word_of(chunk).state() == ChunkState::kBlocks) found = chunk;
+    }
+    return found;
+  };
+  Maker claimer(world);
+  Task<Done> claiming = claimer.Make();
+  claiming.Start();
+  while (!claimed().has_value() && !claimer.made_roots && world.Step()) continue;
+  if (!claimed().has_value() || claimer.made_roots) return "the claimer has not died in time";
+  world.Crash(claimer.client->id());
+  Repairer heir(world);
+  heir.until_swept = true;
+  if (const Result<Done> repaired = fabric::Run(*heir.client, heir.Repair()); !repaired.ok())
+    return repaired.error().ToString();
+  const Result<FarAddr> block = fabric::Run(*heir.client, heir.Take());
+  if (!block.ok()) return block.error().ToString();
+  if (carving.ChunkOf(*block) != claimed()) return "the chunk was not taken over";
+  world.CutPower(kCut);
+  return word_of(*carving.ChunkOf(*block)).state() == ChunkState::kBlocks ? ""
+                                                                          : "a block stands in a free chunk";
+}
+
+std::string PowerIsCutWhenARegionWasOpened() {
+  std::vector<std::byte> disk(kGeometry.region_bytes);
+  std::vector<std::byte> memory = disk;
+  const TableWord live(TableState::kLive, 1);
+  StoreU64(memory.data() + kGeometry.table_entry(0), live.word());
+  StoreU64(memory.data() + kGeometry.chunk_word(0), ChunkWord(ChunkState::kBlocks, 0, Owner(1, 1)).word());
+  const auto persist = [&](uint64_t offset, uint64_t size) {
+    std::copy_n(memory.begin() + static_cast<ptrdiff_t>(offset), size,
+                disk.begin() + static_cast<ptrdiff_t>(offset));
+    return OkStatus();
+  };
+  if (Status opened = Recover(memory, persist, kGeometry); !opened.ok()) return opened.error().ToString();
+  return disk == memory ? "" : "what was found is lost";
 }
 
 std::string NodesLosePowerWhenTheirPoolWasOpened(uint64_t seed) {

@@ -16,6 +16,21 @@ std::string ATableIsMadeWhileANodeOfItLosesPower();
 // Expect the table to be there, which the second client may have used.
 std::string ATableIsOpenedBeforeItsMakerHasMadeItDurable(uint64_t seed);
 
+// Given a table that is being dropped, whose dropper dies before that is durable, and a client that finds it gone.
+// When the power is cut.
+// Expect the table not to be there again: that client may have made another one of its name.
+std::string ADropIsSeenBeforeItIsDurable(uint64_t seed);
+
+// Given a chunk that a client has claimed, which dies before that is durable, and one that takes it over.
+// When that one hands out a block of it, and the power is cut.
+// Expect the word of the chunk to be there.
+std::string AChunkIsTakenOverBeforeItIsDurable(uint64_t seed);
+
+// Given the memory that a process has left which was killed, of which the disk has only a part.
+// When it is opened, and then the power is cut.
+// Expect all that the opening has found.
+std::string PowerIsCutWhenARegionWasOpened();
+
 // Given a client that opens a pool of two nodes, which did not know that they are one.
 // When the power of either is cut.
 // Expect that they know.
