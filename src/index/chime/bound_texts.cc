@@ -25,6 +25,7 @@ Task<bool> BoundTexts::IsBelowFence(Op& op, Key key, Header header, uint64_t cle
 
 std::optional<bool> BoundTexts::IsBelowKnownText(const Key& key, BoundRef ref) const {
   if (!ref.in_block()) return key.text < TextOf(key.prefix, ref.length());
+  if (key.text.size() <= kPrefixBytes) return true;  // the fence is longer, and begins alike
   const auto known = texts_.find(ref.word());
   if (known == texts_.end()) return std::nullopt;
   return key.text < known->second;

@@ -57,6 +57,7 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
   if (!step.ok()) {
     // Without effect if the client is broken; but another memory node may be out of reach.
     locks_.Unlock(op, at);
+    NoteFailed(change, step.error());
     co_return step.error();
   }
   if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return Attempt::kDone;
@@ -93,6 +94,16 @@ bool Changer::ReserveBlock(ChangeContext& change) const {
   const uint64_t value_bytes = asked.kind == ChangeKind::kIncrement ? 8 : asked.value.size();
   const uint64_t bytes = pool::BlockBytes(asked.key.size(), value_bytes);
   return change.draft.Reserve(table_.AllocatorOf(change.position.node.node()), bytes);
+}
+
+void Changer::NoteFailed(ChangeContext& change, const Error& error) const {
+  Draft& draft = change.draft;
+  if (draft.owned() || !draft.may_be_published() || Mutant(kFailedInsertKeeps)) return;
+  if (error.code() == ErrorCode::kOutcomeUnknown) {
+    table_.AllocatorOf(change.position.node.node()).NoteInDoubt();
+  } else {
+    draft.Unpublish();
+  }
 }
 
 std::optional<Error> Changer::DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const {

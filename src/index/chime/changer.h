@@ -45,6 +45,9 @@ class Changer {
   void LookUpHotspot(ChangeContext& change);
   // Asks for memory for the block of the new value. False: it takes a trip.
   bool ReserveBlock(ChangeContext& change) const;
+  // What becomes of that block if the change has failed: a trip that has certainly changed nothing has not
+  // published it; otherwise the next sweep tells.
+  void NoteFailed(ChangeContext& change, const Error& error) const;
   // The lock of the leaf is held. If it returns an error, the lock is still held.
   Task<Step> ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf);
   std::optional<Error> DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const;

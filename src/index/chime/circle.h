@@ -26,6 +26,22 @@ class Circle {
   uint64_t until_ = 1;
 };
 
+// Of a way along siblings and heirs. An heir stands before the dead node that names it, so the way may come to
+// where it has been before; but it never comes to a dead node twice.
+class CircleWithHeirs {
+ public:
+  // As above. `dead`: the node leads on to its heir, not to its sibling.
+  bool Closes(NodePtr at, bool dead) {
+    if (!dead) return siblings_.Closes(at);
+    siblings_ = Circle();
+    return heirs_.Closes(at);
+  }
+
+ private:
+  Circle siblings_;
+  Circle heirs_;
+};
+
 inline constexpr char kInCircles[] = "leads in circles";
 
 }  // namespace farside::index::chime

@@ -54,7 +54,7 @@ Task<InnerMerger::Outcome> InnerMerger::Merge(Op& op, Key key, uint32_t level,
   Position parent;
   if (!locator_.FindCached(key, level + 1, parent)) parent = co_await locator_.Find(op, key, level + 1);
   NodePtr at = parent.node;
-  Circle passed;
+  CircleWithHeirs passed;
   for (int attempt = 0; attempt < kMostAttempts && !at.null();) {
     Trio trio;
     trio.parent.at = at;
@@ -68,7 +68,7 @@ Task<InnerMerger::Outcome> InnerMerger::Merge(Op& op, Key key, uint32_t level,
     if (outcome->merged != Merged::kAgain && outcome->merged != Merged::kElsewhere) co_return *outcome;
     op.CountRetry();
     if (outcome->merged == Merged::kElsewhere) {
-      if (passed.Closes(at)) co_return Damaged(at, kInCircles);
+      if (passed.Closes(at, trio.parent.image.dead())) co_return Damaged(at, kInCircles);
       at = trio.parent.image.next();
       continue;
     }

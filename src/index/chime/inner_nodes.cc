@@ -115,6 +115,7 @@ std::shared_ptr<const Inner> InnerNodes::Remember(NodePtr at, const InnerImage& 
 void InnerNodes::Clear() {
   ++clears_;
   cache_.Clear();
+  first_leaves_.clear();
 }
 
 }  // namespace farside::index::chime

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "fabric/op.h"
@@ -50,6 +51,11 @@ class InnerNodes {
   // Puts a node into the cache, unless it is dead or the cache was cleared after the image was made.
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const DecodedInner& decoded);
 
+  // The first leaves of the table, the first one of all first, the others in an order that is likely
+  // (front.h). None: they are not known.
+  const std::vector<NodePtr>& first_leaves() const { return first_leaves_; }
+  void RememberFirstLeaves(std::vector<NodePtr> leaves) { first_leaves_ = std::move(leaves); }
+
   void Drop(NodePtr at) { cache_.Drop(at); }
   void Clear();
   uint64_t bytes() const { return cache_.bytes(); }
@@ -59,6 +65,7 @@ class InnerNodes {
   const TableContext& table_;
   BoundTexts& bounds_;
   NodeCache cache_;
+  std::vector<NodePtr> first_leaves_;
   uint64_t clears_ = 0;
 };
 

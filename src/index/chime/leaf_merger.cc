@@ -51,7 +51,7 @@ Task<LeafMerger::Outcome> LeafMerger::Merge(Op& op, Key key, NodePtr leaf, const
     co_return Outcome{.merged = Merged::kStays, .empty = leaf, .first = true, .lonely = lonely};
   }
   NodePtr at = parent.node;
-  Circle passed;
+  CircleWithHeirs passed;
   for (int attempt = 0; attempt < kMostAttempts && !at.null();) {
     InnerImage image = inner_nodes_.NewImage();
     const std::array reads = inner_nodes_.ReadsOf(at, image);
@@ -63,7 +63,7 @@ Task<LeafMerger::Outcome> LeafMerger::Merge(Op& op, Key key, NodePtr leaf, const
     if (outcome->merged == Merged::kGone || outcome->merged == Merged::kStays) co_return *outcome;
     op.CountRetry();
     if (outcome->merged == Merged::kElsewhere) {
-      if (passed.Closes(at)) co_return Damaged(at, kInCircles);
+      if (passed.Closes(at, image.dead())) co_return Damaged(at, kInCircles);
       at = image.next();
       continue;
     }

@@ -112,6 +112,8 @@ inline constexpr MutantName kParentsAcross{"chime/parents-merged-across-the-midd
 inline constexpr MutantName kFirstRemembered{"chime/first-child-remembered"};
 // A split that fails keeps the memory that it has taken.
 inline constexpr MutantName kFailedSplitKeeps{"chime/failed-split-keeps-memory"};
+// An insert that fails keeps the block that it has taken.
+inline constexpr MutantName kFailedInsertKeeps{"chime/failed-insert-keeps-memory"};
 
 inline constexpr std::array kAllMutants = {
     kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
@@ -124,6 +126,7 @@ inline constexpr std::array kAllMutants = {
     kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,      kHalfIgnored,
     kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,   kInnerFilledFirst,
     kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,  kFirstRemembered,
+    kFailedInsertKeeps,
 };
 
 }  // namespace farside::index::chime

@@ -73,9 +73,8 @@ Task<PivotInserts::Inserted> PivotInserts::InsertFrom(Op& op, NodePtr at, const 
                                                       DeferredWork& deferred) {
   const NodePtr child = missing.child;
   Inserted inserted = Inserted::kElsewhere;
-  Circle circle;
+  CircleWithHeirs passed;
   for (int step = 0; inserted == Inserted::kElsewhere && step < kMostAttempts; ++step) {
-    if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     InnerImage image = inner_nodes_.NewImage();
     Header of_child{};
     const auto [header, lines] = inner_nodes_.ReadsOf(at, image);
@@ -90,6 +89,8 @@ Task<PivotInserts::Inserted> PivotInserts::InsertFrom(Op& op, NodePtr at, const 
       co_return outcome.error();
     }
     inserted = *outcome;
+    if (inserted == Inserted::kElsewhere && passed.Closes(locked, image.dead()))
+      co_return Damaged(locked, kInCircles);
   }
   co_return inserted;
 }

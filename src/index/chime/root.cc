@@ -18,40 +18,6 @@ using fabric::WriteObject;
 
 namespace {
 
-// So many inner nodes are READ along with the root block, the first ones of each level: when keys go at the
-// front, the very first one stays, empty, and the next ones have the first keys.
-constexpr size_t kReadsOfANode = 3;
-constexpr size_t kMostAlong = (fabric::kAnsweredVerbsPerRoundTrip - 1) / kReadsOfANode;
-
-// An inner node that is READ behind the root block, with its header before and behind the lines.
-struct Along {
-  NodePtr at;
-  InnerImage image = {};
-  Header again = {};
-};
-
-// The inner nodes that lead to the first leaves, parents first, as far as they are remembered and stand on
-// the memory node of the root block.
-std::vector<Along> FrontOf(const TableContext& table, NodePtr root, const InnerNodes& inner_nodes) {
-  std::vector<Along> front;
-  const auto add = [&](NodePtr at) {
-    const bool fits = front.size() < kMostAlong && table.At(at).node == table.root_block.node;
-    if (fits) front.push_back({.at = at});
-    return fits;
-  };
-  NodePtr at = root;
-  if (at.null() || !add(at)) return front;
-  const size_t of_a_level = (kMostAlong - 1) / std::max(root.level() - 1, 1u);
-  while (at.level() > 1) {
-    const Inner* const node = inner_nodes.Cached(at);
-    if (node == nullptr) break;
-    const size_t most = std::min(node->size(), of_a_level);
-    for (size_t i = 0; i < most; ++i) add(node->child(i));
-    at = node->child(0);
-  }
-  return front;
-}
-
 // What the root block says is taken over. True: what is remembered has to be forgotten.
 Result<bool> TakeOver(const TableContext& table, const RootBlock& block, NodePtr& node, uint64_t& merges) {
   const NodePtr root(block.root);
@@ -64,82 +30,31 @@ Result<bool> TakeOver(const TableContext& table, const RootBlock& block, NodePtr
   return forgets;
 }
 
-bool Names(const InnerImage& image, const Shape& shape, NodePtr child) {
-  for (size_t slot = 0; slot < shape.fanout; ++slot) {
-    if (image.Get(shape, slot).child == child) return true;
-  }
-  return false;
-}
-
-// Bounds that stand in blocks of their own would have to be READ.
-bool HasLongBounds(const InnerImage& image, const Shape& shape) {
-  if (BoundRef(image.header.fence_ref).in_block()) return true;
-  for (size_t slot = 0; slot < shape.fanout; ++slot) {
-    const RawPivot raw = image.Get(shape, slot);
-    if (!raw.child.null() && raw.ref.in_block()) return true;
-  }
-  return false;
-}
-
-// INVARIANT chime/8: the nodes were READ behind the newest `merges`, in order, so each was READ behind the
-// node that names it: the same as READing them one after the other. A node that none of them names may be
-// anything by now.
-Task<Done> RememberFront(Op& op, const TableContext& table, InnerNodes& inner_nodes, NodePtr root,
-                         std::vector<Along>& front) {
-  const uint64_t clears = inner_nodes.NewImage().clears;
-  std::vector<const InnerImage*> whole;
-  for (Along& one : front) {
-    const auto names = [&](const InnerImage* parent) { return Names(*parent, table.shape(), one.at); };
-    const bool named = one.at == root || std::any_of(whole.begin(), whole.end(), names);
-    if (!named || one.image.header.sibling != one.again.sibling) continue;
-    one.image.header = one.again;
-    one.image.clears = clears;
-    if (HasLongBounds(one.image, table.shape())) continue;
-    const Result<DecodedInner> decoded = co_await inner_nodes.Decode(op, one.at, one.image).Outcome();
-    if (!decoded.ok()) co_return Done{};  // an operation that comes to the node will say so
-    inner_nodes.Remember(one.at, one.image, *decoded);
-    whole.push_back(&one.image);
-  }
-  co_return Done{};
-}
-
 }  // namespace
 
 // INVARIANT chime/8: an operation READs the root block before it uses what was remembered under an older
 // epoch than that of its pin. `merges` tells of all leaves that were retired before that epoch.
-//
-// A client that has had to forget its inner nodes will have to do so again, as with a queue, whose leaves are
-// merged all the time. So it READs those of the front in the same trip: `First` takes no trip for each level.
 Task<Done> Root::Refresh(Op& op, const pool::PoolClient::Pin& pin) {
   const uint64_t epochs = EpochsOf(pin);
-  std::vector<Along> front;
-  if (inner_nodes_.NewImage().clears > 0 && op.client().orders_reads())
-    front = FrontOf(table_, node_, inner_nodes_);
-  RootBlock block;
-  fabric::Batch trip(op, fabric::Order::kInOrder);
-  trip.Add(fabric::Read(table_.root_block, std::as_writable_bytes(std::span(&block, 1))));
-  for (Along& one : front) {
-    const auto [header, lines] = inner_nodes_.ReadsOf(one.at, one.image);
-    trip.Add(header);
-    trip.Add(lines);
-    trip.Add(fabric::Read(table_.At(one.at), BytesOf(one.again)));
-  }
-  co_await trip;
-  const Result<bool> forgets = TakeOver(table_, block, node_, merges_);
-  if (!forgets.ok()) co_return forgets.error();
-  if (*forgets) {
-    ForgetAll();
-    co_await RememberFront(op, table_, inner_nodes_, NodePtr(block.root), front);
-  }
+  co_await Read(op);
   checked_ = std::max(checked_, epochs);
   co_return Done{};
 }
 
 Task<Done> Root::Read(Op& op) {
-  const auto block = co_await op.InOrder(fabric::Read<RootBlock>(table_.root_block));
+  std::vector<Front::Read> front;
+  if (inner_nodes_.NewImage().clears > 0 && op.client().orders_reads()) front = front_.ReadsBehind(node_);
+  RootBlock block;
+  fabric::Batch trip(op, fabric::Order::kInOrder);
+  trip.Add(fabric::Read(table_.root_block, std::as_writable_bytes(std::span(&block, 1))));
+  front_.AddTo(trip, front);
+  co_await trip;
   const Result<bool> forgets = TakeOver(table_, block, node_, merges_);
   if (!forgets.ok()) co_return forgets.error();
-  if (*forgets) ForgetAll();
+  if (*forgets) {
+    ForgetAll();
+    co_await front_.Remember(op, node_, front);
+  }
   co_return Done{};
 }
 

@@ -8,6 +8,7 @@
 #include "fabric/verb.h"
 #include "farside/task.h"
 #include "index/chime/bound_texts.h"
+#include "index/chime/front.h"
 #include "index/chime/hotspots.h"
 #include "index/chime/inner_nodes.h"
 #include "index/chime/key.h"
@@ -21,7 +22,11 @@ class Root {
  public:
   // The last three are cleared when leaves may have been freed.
   Root(const TableContext& table, InnerNodes& inner_nodes, BoundTexts& bounds, Hotspots& hotspots)
-      : table_(table), inner_nodes_(inner_nodes), bounds_(bounds), hotspots_(hotspots) {}
+      : table_(table),
+        inner_nodes_(inner_nodes),
+        bounds_(bounds),
+        hotspots_(hotspots),
+        front_(table, inner_nodes) {}
 
   // As last READ; null before the first Read.
   NodePtr node() const { return node_; }
@@ -55,6 +60,7 @@ class Root {
   InnerNodes& inner_nodes_;
   BoundTexts& bounds_;
   Hotspots& hotspots_;
+  Front front_;
   NodePtr node_;
   uint64_t merges_ = 0;
   uint64_t checked_ = 0;  // EpochsOf the latest pin under which the root block was READ

@@ -41,19 +41,28 @@ class Scanner {
   // Where a scan stands.
   struct Progress;
 
+  // Where a scan begins.
+  Task<Position> Begin(fabric::Op& op, const Progress& scan);
+  // Whether the leaf is one of the first ones, as far as the client knows.
+  bool IsOfFront(NodePtr leaf) const;
   // The leaf of the position and those behind it, as far as cached parents tell; so many at most.
   std::vector<NodePtr> LeavesAhead(const Position& position, size_t wanted) const;
   // Remembers whether the leaf at which the scan began had no records.
   void NoteFront(const Progress& scan, const std::vector<Item>& items);
   // Enough leaves for so many records.
+  size_t LeavesFor(size_t records) const;
+  // READs so many.
   Task<Done> ReadAhead(fabric::Op& op, Progress& scan, size_t records);
   // Whether the leaf of the position has the first key of the range. If not, the position moves towards it.
   Task<bool> Arrive(fabric::Op& op, Progress& scan);
-  // Collects from those leaves READ ahead that count, until there are more than `wanted` items.
+  // Collects from those leaves READ ahead that count, until there are `wanted` items.
   Task<std::vector<Item>> TakeLeaves(fabric::Op& op, const KeyRange& range, Progress& scan, size_t wanted);
-  // The inner node that names the leaf `next`, which follows the leaves of `parent`. A guess: whether the
-  // leaves that it names are the siblings shows when they are READ.
-  Task<NodePtr> ParentOfNext(fabric::Op& op, NodePtr parent, NodePtr next);
+  // Whether the range ends at the fence or before it.
+  Task<bool> EndsAtFence(fabric::Op& op, const KeyRange& range, Header header, uint64_t clears);
+  // The inner node that names the next leaf, which follows those of the parent that led here; null if it is
+  // not known, and the front tells what follows. A guess: whether the leaves that it names are the siblings
+  // shows when they are READ.
+  Task<NodePtr> ParentOfNext(fabric::Op& op, const Progress& scan);
 
   const TableContext& table_;
   Locator& locator_;

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/wrapped_fabric.h"
-
 namespace farside::index::chime {
 
 namespace {
@@ -224,79 +222,6 @@ std::string BothHalvesBecomeEmpty() {
     if (member.Now(member.Get(key)) != "returned") return "a key is lost";
   }
   member.Audit();
-  return world.problem;
-}
-
-// ---- splits that fail ------------------------------------------------------------------------------------
-
-namespace {
-
-struct Hang {
-  bool hangs = false;
-  bool in_doubt = false;
-};
-
-// Trips that only WRITE to the second memory node fail, and change nothing.
-class HangingClient final : public WrappedClient {
- public:
-  HangingClient(std::unique_ptr<fabric::Client> inner, const Hang& hang)
-      : WrappedClient(std::move(inner)), hang_(hang) {}
-
-  using WrappedClient::Start;
-  bool Start(fabric::Trip& trip) override {
-    bool only_writes = true;
-    for (const fabric::Verb& verb : trip.verbs)
-      only_writes &= verb.kind == fabric::VerbKind::kWrite && verb.at.node == fabric::NodeId{1};
-    if (!hang_.hangs || !only_writes) return inner().Start(trip);
-    trip.Fail(hang_.in_doubt ? fabric::LostCompletion(trip.verbs, "the node hangs")
-                             : Error(ErrorCode::kUnavailable, "the node hangs"));
-    return true;
-  }
-
- private:
-  const Hang& hang_;
-};
-
-class HangingMember : public TableTasks {
- public:
-  HangingMember(World& world, const Hang& hang, OptionMap options)
-      : TableTasks(std::make_unique<HangingClient>(std::move(*world.fabric.Connect()), hang)), world_(world) {
-    const FindEngine find = [](std::string_view, const OptionMap& wanted) { return MakeChimeEngine(wanted); };
-    Try(Join(find, milliseconds(10), "chime", std::move(options)));
-  }
-  template <class T>
-  Result<T> Try(Task<T> task) {
-    task.Start();
-    world_.Drive([&] { return task.done(); });
-    return task.TakeResult();
-  }
-
- private:
-  World& world_;
-};
-
-}  // namespace
-
-std::string SplitsFail(bool in_doubt) {
-  World world({.nodes = 2});
-  const OptionMap options = LonelyKeys(false, 4);
-  Hang hang{.in_doubt = in_doubt};
-  int failed = 0;
-  {
-    HangingMember owner(world, hang, options);
-    for (int i = 0; i < 10; ++i) {
-      if (!owner.Try(owner.Put(NthKey(false, 100 * i), "original")).ok()) return "a put has failed";
-    }
-    hang.hangs = true;
-    for (int i = 0; i < 10; ++i)
-      failed += owner.Try(owner.Put(NthKey(false, 100 * i + 1), "new")).ok() ? 0 : 1;
-    hang.hangs = false;
-    const Result<Done> left = owner.Try(owner.Leave());
-    if (!left.ok()) return left.error().ToString();
-  }
-  if (failed == 0) return "no split has failed";
-  Member auditor(world, options);
-  auditor.Audit();
   return world.problem;
 }
 

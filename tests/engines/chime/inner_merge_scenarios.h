@@ -29,8 +29,4 @@ std::string ScanComesToADeadParent();
 // Keys go on both sides of the middle, until each half has one leaf.
 std::string BothHalvesBecomeEmpty();
 
-// A client cannot write new leaves to one of two memory nodes: splits fail. What they took is free
-// afterwards. `in_doubt`: the client does not know what the memory node has done.
-std::string SplitsFail(bool in_doubt);
-
 }  // namespace farside::index::chime

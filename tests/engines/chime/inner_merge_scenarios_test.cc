@@ -36,13 +36,5 @@ TEST(ChimeInnerMerges, BothHalvesBecomeEmpty_TheyKeepTheirParents) {
   EXPECT_EQ(BothHalvesBecomeEmpty(), "");
 }
 
-TEST(ChimeInnerMerges, SplitsFail_TheirMemoryIsFreeAgain) {
-  // Given two memory nodes, one of which takes no new leaves
-  // When splits fail, with an outcome that is known, or not
-  // Expect that nothing is leaked when the client has left
-  EXPECT_EQ(SplitsFail(/*in_doubt=*/false), "");
-  EXPECT_EQ(SplitsFail(/*in_doubt=*/true), "");
-}
-
 }  // namespace
 }  // namespace farside::index::chime

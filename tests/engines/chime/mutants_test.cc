@@ -8,6 +8,7 @@
 #include "check/campaign.h"
 #include "index/chime/mutants.h"
 #include "tests/engines/chime/checker_adapter.h"
+#include "tests/engines/chime/hang_scenarios.h"
 #include "tests/engines/chime/hotspot_scenarios.h"
 #include "tests/engines/chime/inner_merge_scenarios.h"
 #include "tests/engines/chime/merge_scenarios.h"
@@ -72,7 +73,8 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"owner dies while entries move", [] { return InserterDies(/*inline_keys=*/true, 2); }},
       {"owner dies in a split", [] { return InserterDies(/*inline_keys=*/true, 0); }},
       {"owner dies in a merge", [] { return DeleterDies(/*inline_keys=*/true); }},
-      {"splits fail", [] { return SplitsFail(/*in_doubt=*/false); }},
+      {"splits fail", [] { return InsertsFail(Hang::kRefused, /*span=*/1, /*dropped=*/false); }},
+      {"inserts fail", [] { return InsertsFail(Hang::kRefused, /*span=*/8, /*dropped=*/true); }},
       {"both halves become empty", BothHalvesBecomeEmpty},
       {"a splitter is slow", [] { return SplitterIsSlow(/*the_new_one=*/true); }},
       {"a splitter is slow before another", [] { return SplitterIsSlow(/*the_new_one=*/false); }},
