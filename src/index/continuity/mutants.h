@@ -15,6 +15,9 @@ inline constexpr MutantName kSequenceNotOdd{"continuity/sequence-not-odd"};
 inline constexpr MutantName kUpdateInPlace{"continuity/update-in-place"};
 // New bits are visible before they are durable (continuity/3).
 inline constexpr MutantName kEvenBeforeDurable{"continuity/even-before-durable"};
+// The pair that a handler was changing when it gave up on a line still counts as one that is being changed
+// (continuity/6).
+inline constexpr MutantName kHandlerLeftNamed{"continuity/handler-left-named"};
 
 // ---- handlers: what survives a power cut
 
@@ -60,10 +63,11 @@ inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 inline constexpr MutantName kGroupUnchecked{"continuity/group-unchecked"};
 
 inline constexpr std::array kAllMutants = {
-    kSequenceNotOdd, kUpdateInPlace,  kEvenBeforeDurable, kBitsBeforeRecord, kSlotNotFlushed,
-    kSlotNotDrained, kBitsNotFlushed, kBlockNotFlushed,   kGroupAfterBits,   kCopyNotFlushed,
-    kPairNotMarked,  kMarkNotDurable, kRootBeforeCopy,    kMovedNotReset,    kOldTableFreedAtOnce,
-    kOneLook,        kOddTaken,       kOddLeftForEver,    kMarkIgnored,      kGroupUnchecked,
+    kSequenceNotOdd,   kUpdateInPlace,  kEvenBeforeDurable, kBitsBeforeRecord, kSlotNotFlushed,
+    kSlotNotDrained,   kBitsNotFlushed, kBlockNotFlushed,   kGroupAfterBits,   kCopyNotFlushed,
+    kPairNotMarked,    kMarkNotDurable, kRootBeforeCopy,    kMovedNotReset,    kOldTableFreedAtOnce,
+    kOneLook,          kOddTaken,       kOddLeftForEver,    kMarkIgnored,      kGroupUnchecked,
+    kHandlerLeftNamed,
 };
 
 }  // namespace farside::index::continuity

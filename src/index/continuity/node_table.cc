@@ -18,6 +18,10 @@ Error Damaged(uint64_t root) {
 
 Result<NodeTable> NodeTable::Open(fabric::NodeMemory& memory, uint64_t root) {
   NodeTable table(memory, root);
+  // A handler that gave up on a line (fabric/46) has left the pair that it was changing. What it had stored is
+  // durable, and it stores nothing more, so the bits under the odd sequence count (continuity/6).
+  const bool was_left = table.memory_.Load(pool::kHandlerOffset) != 0;
+  if (was_left && !Mutant(kHandlerLeftNamed)) table.memory_.Store(pool::kHandlerOffset, 0);
   if (root == 0 || root % pool::kLine != 0 || !table.memory_.Has(root, sizeof(Root))) return Damaged(root);
   table.root_.current = TableWord(table.memory_.Load(root + kCurrentOffset));
   table.root_.next = TableWord(table.memory_.Load(root + kNextOffset));
