@@ -37,6 +37,12 @@ class NodeTable {
   CheckedMemory& memory() { return memory_; }
   const Root& root() const { return root_; }
   uint64_t root_at() const { return root_at_; }
+  // Whether the region has so large a table at this place.
+  bool HasTable(uint64_t offset, uint32_t doublings) const;
+  // Whether a block of exactly these bytes is there, of a key with this hash; only what its header says.
+  bool IsBlock(Memory block, uint64_t hash);
+  // Of one that is there: whether it has this key.
+  bool HasKey(Memory block, std::string_view key);
   // Ends a handler: kCorrupt if something it met cannot be.
   Status Check() const;
 

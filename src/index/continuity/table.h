@@ -48,8 +48,6 @@ class Table final : public KeyedIndex<Table> {
   static TableWord FirstTable(const Root& root, uint64_t hash);
   // The table to which the pairs of this one are moved.
   static Task<TableWord> NextTable(fabric::Op& op, Partition& part, TableWord table);
-  enum class Outcome : uint8_t { kFound, kAbsent, kChanged };
-  Task<Outcome> SearchPair(SearchContext& context, fabric::FarAddr pair, bool odd);
   Task<bool> TakeIfFound(SearchContext& context, const Slot& slot);
   // What a slot of this pair says, by a trip if it stands in a block.
   static Task<Record> ReadRecord(fabric::Op& op, fabric::FarAddr pair, const Slot& slot);
