@@ -257,12 +257,23 @@ Result<std::string> HandleMove(NodeMemory& memory, ClientId /*caller*/, std::str
   return EncodeFixed(reply);
 }
 
+Result<std::string> HandleSettle(NodeMemory& memory, ClientId /*caller*/, std::string_view bytes) {
+  const Result<SettleRequest> request = DecodeSettle(bytes);
+  if (!request.ok()) return request.error();
+  Result<NodeTable> table = NodeTable::Open(memory, request->root);
+  if (!table.ok()) return table.error();
+  table->Settle(TableWord(request->table), request->pair);
+  if (Status sound = table->Check(); !sound.ok()) return sound.error();
+  return EncodeFixed(Reply{.doublings = table->root().current.doublings()});
+}
+
 }  // namespace
 
 void Serve(fabric::CallTable& calls) {
   calls.Set(kChangeCall, HandleChange);
   calls.Set(kGrowCall, HandleGrow);
   calls.Set(kMoveCall, HandleMove);
+  calls.Set(kSettleCall, HandleSettle);
 }
 
 }  // namespace farside::index::continuity

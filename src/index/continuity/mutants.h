@@ -57,6 +57,8 @@ inline constexpr MutantName kOneLook{"continuity/one-look"};
 inline constexpr MutantName kOddTaken{"continuity/odd-taken"};
 // An odd sequence that a power cut has left is waited for (continuity/6).
 inline constexpr MutantName kOddLeftForEver{"continuity/odd-left-for-ever"};
+// The sweep after a power cut leaves odd sequences behind: lookups take two trips for ever.
+inline constexpr MutantName kOddNotSettled{"continuity/odd-not-settled"};
 // The mark of a pair that was moved is not looked at (continuity/4).
 inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 // A group is read without a look at the indicator (continuity/1).
@@ -67,7 +69,7 @@ inline constexpr std::array kAllMutants = {
     kSlotNotDrained,   kBitsNotFlushed, kBlockNotFlushed,   kGroupAfterBits,   kCopyNotFlushed,
     kPairNotMarked,    kMarkNotDurable, kRootBeforeCopy,    kMovedNotReset,    kOldTableFreedAtOnce,
     kOneLook,          kOddTaken,       kOddLeftForEver,    kMarkIgnored,      kGroupUnchecked,
-    kHandlerLeftNamed,
+    kHandlerLeftNamed, kOddNotSettled,
 };
 
 }  // namespace farside::index::continuity

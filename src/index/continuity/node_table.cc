@@ -151,6 +151,15 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
   memory_.Store(pool::kHandlerOffset, 0);
 }
 
+// No other handler runs, so an odd sequence was left, and the bits under it are durable (continuity/6). The even
+// one is not made so: after another cut it may be odd again.
+void NodeTable::Settle(TableWord table, uint64_t number) {
+  if (table != root_.current && !(growing() && table == root_.next)) return;
+  if (number >= PairsIn(table)) return;
+  const Pair pair = Load(table, number);
+  if (pair.indicator.odd()) memory_.Store(pair.indicator_at(), pair.indicator.Ended().word());
+}
+
 bool NodeTable::MayHaveGroup(const Pair& pair) {
   if (pair.group != 0 || root_.shape.every() == 0) return false;
   return memory_.Load(pair.table.offset()) <

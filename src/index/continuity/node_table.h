@@ -80,6 +80,9 @@ class NodeTable {
     uint64_t group = 0;
   };
   void Apply(Pair& pair, const PairChange& change);
+  // Makes the sequence of a pair even, if a power cut, or a handler that gave up on a line, has left it odd.
+  // Nothing if there is no such pair any more.
+  void Settle(TableWord table, uint64_t number);
   // Whether one more pair of its table may have a group.
   bool MayHaveGroup(const Pair& pair);
   // Another pair of the table has a group.

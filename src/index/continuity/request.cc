@@ -82,5 +82,6 @@ Result<Reply> DecodeReply(std::string_view bytes) {
 }
 Result<GrowRequest> DecodeGrow(std::string_view bytes) { return DecodeFixed<GrowRequest>(bytes); }
 Result<MoveRequest> DecodeMove(std::string_view bytes) { return DecodeFixed<MoveRequest>(bytes); }
+Result<SettleRequest> DecodeSettle(std::string_view bytes) { return DecodeFixed<SettleRequest>(bytes); }
 
 }  // namespace farside::index::continuity

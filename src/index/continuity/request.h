@@ -19,6 +19,7 @@ inline constexpr uint16_t kContinuityId = 1;
 inline constexpr fabric::CallId kChangeCall{kContinuityId, 1};
 inline constexpr fabric::CallId kGrowCall{kContinuityId, 2};
 inline constexpr fabric::CallId kMoveCall{kContinuityId, 3};
+inline constexpr fabric::CallId kSettleCall{kContinuityId, 4};
 
 inline constexpr uint64_t kMostBlockBytes = pool::BlockBytes(pool::kMaxKeyBytes, pool::kMaxValueBytes);
 
@@ -69,6 +70,13 @@ struct MoveRequest {
   uint64_t root = 0;
 };
 
+// Ends for readers what a power cut has stopped in the middle of a pair.
+struct SettleRequest {
+  uint64_t root = 0;
+  uint64_t table = 0;  // the table word
+  uint64_t pair = 0;   // its number there
+};
+
 // What is missing for a change that was not made, because there was no free slot.
 enum class Needs : uint8_t {
   kNothing = 0,
@@ -93,7 +101,8 @@ struct Reply {
   size_t freed_count() const;
 };
 static_assert(std::is_trivially_copyable_v<Reply>);
-static_assert(std::is_trivially_copyable_v<GrowRequest> && std::is_trivially_copyable_v<MoveRequest>);
+static_assert(std::is_trivially_copyable_v<GrowRequest> && std::is_trivially_copyable_v<MoveRequest> &&
+              std::is_trivially_copyable_v<SettleRequest>);
 
 template <class Fixed>
 std::string EncodeFixed(const Fixed& fixed) {
@@ -104,5 +113,6 @@ std::string EncodeFixed(const Fixed& fixed) {
 Result<Reply> DecodeReply(std::string_view bytes);
 Result<GrowRequest> DecodeGrow(std::string_view bytes);
 Result<MoveRequest> DecodeMove(std::string_view bytes);
+Result<SettleRequest> DecodeSettle(std::string_view bytes);
 
 }  // namespace farside::index::continuity

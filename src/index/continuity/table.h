@@ -75,6 +75,8 @@ class Table final : public KeyedIndex<Table> {
   static Task<Done> ReadWhole(fabric::Op& op, fabric::FarAddr pair, PairImage& image);
   static std::vector<Slot> SlotsOf(const PairImage& image);
   Task<Done> WalkPart(fabric::Op& op, Partition& part, pool::Reach& reach);
+  // Of a pair that a power cut has left with an odd sequence: lookups of its keys take one trip again.
+  Task<Done> Settle(fabric::Op& op, const Partition& part, const FoundPair& pair);
   Task<Done> VerifyPair(fabric::Op& op, const Partition& part, const FoundPair& pair);
 
   GrowingPartitions<Partition> parts_;

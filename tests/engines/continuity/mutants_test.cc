@@ -52,6 +52,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
           {"a reader looks while a handler stands still", AReaderLooksWhileAHandlerStandsStill},
           {"a pair was left odd", APairWasLeftOdd},
           {"handlers give up", [] { return HandlersGiveUp().problem; }},
+          {"a sweep settles pairs", ASweepSettlesPairs},
           {"power comes back", PowerComesBack},
           {"a reader has an old root", AReaderHasAnOldRoot},
           {"the old table is used again", TheOldTableIsUsedAgain},

@@ -34,6 +34,8 @@ std::string AReaderLooksWhileAHandlerStandsStill();
 std::string APairWasLeftOdd();
 // The power is cut at any step of a handler. Then the key can be read, and changed.
 std::string PowerComesBack();
+// After a power cut the sequences of many pairs are odd; after the sweep that follows, none is.
+std::string ASweepSettlesPairs();
 // A table has grown twice, and a reader has not heard of it.
 std::string AReaderHasAnOldRoot();
 // The same, and what was retired would be used again if there were no reader.
