@@ -17,18 +17,19 @@
 #include <string_view>
 
 #include "fabric/memory/line_memory.h"
-#include "fabric/memory/line_patience.h"
 #include "fabric/memory/medium.h"
+#include "fabric/memory/thread_memory.h"
 #include "fabric/service.h"
 
 namespace farside::fabric::memory {
 
 class HandlerMemory final : public NodeMemory {
  public:
-  // Without a medium, flushes have no effect. `patience` is that of `lines`; without it, handlers wait for lines
-  // as long as it takes. All must outlive this.
-  HandlerMemory(LineMemory& lines, Medium* medium, LinePatience* patience = nullptr)
-      : lines_(lines), medium_(medium), patience_(patience) {}
+  // Without a medium, flushes have no effect. Both must outlive this.
+  HandlerMemory(LineMemory& lines, Medium* medium) : lines_(lines), medium_(medium) {}
+  // The same, and a handler is a piece of work of this thread.
+  HandlerMemory(ThreadMemory& thread, Medium* medium)
+      : lines_(thread.Begin()), medium_(medium), thread_(&thread) {}
   HandlerMemory(const HandlerMemory&) = delete;
   HandlerMemory& operator=(const HandlerMemory&) = delete;
 
@@ -50,7 +51,7 @@ class HandlerMemory final : public NodeMemory {
   }
 
  private:
-  bool gave_up() const { return patience_ != nullptr && patience_->gave_up(); }
+  bool gave_up() const { return thread_ != nullptr && thread_->gave_up(); }
   void FlushLines(uint64_t offset, uint64_t size) override {
     if (medium_ != nullptr) medium_->Flush(offset, size);
   }
@@ -60,7 +61,7 @@ class HandlerMemory final : public NodeMemory {
 
   LineMemory& lines_;
   Medium* const medium_;
-  LinePatience* const patience_;
+  ThreadMemory* const thread_ = nullptr;
   std::atomic<uint64_t> counted_lines_{0};
   std::atomic<uint64_t> counted_drains_{0};
 };

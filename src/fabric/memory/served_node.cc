@@ -25,9 +25,8 @@ ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, Region
       stripes_(stripes),
       memory_(region, stripes),
       medium_(std::move(medium)),
-      cpu_patience_(clock_, waits_end_),
-      cpu_memory_(region, stripes, &cpu_patience_),
-      handler_memory_(cpu_memory_, medium_.get(), &cpu_patience_) {}
+      cpu_memory_(region, stripes, clock_, waits_end_),
+      handler_memory_(cpu_memory_, medium_.get()) {}
 
 std::unique_ptr<ThreadMemory> ServedNode::NewThreadMemory() {
   return std::make_unique<ThreadMemory>(region_, stripes_, clock_, waits_end_);

@@ -127,10 +127,9 @@ class ServedNode {
   LineMemory memory_;
   CallTable calls_;
   const std::unique_ptr<Medium> medium_;
-  std::mutex cpu_;  // held while a handler runs: a node has one CPU
-  LinePatience cpu_patience_;
-  LineMemory cpu_memory_;
-  HandlerMemory handler_memory_;  // of both
+  std::mutex cpu_;           // held while a handler runs: a node has one CPU
+  ThreadMemory cpu_memory_;  // of what follows
+  HandlerMemory handler_memory_;
 
   mutable std::mutex mutex_;  // of what follows
   std::unordered_map<ClientId, Entry> clients_;
