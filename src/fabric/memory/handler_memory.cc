@@ -11,6 +11,7 @@ Result<std::string> HandlerMemory::Handle(const CallTable& calls, CallId call, C
                  fmt::format("this node answers no Calls any more, because a flush has failed: {}",
                              medium_->failure()->message()));
   }
+  if (thread_ != nullptr) static_cast<void>(thread_->Begin());
   Result<std::string> reply = calls.Handle(call, *this, caller, request);
   counted_lines_.store(flushed().lines, std::memory_order_relaxed);
   counted_drains_.store(flushed().drains, std::memory_order_relaxed);
@@ -19,6 +20,7 @@ Result<std::string> HandlerMemory::Handle(const CallTable& calls, CallId call, C
                  fmt::format("what was called may be lost in a power cut, because a flush has failed: {}",
                              medium_->failure()->message()));
   }
+  if (gave_up()) return Error(ErrorCode::kOutcomeUnknown, std::string(kStuckLine));
   return reply;
 }
 

@@ -27,7 +27,7 @@ ServedNode::ServedNode(std::span<std::byte> region, StripeTable& stripes, Region
       memory_(region, stripes, own_hold_, nullptr),
       medium_(std::move(medium)),
       cpu_memory_(region, stripes, clock_, waits_end_, stuck_, own_holds_),
-      handler_memory_(cpu_memory_.Begin(), medium_.get()) {
+      handler_memory_(cpu_memory_, medium_.get()) {
   own_holds_.Add(own_hold_);
 }
 
@@ -68,10 +68,7 @@ Result<std::string> ServedNode::GoneClients(std::string_view request) const {
 Result<std::string> ServedNode::Call(CallId call, ClientId caller, std::string_view request) {
   if (call == kGoneClients) return GoneClients(request);
   const std::scoped_lock lock(cpu_);
-  static_cast<void>(cpu_memory_.Begin());
-  Result<std::string> reply = handler_memory_.Handle(calls_, call, caller, request);
-  if (cpu_memory_.gave_up()) return Error(ErrorCode::kOutcomeUnknown, std::string(kStuckLine));
-  return reply;
+  return handler_memory_.Handle(calls_, call, caller, request);
 }
 
 Status ServedNode::Admit(ClientId id, std::shared_ptr<ServedClient> client) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "index/continuity/mutants.h"
 #include "index/continuity/node_table.h"
 #include "index/continuity/request.h"
@@ -23,6 +25,7 @@ using fabric::NodeMemory;
 // table of P pairs has grown after P / 2 changes, and the processor is never long with one Call.
 constexpr uint32_t kMovedByChange = 2;
 constexpr uint32_t kMovedByCall = 32;
+constexpr size_t kCounterBytes = 8;
 
 Error Refuse(std::string_view why) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("a change of a continuity table {}", why));
@@ -40,6 +43,7 @@ class KeyChange {
 
   Result<Reply> Make() {
     if (Status read = ReadOperands(); !read.ok()) return read.error();
+    if (Status sound = CheckRequest(); !sound.ok()) return sound.error();
     Status made = Try();
     if (!made.ok()) return made.error();
     if (reply_.applied) table_.MoveSome(kMovedByChange, reply_);
@@ -48,10 +52,36 @@ class KeyChange {
   }
 
  private:
+  // Before anything is stored: what the change would link must not make the table one in which other records
+  // are lost or never found.
+  Status CheckRequest() {
+    if (Hash64(AsBytes(key_)) != head_.hash) return Refuse("has a hash that is not that of its key");
+    if (head_.group != 0 && !CanBe({head_.group, kGroupBytes}))
+      return Refuse("brings a group that cannot be");
+    if (head_.kind == ChangeKind::kDelete) return OkStatus();
+    const bool touch = head_.kind == ChangeKind::kTouch;
+    const bool increment = head_.kind == ChangeKind::kIncrement;
+    const Memory block = head_.block;
+    if (block.bytes == 0) {
+      const bool fits = !touch && FitsSlot(key_.size(), increment ? kCounterBytes : value_.size());
+      return fits ? OkStatus() : Refuse("needs a block, and brings none");
+    }
+    if (!CanBe(block) || block.bytes > kMostBlockBytes) return Refuse("brings a block that cannot be");
+    if (increment && block.bytes != pool::BlockBytes(key_.size(), kCounterBytes))
+      return Refuse("brings a block of another size");
+    // The handler itself writes the block of a touch and of an increment.
+    if (touch || increment) return OkStatus();
+    if (!table_.IsBlock(block, head_.hash) || !table_.HasKey(block, key_))
+      return Refuse("brings a block of another record");
+    return OkStatus();
+  }
+  bool CanBe(Memory memory) {
+    return memory.offset % pool::kLine == 0 && table_.memory().Has(memory.offset, memory.bytes);
+  }
+
   Status ReadOperands() {
     if (head_.operands.bytes == 0) return OkStatus();
-    if (head_.operands.bytes > pool::BlockBytes(pool::kMaxKeyBytes, pool::kMaxValueBytes))
-      return Refuse("has operands that are too large");
+    if (head_.operands.bytes > kMostBlockBytes) return Refuse("has operands that are too large");
     operands_ = table_.memory().LoadBytes(head_.operands.offset, head_.operands.bytes);
     const Result<pool::BlockView> view = pool::DecodeBlock(AsBytes(operands_));
     if (!view.ok()) return view.error();
@@ -74,12 +104,14 @@ class KeyChange {
       const bool room = FindRoom(change);
       if (Status sound = table_.Check(); !sound.ok()) return sound;
       if (!room) return OkStatus();
-      if (Status filled = Fill(*decision, change); !filled.ok()) return filled;
+      Fill(*decision, change);
+      if (Status sound = table_.Check(); !sound.ok()) return sound;
     }
     if (change.group != 0) table_.CountGroup(pair_.table);
     table_.Apply(pair_, change);
     reply_.applied = true;
     reply_.counter = decision->counter;
+    reply_.linked_block = head_.block.bytes != 0 && !decision->removes;
     reply_.linked_group = change.group != 0;
     if (!found_.has_value()) return OkStatus();
     const std::optional<SlotView> replaced = DecodeSlot(found_->content);
@@ -98,23 +130,22 @@ class KeyChange {
     Change change(head_.kind, key_, value_);
     change.expected = expected_;
     change.delta = head_.delta;
-    std::optional<std::string_view> found;
-    if (found_.has_value()) found = FoundValue();
-    if (Status sound = table_.Check(); !sound.ok()) return sound.error();
-    return Decide(change, found);
+    if (!found_.has_value()) return Decide(change, std::nullopt);
+    const Result<std::string_view> found = FoundValue();
+    if (!found.ok()) return found.error();
+    return Decide(change, *found);
   }
 
   // Only what the decision needs: values may be large.
-  std::string_view FoundValue() {
+  Result<std::string_view> FoundValue() {
     const bool needed = head_.kind == ChangeKind::kCompareAndSet || head_.kind == ChangeKind::kIncrement;
-    if (!needed) return "";
+    if (!needed) return std::string_view();
     const std::optional<SlotView> view = DecodeSlot(found_->content);
     if (!view->in_block) return view->value;
-    const std::string head = table_.memory().LoadBytes(view->offset, sizeof(pool::BlockHeader));
-    if (head.empty()) return "";
-    const uint32_t bytes = LoadU32(AsBytes(head).data() + sizeof(uint32_t));
-    block_ = table_.memory().LoadBytes(view->offset, sizeof(pool::BlockHeader) + key_.size() + bytes);
-    return std::string_view(block_).substr(std::min(block_.size(), sizeof(pool::BlockHeader) + key_.size()));
+    block_ = table_.memory().LoadBytes(view->offset, view->bytes);
+    const Result<pool::BlockView> block = pool::DecodeBlock(AsBytes(block_));
+    if (!block.ok()) return block.error();
+    return block->value;
   }
 
   // A free slot, in a group that the client has brought if need be. False: the reply says what is missing.
@@ -155,33 +186,24 @@ class KeyChange {
   }
 
   // The slot of the new record; a block becomes durable with it (continuity/3).
-  Status Fill(const Decision& decision, NodeTable::PairChange& change) {
+  void Fill(const Decision& decision, NodeTable::PairChange& change) {
     CheckedMemory& memory = table_.memory();
     const Memory block = head_.block;
+    const std::string_view value = decision.Value(Change(head_.kind, key_, value_));
     if (block.bytes == 0) {
-      const std::string_view value = decision.Value(Change(head_.kind, key_, value_));
-      if (!FitsSlot(key_.size(), value.size())) return Refuse("needs a block, and brings none");
       change.content = RecordSlot(key_, value);
-      return OkStatus();
+      return;
     }
-    if (block.offset % pool::kLine != 0 || !memory.Has(block.offset, block.bytes) ||
-        block.bytes > pool::BlockBytes(pool::kMaxKeyBytes, pool::kMaxValueBytes))
-      return Refuse("brings a block that cannot be");
     if (head_.kind == ChangeKind::kTouch) {
       const std::optional<SlotView> view = DecodeSlot(found_->content);
       memory.StoreBytes(block.offset, memory.LoadBytes(view->offset, view->bytes));
     } else if (head_.kind == ChangeKind::kIncrement) {
-      const std::string_view value = decision.Value(Change(head_.kind, key_));
-      if (block.bytes != pool::BlockBytes(key_.size(), value.size()))
-        return Refuse("brings a block of another size");
       std::vector<std::byte> bytes(block.bytes);
       pool::EncodeBlock(bytes, key_, value, head_.hash);
       memory.StoreBytes(block.offset, AsText(bytes));
     }
     if (!Mutant(kBlockNotFlushed)) memory.Flush(block.offset, block.bytes);
     change.content = BlockSlot(block.offset, block.bytes, head_.hash);
-    reply_.linked_block = true;
-    return OkStatus();
   }
 
   NodeTable& table_;
@@ -213,8 +235,7 @@ Result<std::string> HandleGrow(NodeMemory& memory, ClientId /*caller*/, std::str
   Result<NodeTable> table = NodeTable::Open(memory, request->root);
   if (!table.ok()) return table.error();
   if (request->doublings >= 32 || request->table % pool::kLine != 0 || request->table == 0 ||
-      !table->memory().Has(request->table, TableBytes(PairsOf(table->root().shape,
-                                                              static_cast<uint32_t>(request->doublings)))))
+      !table->HasTable(request->table, static_cast<uint32_t>(request->doublings)))
     return Error(ErrorCode::kInvalidArgument, "a continuity table cannot grow into this memory");
   Reply reply;
   reply.applied = table->Begin(TableWord(request->table, static_cast<uint32_t>(request->doublings)));
@@ -230,9 +251,20 @@ Result<std::string> HandleMove(NodeMemory& memory, ClientId /*caller*/, std::str
   if (!table.ok()) return table.error();
   Reply reply;
   table->MoveSome(kMovedByCall, reply);
-  if (Status sound = table->Check(); !sound.ok()) return sound.error();
+  // What was unlinked has to reach the client. It comes again, and meets the error then.
+  if (Status sound = table->Check(); !sound.ok() && reply.freed_count() == 0) return sound.error();
   reply.doublings = table->root().current.doublings();
   return EncodeFixed(reply);
+}
+
+Result<std::string> HandleSettle(NodeMemory& memory, ClientId /*caller*/, std::string_view bytes) {
+  const Result<SettleRequest> request = DecodeSettle(bytes);
+  if (!request.ok()) return request.error();
+  Result<NodeTable> table = NodeTable::Open(memory, request->root);
+  if (!table.ok()) return table.error();
+  table->Settle(TableWord(request->table), request->pair);
+  if (Status sound = table->Check(); !sound.ok()) return sound.error();
+  return EncodeFixed(Reply{.doublings = table->root().current.doublings()});
 }
 
 }  // namespace
@@ -241,6 +273,7 @@ void Serve(fabric::CallTable& calls) {
   calls.Set(kChangeCall, HandleChange);
   calls.Set(kGrowCall, HandleGrow);
   calls.Set(kMoveCall, HandleMove);
+  calls.Set(kSettleCall, HandleSettle);
 }
 
 }  // namespace farside::index::continuity

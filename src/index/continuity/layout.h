@@ -186,6 +186,8 @@ struct Root {
   std::array<uint64_t, 4> zero;
 
   constexpr bool growing() const { return !next.none() && next != current; }
+  // False: no handler has written that.
+  constexpr bool is_sound() const;
 };
 static_assert(sizeof(Root) == pool::kLine);
 inline constexpr uint64_t kCurrentOffset = offsetof(Root, current);
@@ -200,8 +202,18 @@ constexpr uint64_t PairsOf(Shape shape, uint32_t doublings) { return shape.pairs
 constexpr uint64_t TableBytes(uint64_t pairs) {
   return pool::RoundUp(kTableHeadBytes + pairs * kPairBytes, pool::kLine);
 }
+// A region has no more bytes than an offset in lines can say.
+inline constexpr uint64_t kMostPairs = (TableWord::Offset::kMax + 1) * pool::kLine / kPairBytes;
 constexpr uint64_t PairAt(uint64_t table, uint64_t pair) {
   return table + kTableHeadBytes + pair * kPairBytes;
+}
+
+constexpr bool Root::is_sound() const {
+  if (!shape.is_sound() || !current.is_sound()) return false;
+  const uint64_t pairs = PairsOf(shape, current.doublings());
+  if (!growing()) return pairs <= kMostPairs;
+  return next.is_sound() && next.doublings() == current.doublings() + 1 && 2 * pairs <= kMostPairs &&
+         moved <= pairs;
 }
 
 // Where a key belongs. When a table doubles, the records of pair p go to the pairs p and p + pairs, and stay

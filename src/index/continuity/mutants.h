@@ -15,6 +15,9 @@ inline constexpr MutantName kSequenceNotOdd{"continuity/sequence-not-odd"};
 inline constexpr MutantName kUpdateInPlace{"continuity/update-in-place"};
 // New bits are visible before they are durable (continuity/3).
 inline constexpr MutantName kEvenBeforeDurable{"continuity/even-before-durable"};
+// The pair that a handler was changing when it gave up on a line still counts as one that is being changed
+// (continuity/6).
+inline constexpr MutantName kHandlerLeftNamed{"continuity/handler-left-named"};
 
 // ---- handlers: what survives a power cut
 
@@ -81,6 +84,8 @@ inline constexpr MutantName kOneLook{"continuity/one-look"};
 inline constexpr MutantName kOddTaken{"continuity/odd-taken"};
 // An odd sequence that a power cut has left is waited for (continuity/6).
 inline constexpr MutantName kOddLeftForEver{"continuity/odd-left-for-ever"};
+// The sweep after a power cut leaves odd sequences behind: lookups take two trips for ever.
+inline constexpr MutantName kOddNotSettled{"continuity/odd-not-settled"};
 // The mark of a pair that was moved is not looked at (continuity/4).
 inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 // A group is read without a look at the indicator (continuity/1).
@@ -95,7 +100,8 @@ inline constexpr std::array kAllMutants = {
     kMarkNotDrained,       kRootBeforeCopy,      kMovedNotReset,     kMovedNotDurable,
     kNoGroupsNotFlushed,   kNoGroupsNotDrained,  kNextNotDurable,    kCurrentNotDurable,
     kCurrentNotDrained,    kOldTableFreedAtOnce, kOneLook,           kOddTaken,
-    kOddLeftForEver,       kMarkIgnored,         kGroupUnchecked,
+    kOddLeftForEver,       kMarkIgnored,         kGroupUnchecked,    kHandlerLeftNamed,
+    kOddNotSettled,
 };
 
 }  // namespace farside::index::continuity

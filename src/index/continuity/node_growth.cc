@@ -77,7 +77,7 @@ void NodeTable::Move(const Pair& pair, Reply& reply) {
     image.slots[place] = content;
     image.bits |= uint32_t{1} << place;
   }
-  if (damaged_ || (in_group[0] != 0 && in_group[1] != 0)) {
+  if (!Check().ok() || (in_group[0] != 0 && in_group[1] != 0)) {
     damaged_ = true;
     return;
   }
@@ -106,17 +106,20 @@ void NodeTable::Move(const Pair& pair, Reply& reply) {
 }
 
 void NodeTable::MoveSome(uint32_t pairs, Reply& reply) {
-  if (!growing()) return;
+  if (!growing() || !Check().ok()) return;
   const uint64_t all = PairsIn(root_.current);
-  for (; pairs > 0 && root_.moved < all && !damaged_ && !memory_.strayed(); --pairs) {
+  // A pair may free its group, and the last one the old table, too.
+  const auto has_room = [&reply] { return reply.freed_count() + 2 <= kMostFreed; };
+  for (; pairs > 0 && has_room() && root_.moved < all; --pairs) {
     const Pair pair = Load(root_.current, root_.moved);
     if (!pair.indicator.moved()) Move(pair, reply);
+    if (!Check().ok()) return;
     ++root_.moved;
     // Durable marks come first, so that after a power cut it never says too much. It only spares looks.
     memory_.Store(root_at_ + kMovedOffset, root_.moved);
     if (Mutant(kRootBeforeCopy)) break;
   }
-  if ((root_.moved >= all || Mutant(kRootBeforeCopy)) && !damaged_ && !memory_.strayed()) End(reply);
+  if (root_.moved >= all || Mutant(kRootBeforeCopy)) End(reply);
 }
 
 // INVARIANT continuity/5.

@@ -18,20 +18,37 @@ Error Damaged(uint64_t root) {
 
 Result<NodeTable> NodeTable::Open(fabric::NodeMemory& memory, uint64_t root) {
   NodeTable table(memory, root);
+  // A handler that gave up on a line (fabric/46) has left the pair that it was changing. What it had stored is
+  // durable, and it stores nothing more, so the bits under the odd sequence count (continuity/6).
+  const bool was_left = table.memory_.Load(pool::kHandlerOffset) != 0;
+  if (was_left && !Mutant(kHandlerLeftNamed)) table.memory_.Store(pool::kHandlerOffset, 0);
   if (root == 0 || root % pool::kLine != 0 || !table.memory_.Has(root, sizeof(Root))) return Damaged(root);
   table.root_.current = TableWord(table.memory_.Load(root + kCurrentOffset));
   table.root_.next = TableWord(table.memory_.Load(root + kNextOffset));
   table.root_.moved = table.memory_.Load(root + kMovedOffset);
   table.root_.shape = Shape(table.memory_.Load(root + kShapeOffset));
   const Root& loaded = table.root_;
-  if (!loaded.shape.is_sound() || !loaded.current.is_sound()) return Damaged(root);
-  if (!table.memory_.Has(loaded.current.offset(), TableBytes(table.PairsIn(loaded.current))))
-    return Damaged(root);
-  if (!loaded.growing()) return table;
-  if (!loaded.next.is_sound() || loaded.next.doublings() != loaded.current.doublings() + 1 ||
-      !table.memory_.Has(loaded.next.offset(), TableBytes(table.PairsIn(loaded.next))))
+  const auto has = [&table](TableWord word) { return table.HasTable(word.offset(), word.doublings()); };
+  if (!loaded.is_sound() || !has(loaded.current) || (loaded.growing() && !has(loaded.next)))
     return Damaged(root);
   return table;
+}
+
+bool NodeTable::HasTable(uint64_t offset, uint32_t doublings) const {
+  const uint64_t pairs = PairsOf(root_.shape, doublings);
+  return pairs <= kMostPairs && memory_.Has(offset, TableBytes(pairs));
+}
+
+bool NodeTable::IsBlock(Memory block, uint64_t hash) {
+  if (block.bytes > kMostBlockBytes || !memory_.Has(block.offset, block.bytes)) return false;
+  const uint64_t sizes = memory_.Load(block.offset);
+  return pool::BlockBytes(static_cast<uint32_t>(sizes), sizes >> 32) == block.bytes &&
+         memory_.Load(block.offset + offsetof(pool::BlockHeader, hash)) == hash;
+}
+
+bool NodeTable::HasKey(Memory block, std::string_view key) {
+  return static_cast<uint32_t>(memory_.Load(block.offset)) == key.size() &&
+         memory_.LoadBytes(block.offset + sizeof(pool::BlockHeader), key.size()) == key;
 }
 
 Status NodeTable::Check() const {
@@ -67,10 +84,12 @@ std::optional<NodeTable::Found> NodeTable::Find(const Pair& pair, uint64_t hash,
     }
     if (!view->in_block && view->key == key) return found;
     if (!view->in_block || view->hash != hash) continue;
-    // The header of the block, and the key behind it.
-    const std::string head = memory_.LoadBytes(view->offset, sizeof(pool::BlockHeader) + key.size());
-    if (head.empty() || LoadU32(AsBytes(head).data()) != key.size()) continue;
-    if (std::string_view(head).substr(sizeof(pool::BlockHeader)) == key) return found;
+    const Memory block{view->offset, view->bytes};
+    if (!IsBlock(block, hash)) {
+      damaged_ = true;
+    } else if (HasKey(block, key)) {
+      return found;
+    }
   }
   return std::nullopt;
 }
@@ -130,6 +149,15 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
     memory_.Store(at, pair.indicator.word());
   }
   memory_.Store(pool::kHandlerOffset, 0);
+}
+
+// No other handler runs, so an odd sequence was left, and the bits under it are durable (continuity/6). The even
+// one is not made so: after another cut it may be odd again.
+void NodeTable::Settle(TableWord table, uint64_t number) {
+  if (table != root_.current && !(growing() && table == root_.next)) return;
+  if (number >= PairsIn(table)) return;
+  const Pair pair = Load(table, number);
+  if (pair.indicator.odd()) memory_.Store(pair.indicator_at(), pair.indicator.Ended().word());
 }
 
 bool NodeTable::MayHaveGroup(const Pair& pair) {

@@ -37,6 +37,12 @@ class NodeTable {
   CheckedMemory& memory() { return memory_; }
   const Root& root() const { return root_; }
   uint64_t root_at() const { return root_at_; }
+  // Whether the region has so large a table at this place.
+  bool HasTable(uint64_t offset, uint32_t doublings) const;
+  // Whether a block of exactly these bytes is there, of a key with this hash; only what its header says.
+  bool IsBlock(Memory block, uint64_t hash);
+  // Of one that is there: whether it has this key.
+  bool HasKey(Memory block, std::string_view key);
   // Ends a handler: kCorrupt if something it met cannot be.
   Status Check() const;
 
@@ -74,6 +80,9 @@ class NodeTable {
     uint64_t group = 0;
   };
   void Apply(Pair& pair, const PairChange& change);
+  // Makes the sequence of a pair even, if a power cut, or a handler that gave up on a line, has left it odd.
+  // Nothing if there is no such pair any more.
+  void Settle(TableWord table, uint64_t number);
   // Whether one more pair of its table may have a group.
   bool MayHaveGroup(const Pair& pair);
   // Another pair of the table has a group.

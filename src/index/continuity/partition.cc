@@ -19,16 +19,11 @@ auto Progress(const Root& root) {
   return std::tuple(root.current.doublings(), root.growing(), root.growing() ? root.moved : 0);
 }
 
-bool IsSound(const Root& root) {
-  if (!root.shape.is_sound() || !root.current.is_sound()) return false;
-  return !root.growing() || (root.next.is_sound() && root.next.doublings() == root.current.doublings() + 1);
-}
-
 }  // namespace
 
 // Roots that make no sense teach nothing; an operation that needs one reads it, and says so.
 void Partition::Learn(const Root& read) {
-  if (IsSound(read) && (root_.current.none() || Progress(read) >= Progress(root_))) root_ = read;
+  if (read.is_sound() && (root_.current.none() || Progress(read) >= Progress(root_))) root_ = read;
 }
 
 void Partition::AfterSync(std::span<const std::byte, pool::kLine> line) {
@@ -40,7 +35,7 @@ void Partition::AfterSync(std::span<const std::byte, pool::kLine> line) {
 Task<Done> Partition::Refresh(Op& op) {
   const uint64_t missed = missed_;
   const Root read = co_await op.InOrder(ForMaintenance(Read<Root>(at_)));
-  if (!IsSound(read)) co_return DamagedRoot(at_);
+  if (!read.is_sound()) co_return DamagedRoot(at_);
   Learn(read);
   made_up_for_ = std::max(made_up_for_, missed);
   co_return Done{};

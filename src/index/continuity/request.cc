@@ -1,6 +1,8 @@
 #include "index/continuity/request.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -22,6 +24,9 @@ Result<Fixed> DecodeFixed(std::string_view bytes) {
   return fixed;
 }
 
+// Of a byte that becomes a bool: another value would be none.
+bool IsBool(char byte) { return byte == 0 || byte == 1; }
+
 }  // namespace
 
 std::string Encode(const ChangeRequest& request) {
@@ -37,6 +42,7 @@ Result<ChangeRequest> DecodeChange(std::string_view bytes) {
   };
   ChangeRequest request;
   if (bytes.size() < sizeof request.head) return refuse("is cut short");
+  if (!IsBool(bytes[offsetof(ChangeHead, any_group)])) return refuse("is neither with nor without any group");
   std::memcpy(&request.head, bytes.data(), sizeof request.head);
   const ChangeHead& head = request.head;
   if (head.kind > ChangeKind::kTouch) return refuse("is of a kind that there is not");
@@ -48,22 +54,34 @@ Result<ChangeRequest> DecodeChange(std::string_view bytes) {
     request.expected = rest.substr(head.key_bytes, head.expected_bytes);
     rest.remove_prefix(size_t{head.key_bytes} + head.expected_bytes);
   }
-  if (!rest.empty() && rest.size() != head.value_bytes) return refuse("has more bytes than it says");
+  if (rest.size() != head.value_bytes) return refuse("has another number of bytes than it says");
   request.value = rest;
   return request;
 }
 
 void Reply::Free(Memory memory) {
-  for (Memory& place : freed) {
-    if (place.bytes != 0) continue;
-    place = memory;
-    return;
-  }
-  assert(false && "a handler frees a bounded number of blocks");
+  const size_t count = freed_count();
+  assert(count < freed.size() && "a handler frees a bounded number of blocks");
+  if (count < freed.size()) freed[count] = memory;
 }
 
-Result<Reply> DecodeReply(std::string_view bytes) { return DecodeFixed<Reply>(bytes); }
+size_t Reply::freed_count() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(freed, [](const Memory& memory) { return memory.bytes != 0; }));
+}
+
+Result<Reply> DecodeReply(std::string_view bytes) {
+  if (bytes.size() == sizeof(Reply)) {
+    bool sound = static_cast<Needs>(bytes[offsetof(Reply, needs)]) <= Needs::kEndOfGrowth;
+    for (const size_t at : {offsetof(Reply, applied), offsetof(Reply, was_present),
+                            offsetof(Reply, linked_block), offsetof(Reply, linked_group)})
+      sound &= IsBool(bytes[at]);
+    if (!sound) return Error(ErrorCode::kCorrupt, "a reply of a continuity table cannot be");
+  }
+  return DecodeFixed<Reply>(bytes);
+}
 Result<GrowRequest> DecodeGrow(std::string_view bytes) { return DecodeFixed<GrowRequest>(bytes); }
 Result<MoveRequest> DecodeMove(std::string_view bytes) { return DecodeFixed<MoveRequest>(bytes); }
+Result<SettleRequest> DecodeSettle(std::string_view bytes) { return DecodeFixed<SettleRequest>(bytes); }
 
 }  // namespace farside::index::continuity

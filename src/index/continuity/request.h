@@ -11,6 +11,7 @@
 #include "fabric/verb.h"
 #include "farside/result.h"
 #include "index/kit/change.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::continuity {
 
@@ -18,6 +19,9 @@ inline constexpr uint16_t kContinuityId = 1;
 inline constexpr fabric::CallId kChangeCall{kContinuityId, 1};
 inline constexpr fabric::CallId kGrowCall{kContinuityId, 2};
 inline constexpr fabric::CallId kMoveCall{kContinuityId, 3};
+inline constexpr fabric::CallId kSettleCall{kContinuityId, 4};
+
+inline constexpr uint64_t kMostBlockBytes = pool::BlockBytes(pool::kMaxKeyBytes, pool::kMaxValueBytes);
 
 // Memory of the node that a client has taken from its allocator, or that it may give back. 0 bytes: none.
 struct Memory {
@@ -36,7 +40,7 @@ struct ChangeHead {
   Memory operands;      // a block (pool/memory/block.h) with the key and the expected value; else they follow
   uint32_t key_bytes = 0;
   uint32_t expected_bytes = 0;
-  uint32_t value_bytes = 0;  // of the new value, or (of a touch) of the value that is moved
+  uint32_t value_bytes = 0;  // of a new value that follows
   ChangeKind kind = ChangeKind::kPut;
   bool any_group = false;  // there is no memory for the table to grow: the pair may have a group in any case
   std::array<uint8_t, 2> zero{};
@@ -66,6 +70,13 @@ struct MoveRequest {
   uint64_t root = 0;
 };
 
+// Ends for readers what a power cut has stopped in the middle of a pair.
+struct SettleRequest {
+  uint64_t root = 0;
+  uint64_t table = 0;  // the table word
+  uint64_t pair = 0;   // its number there
+};
+
 // What is missing for a change that was not made, because there was no free slot.
 enum class Needs : uint8_t {
   kNothing = 0,
@@ -87,17 +98,21 @@ struct Reply {
   std::array<Memory, kMostFreed> freed;  // unlinked: the client retires it
 
   void Free(Memory memory);
+  size_t freed_count() const;
 };
 static_assert(std::is_trivially_copyable_v<Reply>);
-static_assert(std::is_trivially_copyable_v<GrowRequest> && std::is_trivially_copyable_v<MoveRequest>);
+static_assert(std::is_trivially_copyable_v<GrowRequest> && std::is_trivially_copyable_v<MoveRequest> &&
+              std::is_trivially_copyable_v<SettleRequest>);
 
 template <class Fixed>
 std::string EncodeFixed(const Fixed& fixed) {
   return std::string(reinterpret_cast<const char*>(&fixed), sizeof fixed);
 }
-// kCorrupt if it has another size: the other side is of another version.
+// kVersionMismatch if it has another size: the other side is of another version. kCorrupt if a field has a value
+// that there is not.
 Result<Reply> DecodeReply(std::string_view bytes);
 Result<GrowRequest> DecodeGrow(std::string_view bytes);
 Result<MoveRequest> DecodeMove(std::string_view bytes);
+Result<SettleRequest> DecodeSettle(std::string_view bytes);
 
 }  // namespace farside::index::continuity

@@ -84,8 +84,7 @@ Task<Record> Table::ReadRecord(Op& op, FarAddr pair, const Slot& slot) {
   const std::optional<SlotView> view = DecodeSlot(slot);
   if (!view.has_value()) co_return DamagedPair(pair);
   if (!view->in_block) co_return Record{.key = std::string(view->key), .value = std::string(view->value)};
-  if (view->bytes == 0 || view->bytes % pool::kLine != 0 ||
-      view->bytes > pool::BlockBytes(pool::kMaxKeyBytes, pool::kMaxValueBytes))
+  if (view->bytes == 0 || view->bytes % pool::kLine != 0 || view->bytes > kMostBlockBytes)
     co_return DamagedPair(pair);
   BlockBuffer block;
   co_await ReadBlock(op, FarAddr(pair.node, view->offset), view->bytes, block);

@@ -48,8 +48,6 @@ class Table final : public KeyedIndex<Table> {
   static TableWord FirstTable(const Root& root, uint64_t hash);
   // The table to which the pairs of this one are moved.
   static Task<TableWord> NextTable(fabric::Op& op, Partition& part, TableWord table);
-  enum class Outcome : uint8_t { kFound, kAbsent, kChanged };
-  Task<Outcome> SearchPair(SearchContext& context, fabric::FarAddr pair, bool odd);
   Task<bool> TakeIfFound(SearchContext& context, const Slot& slot);
   // What a slot of this pair says, by a trip if it stands in a block.
   static Task<Record> ReadRecord(fabric::Op& op, fabric::FarAddr pair, const Slot& slot);
@@ -77,6 +75,8 @@ class Table final : public KeyedIndex<Table> {
   static Task<Done> ReadWhole(fabric::Op& op, fabric::FarAddr pair, PairImage& image);
   static std::vector<Slot> SlotsOf(const PairImage& image);
   Task<Done> WalkPart(fabric::Op& op, Partition& part, pool::Reach& reach);
+  // Of a pair that a power cut has left with an odd sequence: lookups of its keys take one trip again.
+  Task<Done> Settle(fabric::Op& op, const Partition& part, const FoundPair& pair);
   Task<Done> VerifyPair(fabric::Op& op, const Partition& part, const FoundPair& pair);
 
   GrowingPartitions<Partition> parts_;

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "index/continuity/errors.h"
+#include "index/continuity/mutants.h"
 #include "index/continuity/table.h"
 #include "pool/beats.h"
 
@@ -176,6 +177,7 @@ Task<Done> Table::WalkPart(Op& op, Partition& part, pool::Reach& reach) {
     for (uint64_t number = 0; number < PairsOf(root.shape, root.current.doublings()); ++number) {
       const std::vector<FoundPair> pairs = co_await ReadPairs(op, part, root.current.doublings(), number);
       for (const FoundPair& pair : pairs) {
+        if (pair.image.indicator.odd()) co_await Settle(op, part, pair);
         if (pair.image.group != 0) reach.Mark(FarAddr(part.node(), pair.image.group), kGroupBytes);
         uint64_t in_slots = 0;
         const std::vector<Slot> slots = SlotsOf(pair.image);
@@ -196,6 +198,14 @@ Task<Done> Table::WalkPart(Op& op, Partition& part, pool::Reach& reach) {
     if (part.root().current == root.current && part.root().next == root.next) co_return Done{};
   }
   co_return Outgrown();
+}
+
+// One trip. Whatever becomes of it, readers are right; it only spares them a look.
+Task<Done> Table::Settle(Op& op, const Partition& part, const FoundPair& pair) {
+  if (pool().read_only() || Mutant(kOddNotSettled)) co_return Done{};
+  const SettleRequest request{.root = part.at().offset, .table = pair.table.word(), .pair = pair.number};
+  static_cast<void>(co_await op.Call(part.node(), kSettleCall, EncodeFixed(request)).Outcome());
+  co_return Done{};
 }
 
 Task<Done> Table::Verify(Op& op) {

@@ -10,6 +10,7 @@
 #include "index/continuity/continuity.h"
 #include "index/continuity/mutants.h"
 #include "pool/mutants.h"
+#include "tests/engines/continuity/abandoned_handler.h"
 #include "tests/engines/continuity/scenarios.h"
 #include "tests/engines/continuity/sweep.h"
 #include "tests/support/detector.h"
@@ -50,6 +51,8 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
           {"a slot of a group is used again under a reader", AGroupSlotIsUsedAgainUnderAReader},
           {"a reader looks while a handler stands still", AReaderLooksWhileAHandlerStandsStill},
           {"a pair was left odd", APairWasLeftOdd},
+          {"handlers give up", [] { return HandlersGiveUp().problem; }},
+          {"a sweep settles pairs", ASweepSettlesPairs},
           {"power comes back", PowerComesBack},
           {"power is cut when a table was made", PowerIsCutWhenATableWasMade},
           {"a reader has an old root", AReaderHasAnOldRoot},

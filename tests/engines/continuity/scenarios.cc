@@ -238,6 +238,41 @@ std::string PowerIsCutWhenATableWasMade() {
   return "";
 }
 
+std::string ASweepSettlesPairs() {
+  constexpr int kKeys = 24;
+  uint64_t left_odd = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    TableWorld world({.seed = seed, .durable = true});
+    RecoverWhenPowerIsBack(world);
+    const auto odd = [&world](TableMember& member) {
+      uint64_t pairs = 0;
+      for (int i = 0; i < kKeys; ++i) {
+        const uint64_t at = IndicatorOf(world, member, fmt::format("k{}", i));
+        pairs += Indicator(LoadU64(world.memory().data() + at)).odd() ? 1 : 0;
+      }
+      return pairs;
+    };
+    {
+      Member writer(world, {{"pairs", "8"}});
+      for (int i = 0; i < kKeys; ++i) writer.Now(writer.Put(fmt::format("k{}", i), "v"));
+      world.fabric.CutPower(kNode);
+    }
+    Member heir(world, {{"pairs", "8"}});
+    left_odd += odd(heir);
+    for (int round = 0; round < 20; ++round) {
+      heir.Now(heir.Maintain());
+      heir.Now(heir.Pause(kLong));
+    }
+    if (!world.problem.empty()) return world.problem;
+    if (odd(heir) != 0) return fmt::format("{} keys stand in pairs that were left odd", odd(heir));
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string found = heir.Now(heir.Get(fmt::format("k{}", i)));
+      if (found != "v") return fmt::format("k{} is {}", i, found);
+    }
+  }
+  return left_odd > 0 ? "" : "no power cut has left a pair odd";
+}
+
 std::string AReaderHasAnOldRoot() {
   for (const uint64_t doublings : {1, 2, 3}) {
     TableWorld world;

@@ -36,6 +36,8 @@ std::string APairWasLeftOdd();
 std::string PowerComesBack();
 // The power is cut when a table was made, of memory that held other bytes. Then it is empty, and can be used.
 std::string PowerIsCutWhenATableWasMade();
+// After a power cut the sequences of many pairs are odd; after the sweep that follows, none is.
+std::string ASweepSettlesPairs();
 // A table has grown twice, and a reader has not heard of it.
 std::string AReaderHasAnOldRoot();
 // The same, and what was retired would be used again if there were no reader.

@@ -4,10 +4,16 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+#include "fabric/memory/region.h"
+#include "fabric/memory/served_node.h"
 #include "fabric/op.h"
 #include "tests/fabric/conformance/backend.h"
 #include "tests/fabric/conformance/cite.h"
@@ -273,6 +279,52 @@ TEST_P(FabricBreaking, ARestartedNodeRefusesOldClients) {
     EXPECT_EQ(ReadWord(*fresh, Line(0)), 2u);
     EXPECT_EQ(ReadWord(*fresh, Line(1)), landed);
   });
+}
+
+// ---- lines that are held
+
+// A client that was stopped holds a line; it lets go of it when a thread that waits is about to give up.
+class LineHolder final : public Clock {
+ public:
+  explicit LineHolder(memory::Sequence& sequence) : sequence_(sequence) { sequence_.fetch_or(1); }
+  Nanos Now() const override {
+    if (++looks_ == 2) sequence_.fetch_and(~memory::kHolderMask);
+    return looks_ * memory::LinePatience::kLongest;
+  }
+
+ private:
+  memory::Sequence& sequence_;
+  mutable int looks_ = 0;
+};
+
+// Given a handler that loads a word, stores it elsewhere and then tells of it by another word, and a line of
+// these words that is held for too long. Expect that the client hears that the outcome is unknown, that
+// nothing is visible of what the handler stores behind that, and that the next handler does its work.
+const Cite kGivesUp("fabric/46",
+                    "nothing that it stores from then on becomes visible, and its Call ends with "
+                    "`kOutcomeUnknown`");
+TEST(FabricBreakingLines, AHandlerThatGivesUpStoresNothingMore) {
+  for (uint64_t held = 0; held < 3; ++held) {
+    const memory::Region region = *memory::Region::Anonymous(4096);
+    const auto stripes = std::make_unique<memory::StripeTable>();
+    const LineHolder holder(stripes->sequences[held]);
+    memory::ServedNode node(region.bytes(), *stripes, {1, 2}, &holder);
+    constexpr uint64_t kRecord = 7;
+    node.memory().WriteUnreachable(0, std::as_bytes(std::span(&kRecord, 1)));
+    node.calls().Set(CallId(1, 1), [](NodeMemory& memory, ClientId, std::string_view) {
+      memory.Store(kLineBytes, memory.Load(0));
+      memory.Store(2 * kLineBytes, 1);
+      return std::string();
+    });
+    const Result<std::string> called = node.Call(CallId(1, 1), ClientId{1}, "");
+    ASSERT_FALSE(called.ok());
+    EXPECT_EQ(called.error().code(), ErrorCode::kOutcomeUnknown);
+    EXPECT_EQ(node.memory().Load(kLineBytes), held == 2 ? kRecord : 0);
+    EXPECT_EQ(node.memory().Load(2 * kLineBytes), 0u);
+    EXPECT_TRUE(node.Call(CallId(1, 1), ClientId{1}, "").ok());
+    EXPECT_EQ(node.memory().Load(kLineBytes), kRecord);
+    EXPECT_EQ(node.memory().Load(2 * kLineBytes), 1u);
+  }
 }
 
 }  // namespace
