@@ -161,11 +161,8 @@ bool SessionState::BeginBackgroundSync(Visit visit) {
   const bool used = NoteUse();
   const Nanos idle = current_->client().Now() - used_at_;
   const bool long_idle = !used && idle >= pool_.client_options().lease.lease / kDisownsPerLease;
-  Errand errand = visit == Visit::kNudge ? Errand::kRest : Errand::kSync;
-  if (long_idle && !disowned_ && visit == Visit::kBeat) {
-    errand = Errand::kDisown;
-    disowned_ = true;
-  }
+  Errand errand = visit == Visit::kNudge || !used ? Errand::kRest : Errand::kSync;
+  if (long_idle && !disowned_ && visit == Visit::kBeat) errand = Errand::kDisown;
   if (!current_->broken()) background_sync_.emplace(*current_, errand);
   return true;
 }
@@ -201,8 +198,12 @@ bool SessionState::ContinueBackgroundSync() {
 void SessionState::FinishBackgroundSync() {
   if (background_sync_->done()) {
     Registration& registration = background_sync_->registration();
-    const Status synced = background_sync_->TakeResult();
-    if (!synced.ok() && Breaks(registration, synced.error())) registration.Break();
+    const Result<bool> disowned = background_sync_->TakeResult();
+    if (!disowned.ok() && Breaks(registration, disowned.error())) registration.Break();
+    if (disowned.ok() && *disowned) {
+      disowned_ = true;
+      operations_seen_ = registration.pool().operations_begun();  // to give up chunks takes a pin
+    }
   }
   background_sync_.reset();
 }
@@ -509,7 +510,7 @@ void SessionState::AwaitGrace(Nanos deadline) {
       WaitForOthers();
     }
     Op op(current_->client(), OpKind::kMaintenance);
-    const Status kept = fabric::Run(current_->client(), Run(op, pool, Errand::kRest));
+    const Result<bool> kept = fabric::Run(current_->client(), Run(op, pool, Errand::kRest));
     if (!kept.ok()) return;  // Leave reports it
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }

@@ -165,6 +165,7 @@ class Allocator {
   // client has swept: run a Sweep (sweep.h).
   bool SweepDue() const;
 
+  bool OwnsNothing() const { return chunks_.empty() && extents_.empty(); }
   AllocatorStats stats() const;
   const Carving& carving() const { return carving_; }
 
