@@ -123,6 +123,10 @@ Error SessionState::TooLarge(size_t key_bytes, size_t value_bytes) {
                fmt::format("the value has {} bytes; values have at most {}", value_bytes, kMaxValueBytes));
 }
 
+Error SessionState::CutOff() {
+  return Error(ErrorCode::kUnavailable, "the session was cut off again and again; retry later");
+}
+
 bool SessionState::Breaks(const Registration& registration, const Error& error) {
   if (error.code() == ErrorCode::kFenced) return true;
   const bool lost = error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kOutcomeUnknown;
@@ -236,8 +240,7 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
       co_return ready.error();
     }
     // The operation has not begun, so nothing was changed by it.
-    if (attempt > 0)
-      co_return Error(ErrorCode::kUnavailable, "the session was cut off again and again; retry later");
+    if (attempt > 0) co_return CutOff();
   }
 }
 
@@ -298,7 +301,15 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int fa
   if (Breaks(registration, error)) registration.Break();
   if (code == ErrorCode::kOutOfMemory) {
     if (effort.exhausted()) co_return false;
-    co_await MakeRoom(registration, effort);
+    const Result<Done> made = co_await MakeRoom(registration, effort).Outcome();
+    if (made.ok()) co_return true;
+    if (!Breaks(registration, made.error())) co_return made.error();
+    // The operation has changed nothing, and is tried once more by a new registration.
+    registration.Break();
+    if (effort.cut_off) co_return CutOff();
+    effort.search.reset();
+    effort.evacuated = false;
+    effort.cut_off = true;
     co_return true;
   }
   if (failures > 1) co_return false;
