@@ -155,6 +155,14 @@ class PoolClient {
       return TakesPart(*node) && !node->membership.HasShownAnswer();
     });
   }
+  // Whether an allocation has failed for lack of memory since ForgetNoMemory.
+  bool FoundNoMemory() const {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node->allocator.FoundNoMemory(); });
+  }
+  void ForgetNoMemory() {
+    for (const auto& node : nodes_) node->allocator.ForgetNoMemory();
+  }
   // KeepUp that looks at the registry in any case, and raises the epoch.
   Task<Done> LookForRoom(fabric::Op& op);
   // Something may have been freed: the allocators look for room again as soon as they need some.

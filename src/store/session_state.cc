@@ -336,7 +336,7 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   co_await search->Round(op);
   if (pool.RepairDue()) co_await Sync(registration);
   if (!effort.evacuated && (search->concluded() || !pool.NeedsGrace()))
-    effort.evacuated = co_await Evacuate(registration);
+    effort.evacuated = co_await Evacuate(registration, effort.all_tables);
   if (search->concluded()) {
     full_at_ = now;
   } else {
@@ -368,7 +368,7 @@ Task<bool> SessionState::UnlinkHeld(Registration& registration) {
 }
 
 // INVARIANT evac/4: the operation that has failed holds neither a pin nor a place in the queue of its key.
-Task<bool> SessionState::Evacuate(Registration& registration) {
+Task<bool> SessionState::Evacuate(Registration& registration, bool all_tables) {
   pool::PoolClient& pool = registration.pool();
   const pool::PoolClient::UnpinnedWait stays_online(pool);
   Op op(registration.client(), OpKind::kMaintenance);
@@ -379,6 +379,7 @@ Task<bool> SessionState::Evacuate(Registration& registration) {
   if (evacuation == nullptr) co_return false;
   co_await evacuation->Choose(op);
   if (!evacuation->has_victims()) co_return false;
+  if (all_tables) co_await registration.OpenForEvacuation(op, *evacuation);
   co_await evacuation->Move(op);
   bool more = true;
   for (int round = 0; round < kMostRoundsAfterEvacuation; ++round) {

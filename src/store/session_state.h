@@ -130,6 +130,7 @@ class SessionState {
     bool unlinked = false;
     bool evacuated = false;
     bool cut_off = false;     // once
+    bool all_tables = false;  // records of tables that this client has not opened are moved, too
     bool exhausted() const { return search.has_value() && search->concluded(); }
   };
   // Work on the pool: one round of the search for room, after something found none.
@@ -216,7 +217,7 @@ class SessionState {
   // One round of the search, which begins with the first; an evacuation, if nothing else makes room.
   Task<Done> MakeRoom(Registration& registration, RoomEffort& effort);
   // Empties sparse chunks (index/evacuation.h). False: there are none that would help.
-  Task<bool> Evacuate(Registration& registration);
+  Task<bool> Evacuate(Registration& registration, bool all_tables);
   Task<bool> UnlinkHeld(Registration& registration);
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration, which DropRetired ends.

@@ -1,4 +1,5 @@
 // Memory that comes back: sessions that are idle, pools that are full, tables that are dropped.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -143,6 +144,19 @@ TEST_F(RoomTest, IdleSessionThatWaitsForGrace_GivesUpItsChunksLater) {
   pin.reset();
   for (int round = 0; round < 4; ++round) state_->Keep();
   EXPECT_EQ(owned(), 0u);
+}
+
+TEST_F(RoomTest, AllTableSlotsAreTaken_NoRoomIsSearched) {
+  // Given a pool all of whose table slots are taken. When one more table is made.
+  // Expect that this fails, and that no client is told that another one wants room.
+  Session session = Must(pool_.NewSession());
+  Result<Table> made = pool_.CreateTable("0");
+  for (int i = 1; made.ok(); ++i) made = pool_.CreateTable(std::to_string(i));
+  EXPECT_THAT(made.error().message(), testing::HasSubstr("table slots"));
+  EXPECT_EQ(made.error().code(), ErrorCode::kOutOfMemory);
+  state_->Keep();
+  pool::PoolClient& client = Access::StateOf(session).registration().pool();
+  EXPECT_EQ(client.member(fabric::NodeId{0}).control().room_wanted, 0u);
 }
 
 }  // namespace

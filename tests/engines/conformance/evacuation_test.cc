@@ -55,5 +55,23 @@ TEST_P(EvacuationTest, ChurnOfMixedSizes_NeverFindsThePoolFull) {
   records_.ExpectAll();
 }
 
+TEST_P(EvacuationTest, ANewTableNeedsRoom_SparseChunksOfOthersAreEmptied) {
+  // Given a pool that was filled with values of 4,000 bytes, of which 85 % were deleted at random.
+  MakeTable(28'000);
+  records_.PutUntilFull(4000);
+  records_.DeleteAllBut(0.15);
+  // When a table for many records is made, dropped, and made again.
+  // Expect that there is room for it each time, and that every record is there.
+  const index::OptionMap options = Must(GetParam().make({}))->OptionsFor({.records = 50'000});
+  for (int round = 0; round < 3; ++round) {
+    const Result<Table> made = pool_.CreateTable("second", {.engine = GetParam().engine, .options = options});
+    ASSERT_TRUE(made.ok()) << made.error().ToString();
+    ASSERT_TRUE(session_.Put(*made, "key", "value").ok());
+    const Status dropped = pool_.DropTable("second");
+    ASSERT_TRUE(dropped.ok()) << dropped.error().ToString();
+  }
+  records_.ExpectAll();
+}
+
 }  // namespace
 }  // namespace farside::conformance
