@@ -36,6 +36,8 @@ class Evacuation {
   Evacuation& operator=(const Evacuation&) = delete;
   ~Evacuation();
 
+  // Another table whose records can be moved. It must stay as long as the others.
+  void AddTable(OpenTable& table) { tables_.push_back(&table); }
   // Chooses chunks of the nodes that have no room for what this client has last asked for.
   Task<Done> Choose(fabric::Op& op);
   // The same, by the caller.

@@ -56,7 +56,7 @@ Task<std::unique_ptr<PoolClient>> PoolClient::Join(Op& op, fabric::Client& clien
     }
     node.joined = true;
     node.published = node.membership.known_epoch();
-    node.room_answered = node.membership.control().room_wanted;
+    node.spares_given = node.membership.control().room_wanted;
     node.allocator.set_ask_for_grace([pool = joined.get()](Op& asking) { return pool->KeepUp(asking); });
   }
   const auto is_member = [](const auto& node) { return node->joined; };
@@ -222,7 +222,7 @@ Task<Done> PoolClient::MoveOn(Op& op, Look look) {
     const Result<Done> moved = co_await MoveOnAt(op, *node, raise).Outcome();
     if (!moved.ok() && TakesPart(*node)) co_return moved.error();
   }
-  co_await AnswerRoomWanted(op);
+  co_await AnswerRoomWanted(op, /*searches=*/look == Look::kAndRaise);
   co_return Done{};
 }
 
@@ -248,7 +248,7 @@ Task<Done> PoolClient::Maintain(Op& op) {
   sync_requested_ = false;
   if (only_sync) {
     co_await Sync(op, /*raise=*/false);
-    co_await AnswerRoomWanted(op);
+    co_await AnswerRoomWanted(op, /*searches=*/false);
     co_return Done{};
   }
   co_await MoveOn(op, Look::kAlways);
@@ -276,15 +276,27 @@ Task<Done> PoolClient::WantRoom(Op& op) {
   co_return Done{};
 }
 
-Task<Done> PoolClient::AnswerRoomWanted(Op& op) {
+// A client that is offline is idle. It owes its sparse chunks, too, which only their owner can empty
+// (evac/2), so it has answered when it owns nothing.
+Task<Done> PoolClient::AnswerRoomWanted(Op& op, bool searches) {
   for (const auto& node : nodes_) {
+    if (!TakesPart(*node) || node->membership.HasAnswered()) continue;
     const uint64_t wanted = node->membership.control().room_wanted;
-    if (wanted == node->room_answered || !TakesPart(*node) || read_only()) continue;
-    node->room_answered = wanted;
-    const Result<Done> gave_up = co_await node->allocator.GiveUpSpares(op).Outcome();
-    if (!gave_up.ok() && TakesPart(*node)) co_return gave_up.error();
+    const bool has_spares = wanted != node->spares_given && !read_only();
+    node->spares_given = wanted;
+    if (has_spares && !Mutant(kRoomNotAnswered)) {
+      const Result<Done> gave_up = co_await node->allocator.GiveUpSpares(op).Outcome();
+      if (!gave_up.ok() && TakesPart(*node)) co_return gave_up.error();
+    }
+    if (online_ || searches || OwnsNothing() || Mutant(kRoomNotAnswered))
+      node->membership.AnswerRoomWanted(wanted);
   }
   co_return Done{};
+}
+
+bool PoolClient::OwnsNothing() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node->allocator.OwnsNothing(); });
 }
 
 Task<Done> PoolClient::LookForRoom(Op& op) {

@@ -100,9 +100,10 @@ class PoolClient {
   Task<bool> GoOffline(fabric::Op& op);
   // When it has ended, operations may begin. One trip to each node, or none if the client is online.
   Task<Done> ComeOnline(fabric::Op& op);
-  // For a client that will not be used soon: comes online, and gives up the chunks that it owns, unless some
-  // of what it has retired waits for grace, or a dead client may have leaked blocks of them.
-  Task<Done> Disown(fabric::Op& op);
+  // For a client that will not be used soon: comes online, and gives up the chunks that it owns. False: not
+  // now, because some of what it has retired waits for grace, or a dead client may have leaked blocks of
+  // them.
+  Task<bool> Disown(fabric::Op& op);
 
   // An operation that waits without a pin, and will use this client again.
   class UnpinnedWait {
@@ -147,6 +148,21 @@ class PoolClient {
   // Tells all clients of the pool, on every node, that this one found no room: each gives back what it can
   // when it syncs next.
   Task<Done> WantRoom(fabric::Op& op);
+  // Whether another client wants room, and the last pulse does not say that this one has given back all that
+  // it could. One that is idle owes its chunks, too (Disown).
+  bool OwesRoom() const {
+    return std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+      return TakesPart(*node) && !node->membership.HasShownAnswer();
+    });
+  }
+  // Whether an allocation has failed for lack of memory since ForgetNoMemory.
+  bool FoundNoMemory() const {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node->allocator.FoundNoMemory(); });
+  }
+  void ForgetNoMemory() {
+    for (const auto& node : nodes_) node->allocator.ForgetNoMemory();
+  }
   // KeepUp that looks at the registry in any case, and raises the epoch.
   Task<Done> LookForRoom(fabric::Op& op);
   // Something may have been freed: the allocators look for room again as soon as they need some.
@@ -227,7 +243,7 @@ class PoolClient {
     std::vector<Owner> fenced;    // as of the last look at the registry
     uint32_t live = 1;            // as of the last look at the registry
     uint64_t safe_epoch = 0;      // as of the last look at the registry
-    uint64_t room_answered = 0;   // what room_wanted was when this client last gave back what it could
+    uint64_t spares_given = 0;    // what room_wanted was when this client last released what was empty
     uint64_t published = 0;
     SyncListeners listeners;
     uint64_t listeners_added = 0;
@@ -272,8 +288,9 @@ class PoolClient {
   Task<Done> ReturnTo(fabric::Op& op, Return& one);
   std::vector<Node*> NodesTakingPart();
   Task<Done> MoveOnAt(fabric::Op& op, Node& node, bool raise);
-  // If another client wants room, gives back what it can.
-  Task<Done> AnswerRoomWanted(fabric::Op& op);
+  // If another client wants room, gives back what it can. `searches`: this one does, too.
+  Task<Done> AnswerRoomWanted(fabric::Op& op, bool searches);
+  bool OwnsNothing() const;
   // Takes over what dead clients have left, and sweeps; nearly always there is nothing to do.
   Task<Done> RepairAfterDeaths(fabric::Op& op);
   Task<Done> SweepAll(fabric::Op& op);

@@ -99,6 +99,13 @@ inline constexpr MutantName kHandsOutAndCopiesEarly{"pool/evacuates-hands-out-an
 // A chunk that was evacuated is released while blocks of it still wait for grace (evac/3).
 inline constexpr MutantName kReleaseInGrace{"pool/evacuates-releases-in-grace"};
 
+// ---- steps of a search for room (room.h)
+
+// A client that is told that another one wants room says that it has given back what it could, and keeps it.
+inline constexpr MutantName kRoomNotAnswered{"pool/room-not-answered"};
+// A client says that the pool is full before the others had a chance to give something back.
+inline constexpr MutantName kFullBeforeConclusive{"pool/full-before-conclusive"};
+
 // ---- what must be durable, and what must be made anew when a region is opened (region/recover.h)
 
 // A pool is made, and its old magic stands while that is under way; or the new one before the rest of the

@@ -260,8 +260,9 @@ Task<Done> PoolClient::ReturnTo(Op& op, Return& one) {
 
 // INVARIANT off/5, alloc/7: the epoch is held, by a pin, until all chunks have lost their owner. A client
 // that sweeps after a death of which this one has not heard waits for it, and finds the chunks then.
-Task<Done> PoolClient::Disown(Op& op) {
-  if (read_only() || maintaining_ || !idle() || NeedsGrace()) co_return Done{};
+Task<bool> PoolClient::Disown(Op& op) {
+  if (read_only() || OwnsNothing()) co_return true;
+  if (maintaining_ || !idle() || NeedsGrace()) co_return false;
   const ScopedFlag busy(maintaining_);
   std::optional<Pin> pin;
   if (!Mutant(kDisownOffline)) {
@@ -271,7 +272,7 @@ Task<Done> PoolClient::Disown(Op& op) {
   const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
   // A sweep is due; the chunks stay until then.
   if (!given_up.ok() && given_up.error().code() != ErrorCode::kContended) co_return given_up.error();
-  co_return Done{};
+  co_return given_up.ok();
 }
 
 }  // namespace farside::pool

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "pool/mutants.h"
+
 namespace farside::pool {
 
 using fabric::NodeId;
@@ -35,10 +37,12 @@ Task<Done> RoomSearch::Round(Op& op) {
 
 Task<Done> RoomSearch::Begin(Op& op) {
   co_await pool_->WantRoom(op);
-  co_await pool_->LookForRoom(op);  // a sync, and the first look at all heartbeats
-  for (size_t node = 0; node < pool_->nodes(); ++node)
-    epochs_.push_back(pool_->member(static_cast<NodeId>(node)).known_epoch());
-  first_look_ = pool_->client().Now();
+  co_await pool_->LookForRoom(op);  // a sync, and the first look at all pulses
+  for (size_t node = 0; node < pool_->nodes(); ++node) {
+    const Membership& member = pool_->member(static_cast<NodeId>(node));
+    epochs_.push_back(member.known_epoch());
+    wanted_.push_back(member.control().room_wanted);
+  }
   begun_ = true;
   co_return Done{};
 }
@@ -51,6 +55,7 @@ Nanos RoomSearch::PauseBetweenRounds() const {
 }
 
 bool RoomSearch::IsConclusive() const {
+  if (Mutant(kFullBeforeConclusive)) return true;
   const Nanos lease = pool_->member(NodeId{0}).options().lease;
   if (pool_->client().Now() - began_ >= lease / kSearchesPerLease) return true;
   if (rounds_ < kFewestRounds) return false;
@@ -58,7 +63,7 @@ bool RoomSearch::IsConclusive() const {
     const auto node = static_cast<NodeId>(i);
     if (!pool_->IsMember(node)) continue;
     if (pool_->safe_epoch(node) <= epochs_[i]) return false;
-    if (patience_ == Patience::kPatient && !pool_->member(node).AllHaveBeatenSince(first_look_)) return false;
+    if (patience_ == Patience::kPatient && !pool_->member(node).AllHaveAnswered(wanted_[i])) return false;
   }
   return true;
 }

@@ -10,10 +10,11 @@
 //   - The client that searches has no pin, and goes offline if nothing of it is in flight: what it has
 //     retired itself does not wait for its own epoch.
 //   - It raises room_wanted, and reads an epoch afterwards. A client that syncs after that harvests all that
-//     it owns, and releases what is empty.
+//     it owns, and releases what is empty; one that is idle gives up all its chunks, so that the client that
+//     searches can empty the sparse ones (evac/2).
 //   - It looks at the registry until no client can have an operation in flight that began before that epoch
-//     was read, and every client has beaten since the first look. Clients that are offline beat, too, and
-//     give back then.
+//     was read, and the heartbeat of every client says that it has done so. Clients that are offline beat,
+//     too.
 //   - After a quarter of a lease it waits no longer: some client is silent, or has a long operation in
 //   flight.
 #pragma once
@@ -30,8 +31,8 @@ namespace farside::pool {
 
 class RoomSearch {
  public:
-  // `patient`: waits also for signs of life of clients that are offline. A client that has found the pool
-  // full a moment ago has done so.
+  // `patient`: waits also for the answers of all clients. A client that has found the pool full a moment ago
+  // has done so.
   enum class Patience : uint8_t { kPatient, kBrief };
   explicit RoomSearch(PoolClient& pool, Patience patience = Patience::kPatient);
 
@@ -53,8 +54,8 @@ class RoomSearch {
   bool begun_ = false;
   int rounds_ = 0;
   bool concluded_ = false;
-  Nanos first_look_{0};
   std::vector<uint64_t> epochs_;  // by node, read after room_wanted was raised
+  std::vector<uint64_t> wanted_;  // by node: room_wanted, as it was read with them
 };
 
 }  // namespace farside::pool

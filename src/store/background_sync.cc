@@ -17,11 +17,16 @@ Task<Done> Tick(fabric::Op& op) {
 }  // namespace
 
 // A client that is offline settles what it has retired, and answers clients that want room, by a sync.
-Task<Done> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand) {
-  if (errand == Errand::kDisown) co_await pool.Disown(op);
+Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand) {
+  bool disowned = false;
+  if (errand == Errand::kDisown) disowned = co_await pool.Disown(op);
   if (errand != Errand::kSync) co_await pool.GoOffline(op);  // if it can
   co_await pool.KeepUp(op);
-  co_return Done{};
+  if (errand == Errand::kSync || !pool.OwesRoom()) co_return disowned;
+  disowned = co_await pool.Disown(op);
+  co_await pool.GoOffline(op);
+  co_await pool.KeepUp(op);  // tells the client that wants room
+  co_return disowned;
 }
 
 BackgroundSync::BackgroundSync(Registration& registration, Errand errand)
@@ -37,8 +42,8 @@ void BackgroundSync::KeepPollsShort() {
   tick_->Start();
 }
 
-Status BackgroundSync::TakeResult() {
-  Status synced = sync_.TakeResult();
+Result<bool> BackgroundSync::TakeResult() {
+  Result<bool> synced = sync_.TakeResult();
   if (synced.ok()) op_.End(fabric::OpKind::kMaintenance, fabric::OpOutcome::kDone);
   return synced;
 }

@@ -16,7 +16,8 @@ enum class Errand : uint8_t {
   kRest,    // goes offline; other clients do not wait for the session any more
   kDisown,  // gives up its chunks, and goes offline
 };
-Task<Done> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand);
+// True: the session has given up its chunks. One that rests does so, too, if another client wants room.
+Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand);
 
 class BackgroundSync {
  public:
@@ -28,15 +29,15 @@ class BackgroundSync {
   bool done() const { return sync_.done(); }
   // From now on no poll of the client sleeps for more than a moment. The keeper polls many sessions in turn.
   void KeepPollsShort();
-  // Counts it as what it was. To be called once, when it is done.
-  Status TakeResult();
+  // Counts it as what it was. To be called once, when it is done. True: as Run.
+  Result<bool> TakeResult();
 
   Registration& registration() { return registration_; }
 
  private:
   Registration& registration_;
   fabric::Op op_;
-  Task<Done> sync_;
+  Task<bool> sync_;
   std::optional<Task<Done>> tick_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr int kRoundsPerLease = 8;
 constexpr int kRoundsWhileMoving = 32;
 // How soon a session that is not used any more goes offline.
 constexpr Nanos kLookInterval = std::chrono::milliseconds(20);
+// How often sparse chunks are emptied for a new table.
+constexpr int kMostEvacuationsForTable = 64;
 constexpr auto kMoment = std::chrono::microseconds(200);
 // A nudge takes a trip for each session. Sessions that wait for its effect, which may be many, rest for so
 // many times as long as it took.
@@ -311,14 +314,24 @@ Result<T> PoolState::Administer(MakeTask make_task) {
   return own_->Administer<T>(make_task, [] { return false; });
 }
 
+// The session of the pool has not opened the tables that fill it, and a table may need memory in many places,
+// each of which may take an evacuation. If it is not memory that is missing but a slot of the catalog, there
+// is nothing to search for.
 template <class Create>
 auto PoolState::WithRoom(Create create) -> decltype(create()) {
-  SessionState::RoomEffort effort;
-  while (true) {
+  std::optional<SessionState::RoomEffort> effort;
+  for (int evacuations = 0; true;) {
+    if (own_ != nullptr) own_->registration().pool().ForgetNoMemory();
     auto created = create();
     const bool no_room = !created.ok() && created.error().code() == ErrorCode::kOutOfMemory;
-    if (!no_room || own_ == nullptr || effort.exhausted()) return created;
-    if (Status searched = own_->SearchForRoom(effort); !searched.ok()) return created;
+    if (!no_room || own_ == nullptr || !own_->registration().pool().FoundNoMemory()) return created;
+    if (effort.has_value() && effort->evacuated && evacuations < kMostEvacuationsForTable) {
+      effort.reset();
+      ++evacuations;
+    }
+    if (effort.has_value() && effort->exhausted()) return created;
+    if (!effort.has_value()) effort.emplace().all_tables = true;
+    if (Status searched = own_->SearchForRoom(*effort); !searched.ok()) return searched.error();
   }
 }
 

@@ -1,5 +1,6 @@
 #include "store/registration.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pool/region/superblock.h"
@@ -47,7 +48,24 @@ std::unique_ptr<index::Evacuation> Registration::NewEvacuation() {
   return std::make_unique<index::Evacuation>(*pool_, tables_, std::move(open), [this] {
     evacuating_ = false;
     closed_.clear();
+    evacuated_.clear();
   });
+}
+
+// One that was dropped meanwhile, or cannot be opened, is left alone: what chunks hold of it stays there.
+Task<Done> Registration::OpenForEvacuation(fabric::Op& op, index::Evacuation& evacuation) {
+  const std::vector<pool::TableInfo> all = co_await tables_.List(op);
+  for (const pool::TableInfo& info : all) {
+    const bool is_open = std::any_of(opened_.begin(), opened_.end(), [&](const auto& opened) {
+      return opened != nullptr && opened->table.info.entry == info.entry &&
+             opened->table.info.incarnation == info.incarnation;
+    });
+    if (is_open) continue;
+    Result<index::OpenTable> open = co_await tables_.Open(op, info.name).Outcome();
+    if (!open.ok()) continue;
+    evacuation.AddTable(*evacuated_.emplace_back(std::make_unique<index::OpenTable>(std::move(*open))));
+  }
+  co_return Done{};
 }
 
 Result<OpenedTable*> Registration::Open(const TableState& table) {

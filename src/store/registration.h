@@ -66,6 +66,8 @@ class Registration {
   // is under way (evac/4).
   std::unique_ptr<index::Evacuation> NewEvacuation();
   bool evacuating() const { return evacuating_; }
+  // For an evacuation by a client that has opened few tables: opens all others, until it ends.
+  Task<Done> OpenForEvacuation(fabric::Op& op, index::Evacuation& evacuation);
 
   // ---- its health
   // Fenced, or a completion was lost: every later trip fails.
@@ -84,8 +86,9 @@ class Registration {
   std::unique_ptr<fabric::Client> owned_client_;
   const std::unique_ptr<pool::PoolClient> pool_;
   index::Tables tables_;
-  std::vector<std::unique_ptr<OpenedTable>> opened_;  // by TableState::slot
-  std::vector<std::unique_ptr<OpenedTable>> closed_;  // while an evacuation may use them
+  std::vector<std::unique_ptr<OpenedTable>> opened_;          // by TableState::slot
+  std::vector<std::unique_ptr<OpenedTable>> closed_;          // while an evacuation may use them
+  std::vector<std::unique_ptr<index::OpenTable>> evacuated_;  // opened for an evacuation
   bool evacuating_ = false;
   bool broken_ = false;
   uint64_t joined_at_ = 0;

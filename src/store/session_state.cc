@@ -123,6 +123,10 @@ Error SessionState::TooLarge(size_t key_bytes, size_t value_bytes) {
                fmt::format("the value has {} bytes; values have at most {}", value_bytes, kMaxValueBytes));
 }
 
+Error SessionState::CutOff() {
+  return Error(ErrorCode::kUnavailable, "the session was cut off again and again; retry later");
+}
+
 bool SessionState::Breaks(const Registration& registration, const Error& error) {
   if (error.code() == ErrorCode::kFenced) return true;
   const bool lost = error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kOutcomeUnknown;
@@ -161,11 +165,8 @@ bool SessionState::BeginBackgroundSync(Visit visit) {
   const bool used = NoteUse();
   const Nanos idle = current_->client().Now() - used_at_;
   const bool long_idle = !used && idle >= pool_.client_options().lease.lease / kDisownsPerLease;
-  Errand errand = visit == Visit::kNudge ? Errand::kRest : Errand::kSync;
-  if (long_idle && !disowned_ && visit == Visit::kBeat) {
-    errand = Errand::kDisown;
-    disowned_ = true;
-  }
+  Errand errand = visit == Visit::kNudge || !used ? Errand::kRest : Errand::kSync;
+  if (long_idle && !disowned_ && visit == Visit::kBeat) errand = Errand::kDisown;
   if (!current_->broken()) background_sync_.emplace(*current_, errand);
   return true;
 }
@@ -201,8 +202,12 @@ bool SessionState::ContinueBackgroundSync() {
 void SessionState::FinishBackgroundSync() {
   if (background_sync_->done()) {
     Registration& registration = background_sync_->registration();
-    const Status synced = background_sync_->TakeResult();
-    if (!synced.ok() && Breaks(registration, synced.error())) registration.Break();
+    const Result<bool> disowned = background_sync_->TakeResult();
+    if (!disowned.ok() && Breaks(registration, disowned.error())) registration.Break();
+    if (disowned.ok() && *disowned) {
+      disowned_ = true;
+      operations_seen_ = registration.pool().operations_begun();  // to give up chunks takes a pin
+    }
   }
   background_sync_.reset();
 }
@@ -235,8 +240,7 @@ Task<OpenedTable*> SessionState::Prepare(const TableState& table) {
       co_return ready.error();
     }
     // The operation has not begun, so nothing was changed by it.
-    if (attempt > 0)
-      co_return Error(ErrorCode::kUnavailable, "the session was cut off again and again; retry later");
+    if (attempt > 0) co_return CutOff();
   }
 }
 
@@ -297,7 +301,15 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int fa
   if (Breaks(registration, error)) registration.Break();
   if (code == ErrorCode::kOutOfMemory) {
     if (effort.exhausted()) co_return false;
-    co_await MakeRoom(registration, effort);
+    const Result<Done> made = co_await MakeRoom(registration, effort).Outcome();
+    if (made.ok()) co_return true;
+    if (!Breaks(registration, made.error())) co_return made.error();
+    // The operation has changed nothing, and is tried once more by a new registration.
+    registration.Break();
+    if (effort.cut_off) co_return CutOff();
+    effort.search.reset();
+    effort.evacuated = false;
+    effort.cut_off = true;
     co_return true;
   }
   if (failures > 1) co_return false;
@@ -324,7 +336,7 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   co_await search->Round(op);
   if (pool.RepairDue()) co_await Sync(registration);
   if (!effort.evacuated && (search->concluded() || !pool.NeedsGrace()))
-    effort.evacuated = co_await Evacuate(registration);
+    effort.evacuated = co_await Evacuate(registration, effort.all_tables);
   if (search->concluded()) {
     full_at_ = now;
   } else {
@@ -356,7 +368,7 @@ Task<bool> SessionState::UnlinkHeld(Registration& registration) {
 }
 
 // INVARIANT evac/4: the operation that has failed holds neither a pin nor a place in the queue of its key.
-Task<bool> SessionState::Evacuate(Registration& registration) {
+Task<bool> SessionState::Evacuate(Registration& registration, bool all_tables) {
   pool::PoolClient& pool = registration.pool();
   const pool::PoolClient::UnpinnedWait stays_online(pool);
   Op op(registration.client(), OpKind::kMaintenance);
@@ -367,6 +379,7 @@ Task<bool> SessionState::Evacuate(Registration& registration) {
   if (evacuation == nullptr) co_return false;
   co_await evacuation->Choose(op);
   if (!evacuation->has_victims()) co_return false;
+  if (all_tables) co_await registration.OpenForEvacuation(op, *evacuation);
   co_await evacuation->Move(op);
   bool more = true;
   for (int round = 0; round < kMostRoundsAfterEvacuation; ++round) {
@@ -509,7 +522,7 @@ void SessionState::AwaitGrace(Nanos deadline) {
       WaitForOthers();
     }
     Op op(current_->client(), OpKind::kMaintenance);
-    const Status kept = fabric::Run(current_->client(), Run(op, pool, Errand::kRest));
+    const Result<bool> kept = fabric::Run(current_->client(), Run(op, pool, Errand::kRest));
     if (!kept.ok()) return;  // Leave reports it
     op.End(OpKind::kMaintenance, OpOutcome::kDone);
   }

@@ -129,6 +129,8 @@ class SessionState {
     std::optional<pool::RoomSearch> search;
     bool unlinked = false;
     bool evacuated = false;
+    bool cut_off = false;     // once
+    bool all_tables = false;  // records of tables that this client has not opened are moved, too
     bool exhausted() const { return search.has_value() && search->concluded(); }
   };
   // Work on the pool: one round of the search for room, after something found none.
@@ -185,6 +187,7 @@ class SessionState {
   static Error NotRunning();
   template <class Request>
   static bool Fits(const Request& request);
+  static Error CutOff();
   static Error TooLarge(size_t key_bytes, size_t value_bytes);
   // Whether the registration is of no use after this error.
   static bool Breaks(const Registration& registration, const Error& error);
@@ -209,12 +212,12 @@ class SessionState {
   Task<typename Request::Answer> Attempts(const TableState& table, Request request, Caller caller,
                                           std::optional<Failure> failed);
   // After an attempt that failed: whether the operation should be tried again. `failures` counts this one
-  // too.
+  // too. An error is that of the search for room, which is the outcome then.
   Task<bool> Recover(Registration& registration, Error error, int failures, RoomEffort& effort);
   // One round of the search, which begins with the first; an evacuation, if nothing else makes room.
   Task<Done> MakeRoom(Registration& registration, RoomEffort& effort);
   // Empties sparse chunks (index/evacuation.h). False: there are none that would help.
-  Task<bool> Evacuate(Registration& registration);
+  Task<bool> Evacuate(Registration& registration, bool all_tables);
   Task<bool> UnlinkHeld(Registration& registration);
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration, which DropRetired ends.
@@ -316,12 +319,13 @@ Task<typename Request::Answer> SessionState::Attempts(const TableState& table, R
   if (caller == Caller::kTask && !running_) co_return forked() ? ForkGuard::Refusal() : NotRunning();
   if (!Fits(request)) co_return TooLarge(request.key.size(), request.value_bytes());
   RoomEffort effort;
-  for (int failures = failed.has_value() ? 1 : 0;; ++failures) {
+  int failures = 0;  // but for lack of room
+  while (true) {
     if (forked()) co_return ForkGuard::Refusal();  // a task of the session has forked
     if (failed.has_value()) {
-      const Result<bool> again =
-          co_await Recover(*failed->registration, failed->error, failures, effort).Outcome();
-      if (!again.ok() || !*again) co_return failed->error;
+      if (failed->error.code() != ErrorCode::kOutOfMemory) ++failures;
+      const bool again = co_await Recover(*failed->registration, failed->error, failures, effort);
+      if (!again) co_return failed->error;
     }
     OpenedTable* opened = Ready(table);
     if (opened == nullptr) opened = co_await Prepare(table);

@@ -337,7 +337,7 @@ std::string AClientGivesUpItsChunksAfterADeath() {
     if (!adopter.Maintain().ok()) return "the adopter cannot sync";
   }
   if (run.SlotWord(dead_slot).state() != ClientState::kFree) return "the dead client still has its slot";
-  const Result<Done> disowned = idle.Try([&](fabric::Op& op) { return idle.pool().Disown(op); });
+  const Result<bool> disowned = idle.Try([&](fabric::Op& op) { return idle.pool().Disown(op); });
   if (!disowned.ok()) return "the idle client is cut off";
   if (!idle.ComeOnline().ok() || !adopter.Unlink(1).ok()) return "a client cannot come back";
   for (int i = 0; i < 4; ++i) {

@@ -1,10 +1,13 @@
 // Memory that comes back: sessions that are idle, pools that are full, tables that are dropped.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "tests/store/quiet_pool.h"
+#include "tests/support/live_records.h"
 
 namespace farside::store {
 namespace {
@@ -99,6 +102,61 @@ TEST_F(RoomTest, FullPool_WhatAnIdleSessionOwnsIsFound) {
   const int count = Fill(idle, table_);
   for (int i = 0; i < count; ++i) ASSERT_TRUE(Must(idle.Delete(table_, KeyOf(i))));
   EXPECT_GT(Fill(session, table_), count * 3 / 4);
+}
+
+TEST_F(RoomTest, SparseChunksOfAnIdleSession_AreEmptiedForAnother) {
+  // Given a session that has filled a pool with values of 4,000 bytes, has deleted 85 % of them, and stops.
+  constexpr double kPoolBytes = 32.0 * 1024 * 1024;
+  const std::shared_ptr<PoolState> state = OpenQuietPool(&clock_, "embedded:?size=32MiB");
+  Pool pool(state);
+  const Table table = Must(pool.CreateTable("t"));
+  Session idle = Must(pool.NewSession());
+  Session session = Must(pool.NewSession());
+  LiveRecords records(kPoolBytes);
+  records.Use(idle, table);
+  records.PutUntilFull(4000);
+  records.DeleteAllBut(0.15);
+  // When another session puts values of 500 bytes until the pool is full.
+  records.Use(session, table);
+  records.PutUntilFull(500);
+  // Expect that nearly all of it is in use, and that every record is there.
+  EXPECT_GE(records.live_share(), 0.8);
+  records.ExpectAll();
+}
+
+TEST_F(RoomTest, IdleSessionThatWaitsForGrace_GivesUpItsChunksLater) {
+  // Given a session that owns chunks, and has just deleted a record that another session may look at.
+  // When it is idle for long, and the keeper beats for it before and after the other one has moved on.
+  // Expect that it keeps its chunks at first, and gives them up then.
+  Session idle = Must(pool_.NewSession());
+  Session reader = Must(pool_.NewSession());
+  ASSERT_TRUE(idle.Put(table_, "key", "value").ok());
+  pool::PoolClient& client = Access::StateOf(idle).registration().pool();
+  const auto owned = [&] { return client.allocator(fabric::NodeId{0}).stats().chunks_owned; };
+  ASSERT_TRUE(reader.Get(table_, "key").ok());
+  std::optional<pool::PoolClient::Pin> pin(Access::StateOf(reader).registration().pool().Begin());
+  ASSERT_TRUE(Must(idle.Delete(table_, "key")));
+  state_->RestIdleSessions();
+  clock_.Advance(state_->client_options().lease.lease / 4);
+  state_->Keep();
+  state_->Keep();
+  EXPECT_GT(owned(), 0u);
+  pin.reset();
+  for (int round = 0; round < 4; ++round) state_->Keep();
+  EXPECT_EQ(owned(), 0u);
+}
+
+TEST_F(RoomTest, AllTableSlotsAreTaken_NoRoomIsSearched) {
+  // Given a pool all of whose table slots are taken. When one more table is made.
+  // Expect that this fails, and that no client is told that another one wants room.
+  Session session = Must(pool_.NewSession());
+  Result<Table> made = pool_.CreateTable("0");
+  for (int i = 1; made.ok(); ++i) made = pool_.CreateTable(std::to_string(i));
+  EXPECT_THAT(made.error().message(), testing::HasSubstr("table slots"));
+  EXPECT_EQ(made.error().code(), ErrorCode::kOutOfMemory);
+  state_->Keep();
+  pool::PoolClient& client = Access::StateOf(session).registration().pool();
+  EXPECT_EQ(client.member(fabric::NodeId{0}).control().room_wanted, 0u);
 }
 
 }  // namespace

@@ -113,8 +113,9 @@ Task<bool> Membership::TakeSlot(Op& op, uint32_t slot, ClientWord found) {
                                 Index(node_), control.epoch));
   }
   control_ = control;
+  AnswerRoomWanted(control.room_wanted);  // it has nothing to give back
   // INVARIANT pool/1: the first pulse is that of a client with nothing in flight.
-  const Pulse pulse{.epoch = control.epoch, .heartbeat = ++heartbeat_, .settled = control.epoch};
+  const Pulse pulse = NextPulse(control.epoch, /*settled=*/control.epoch);
   const ClientWord live = joining.With(ClientState::kLive);
   auto [written, old] = co_await op.InOrder(ForMaintenance(WriteObject(at + kPulseOffset, pulse)),
                                             ForMaintenance(Cas(at, joining.word(), live.word())));
@@ -206,6 +207,13 @@ Task<bool> Membership::IsAnotherFenced(Op& op, Owner than) {
 bool Membership::AllHaveBeatenSince(Nanos since) const {
   return std::all_of(watches_.begin(), watches_.end(),
                      [&](const auto& watch) { return watch.second.since > since; });
+}
+
+bool Membership::AllHaveAnswered(uint64_t room_wanted) const {
+  return std::all_of(watches_.begin(), watches_.end(), [&](const auto& watch) {
+    const bool joining = watch.second.word.state() == ClientState::kJoining;
+    return joining || Heartbeat::HasAnswered(watch.second.heartbeat, room_wanted);
+  });
 }
 
 Error Membership::NoSlot(const RegistryView& view) const {

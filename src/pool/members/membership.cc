@@ -247,7 +247,7 @@ Task<Standing> Membership::StandingOf(Op& op, Owner owner) {
                                                      owner.slot(), Index(node_), geometry_.client_slots));
   }
   // A client that waits for another one beats, or it would be taken for dead itself.
-  const uint64_t beat = ++heartbeat_;
+  const uint64_t beat = NextHeartbeat();
   const Nanos asked = client_.Now();
   auto [beaten, seen] = co_await op.InOrder(
       ForMaintenance(WriteObject(At(geometry_.client_slot(self_.slot()) + kHeartbeatOffset), beat)),

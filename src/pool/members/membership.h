@@ -85,11 +85,18 @@ class Membership {
   Task<RegistryView> LookAround(fabric::Op& op, bool raise = false);
   // Whether every other client that the looks around have seen has shown a sign of life after `since`.
   bool AllHaveBeatenSince(Nanos since) const;
+  // The same: whether they had given back what they could when room was wanted for this time, or later.
+  bool AllHaveAnswered(uint64_t room_wanted) const;
+  // This client has done so: its pulse says it from now on.
+  void AnswerRoomWanted(uint64_t room_wanted) { answered_ = room_wanted; }
+  bool HasAnswered() const { return answered_ == control_.room_wanted; }
+  // Whether the last pulse says so.
+  bool HasShownAnswer() const { return shown_ == control_.room_wanted; }
 
   // ---- for the trips of PoolClient that go offline and come back (presence.cc)
   // What to WRITE next, and where.
   Pulse NextPulse(uint64_t epoch, uint64_t settled) {
-    return {.epoch = epoch, .heartbeat = ++heartbeat_, .settled = settled};
+    return {.epoch = epoch, .heartbeat = NextHeartbeat(), .settled = settled};
   }
   fabric::FarAddr pulse_at() const { return At(geometry_.client_slot(self_.slot()) + kPulseOffset); }
   // The control line, as a trip has READ it. No operation may know the epoch before all listeners know what
@@ -150,6 +157,10 @@ class Membership {
   Task<uint64_t> ReadRegistry(fabric::Op& op, std::span<ClientSlot> slots, bool raise);
   Task<Done> SyncWithListeners(fabric::Op& op, Pulse pulse, bool raise,
                                std::span<const std::shared_ptr<SyncListener>> waiting);
+  uint64_t NextHeartbeat() {
+    shown_ = answered_;
+    return Heartbeat::Of(++beats_, answered_);
+  }
   bool IsSelf(uint32_t slot) const { return !self_.is_none() && slot == self_.slot(); }
   // True if the client in the slot has shown no sign of life for a lease. `asked`: when the READ of `seen`
   // was posted.
@@ -171,7 +182,9 @@ class Membership {
   const LeaseOptions options_;
   Owner self_;
   ClientWord word_;
-  uint64_t heartbeat_ = 0;
+  uint32_t beats_ = 0;
+  uint64_t answered_ = 0;  // room_wanted, when this client last gave back what it could
+  uint64_t shown_ = 0;     // the same, as of the last pulse
   Control control_{};
   std::map<uint32_t, Watch> watches_;
   // Kept between calls, so that a sync allocates nothing on the heap.

@@ -131,6 +131,9 @@ class Allocator {
   uint64_t OldestUnsettled() const;
 
   // ---- evacuating (evacuate.cc)
+  // Whether an Allocate has found no memory. ChunksMissing forgets it, too.
+  bool FoundNoMemory() const { return starved_.has_value(); }
+  void ForgetNoMemory() { starved_.reset(); }
   // How many free chunks in a row the last Allocate that found no memory would not find now, either; 0: it
   // would find memory, or there was none. Forgets that Allocate.
   Task<uint32_t> ChunksMissing(fabric::Op& op);
@@ -165,6 +168,7 @@ class Allocator {
   // client has swept: run a Sweep (sweep.h).
   bool SweepDue() const;
 
+  bool OwnsNothing() const { return chunks_.empty() && extents_.empty(); }
   AllocatorStats stats() const;
   const Carving& carving() const { return carving_; }
 

@@ -159,10 +159,29 @@ static_assert(sizeof(ClientWord) == 8);
 // What a client without an operation in flight publishes instead of an epoch, while it is offline.
 inline constexpr uint64_t kOfflineEpoch = ~uint64_t{0};
 
+// A heartbeat changes with every sync; one that stands still for a lease is suspect.
+//   63..32     31..0
+//   answered   beats
+class Heartbeat {
+ public:
+  using Beats = Field<0, 32>;
+  using Answered = Field<32, 32>;  // of room_wanted: the client has given back what it could for it
+  static_assert(TilesWord<Beats, Answered>());
+
+  static constexpr uint64_t Of(uint32_t beats, uint64_t room_wanted) {
+    return Answered::Set(Beats::Set(0, beats), static_cast<uint32_t>(room_wanted));
+  }
+  // Whether the client has answered when room was wanted for this time, or later.
+  static constexpr bool HasAnswered(uint64_t heartbeat, uint64_t room_wanted) {
+    const auto ahead = static_cast<uint32_t>(Answered::Get(heartbeat)) - static_cast<uint32_t>(room_wanted);
+    return static_cast<int32_t>(ahead) >= 0;
+  }
+};
+
 // What a client says of itself; WRITTEN by it alone, in a sync all three words at once.
 struct Pulse {
   uint64_t epoch;      // every operation in flight began after this epoch was read; or kOfflineEpoch
-  uint64_t heartbeat;  // changes with every sync; one that stands still for a lease is suspect
+  uint64_t heartbeat;  // Heartbeat
   uint64_t settled;    // everything it retired before this epoch has been given back
 };
 
