@@ -67,6 +67,11 @@ inline constexpr MutantName kMoveNotEntered{"nessie/move-not-entered"};
 // A cursor does not look up the keys that have moved behind it (nessie/11).
 inline constexpr MutantName kMovesNotRead{"nessie/moves-not-read"};
 
+// ---- cursors
+
+// A cursor is past the records of a page before the page is there: an error loses them.
+inline constexpr MutantName kCursorAdvancesFirst{"nessie/cursor-advances-first"};
+
 // ---- growth
 
 // No middle state: a client that has seen an announcement does not look at the new slots (nessie/9).
@@ -106,6 +111,7 @@ inline constexpr std::array kAllMutants = {
     kMarkLeft,
     kMoveNotEntered,
     kMovesNotRead,
+    kCursorAdvancesFirst,
     kItemChangesSlots,
     kLoserRetires,
     kFailedCommitIgnored,

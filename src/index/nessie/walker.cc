@@ -117,10 +117,13 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
 
 // ---- cursors -----------------------------------------------------------------------------------------
 
-// position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew.
+// position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew. A page
+// that is not returned, because of an error, counts as not read: the cursor stays where it was.
 Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  auto& [number, slot, moves, restarts] = cursor.position;
+  Cursor copy = cursor;
+  Cursor& next = Mutant(kCursorAdvancesFirst) ? cursor : copy;
+  auto& [number, slot, moves, restarts] = next.position;
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     Partition& part = partitions_[number];
@@ -129,7 +132,7 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     if (slot >= part.shape().slots(part.directory().newest)) {
       co_await part.Refresh(op);
       if (slot < part.shape().slots(part.directory().newest)) continue;
-      co_await AppendLastMoved(op, part, cursor, page);
+      co_await AppendLastMoved(op, part, next, page);
       if (slot == 0) continue;
       slot = moves = 0;
       ++number;
@@ -140,8 +143,9 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
         co_await ReadRange(op, part, slot, part.shape().slots(part.directory().newest), range);
     co_await AppendRange(op, part, range, page);
     slot += read;
-    co_await AppendMoved(op, part, cursor, page);
+    co_await AppendMoved(op, part, next, page);
   }
+  cursor = next;
   op.End(OpKind::kScan, OpOutcome::kDone);
   co_return page.size() > before;
 }

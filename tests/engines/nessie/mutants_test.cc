@@ -50,6 +50,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const std::vector<std::vector<Scene>> all = {EntryScenes(), MigrationScenes(), GrowthScenes()};
   std::vector<Detector> detectors = {
       {"a cursor meets a migration", CursorMeetsAMigration},
+      {"a cursor meets an error", CursorMeetsAnError},
       {"an entry is gone at its commit", EntryIsGoneAtItsCommit},
       {"memory comes back", MemoryComesBack},
       {"two remove a claim", TwoRemoveAClaim},

@@ -90,6 +90,19 @@ TEST(NessieScenarios, CursorHasReadTheLowerSlots_AKeyThatMovesBehindItIsReturned
   EXPECT_EQ(CursorMeetsAMigration(), "");
 }
 
+TEST(NessieScenarios, CursorMeetsAnError_ItGoesOnWhereItWas) {
+  // Given a cursor that has read the lower slots of a table, and a key that has moved behind it. When the
+  // client loses its connection, at every verb, and another one goes on with the cursor. Expect that every
+  // key is returned.
+  EXPECT_EQ(CursorMeetsAnError(), "");
+}
+
+TEST(NessieScenarios, KeyMovesToAHigherSlotInsideAReadOfACursor_ItIsReturned) {
+  // Given a cursor whose READ samples many slots, at different times and in any order. When another operation
+  // of its client moves a key from one of them to another meanwhile. Expect that the cursor returns the key.
+  EXPECT_EQ(KeyMovesInsideAReadOfACursor(2000 / kFewer), "");
+}
+
 TEST(NessieScenarios, TwoRemoveAClaim_OneOfThemRetiresTheCopy) {
   // Given a claim of a client that has stopped. When a client that needs the key stops at every step, and
   // another one, which needs the slot, goes on. Expect that the copy's memory comes back, once.
