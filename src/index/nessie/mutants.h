@@ -71,6 +71,8 @@ inline constexpr MutantName kMovesNotRead{"nessie/moves-not-read"};
 
 // A cursor is past the records of a page before the page is there: an error loses them.
 inline constexpr MutantName kCursorAdvancesFirst{"nessie/cursor-advances-first"};
+// A cursor trusts one READ of many slots, whose lines are sampled at different times (nessie/12).
+inline constexpr MutantName kRangeReadOnce{"nessie/range-read-once"};
 
 // ---- growth
 
@@ -86,35 +88,12 @@ inline constexpr MutantName kOwnTrailNotLookedAt{"nessie/own-trail-not-looked-at
 inline constexpr MutantName kMarkLeft{"nessie/mark-left"};
 
 inline constexpr std::array kAllMutants = {
-    kSlotsReadInTurn,
-    kMissAtOnce,
-    kClaimIsItem,
-    kPendingHides,
-    kTagIsKey,
-    kEmptyIsZero,
-    kReusedAtOnce,
-    kTakenBackUnfenced,
-    kLiveEntryHelped,
-    kDeadEntryFinished,
-    kFreshBesideLive,
-    kBothFreshGoOn,
-    kClaimLeft,
-    kCopyRemoved,
-    kCopiesToldAtOnce,
-    kSourceClearedFirst,
-    kSourceNotReadAgain,
-    kClaimKept,
-    kNoMiddleState,
-    kParentReadBeforeMark,
-    kOtherSlotNotLookedAt,
-    kOwnTrailNotLookedAt,
-    kMarkLeft,
-    kMoveNotEntered,
-    kMovesNotRead,
-    kCursorAdvancesFirst,
-    kItemChangesSlots,
-    kLoserRetires,
-    kFailedCommitIgnored,
+    kSlotsReadInTurn,      kMissAtOnce,          kClaimIsItem,       kPendingHides,    kTagIsKey,
+    kEmptyIsZero,          kReusedAtOnce,        kTakenBackUnfenced, kLiveEntryHelped, kDeadEntryFinished,
+    kFreshBesideLive,      kBothFreshGoOn,       kClaimLeft,         kCopyRemoved,     kCopiesToldAtOnce,
+    kSourceClearedFirst,   kSourceNotReadAgain,  kClaimKept,         kNoMiddleState,   kParentReadBeforeMark,
+    kOtherSlotNotLookedAt, kOwnTrailNotLookedAt, kMarkLeft,          kMoveNotEntered,  kMovesNotRead,
+    kCursorAdvancesFirst,  kRangeReadOnce,       kItemChangesSlots,  kLoserRetires,    kFailedCommitIgnored,
     kLostClaimIgnored,
 };
 

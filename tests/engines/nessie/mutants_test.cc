@@ -51,6 +51,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   std::vector<Detector> detectors = {
       {"a cursor meets a migration", CursorMeetsAMigration},
       {"a cursor meets an error", CursorMeetsAnError},
+      {"keys move inside a READ", [=] { return KeysMoveInsideAReadOfACursor(20000 / fewer); }},
       {"an entry is gone at its commit", EntryIsGoneAtItsCommit},
       {"memory comes back", MemoryComesBack},
       {"two remove a claim", TwoRemoveAClaim},

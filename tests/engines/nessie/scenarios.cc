@@ -103,28 +103,30 @@ std::string CursorMeetsAnError() {
   return "";
 }
 
-// The key moves from slot 3 to slot 12, which are in different lines of one READ, to make room for another one.
-std::string KeyMovesInsideAReadOfACursor(uint64_t seeds) {
-  const OptionMap options = {{"slots", "16"}, {"grow", "no"}};
-  const Shape shape{.initial_bits = 4};
-  const std::string moves = KeyIn(shape, 3, 12);
+// A chain of migrations in a table of one range: each of seven keys goes to the next line.
+std::string KeysMoveInsideAReadOfACursor(uint64_t seeds) {
+  const OptionMap options = {{"slots", "64"}, {"grow", "no"}};
+  const Shape shape{.initial_bits = 6};
   const std::string displaces = KeyIn(shape, 3, 5);
+  std::vector<std::string> keys = {KeyIn(shape, 5, 6), KeyIn(shape, 6, 5)};
+  for (uint64_t slot = 3; slot + 8 < 64; slot += 8) keys.push_back(KeyIn(shape, slot, slot + 8));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     WorldOptions of_world{.seed = seed, .region_bytes = 1 << 20};
     of_world.chaos.tear = fabric::sim::kOneIn;
     of_world.chaos.ordered_reads = seed % 2 == 0;
     World world(of_world);
     Member member(world, options);
-    for (const std::string& key : {KeyIn(shape, 5, 6), KeyIn(shape, 6, 7), moves})
-      member.Now(member.Put(key, "0"));
+    for (const std::string& key : keys) member.Now(member.Put(key, "0"));
     Task<PutOutcome> put = member.Put(displaces, "0");
     put.Start();
-    const uint64_t steps = seed % 60;
+    const uint64_t steps = seed % 200;
     for (uint64_t step = 0; step < steps && !put.done(); ++step) world.fabric.Step();
     const std::multimap<std::string, std::string> all = member.Now(member.List());
     world.Drive([&] { return put.done(); });
     if (!put.TakeResult().ok()) world.Complain("the put fails");
-    if (!all.contains(moves)) world.Complain("the cursor misses a key that was there all the time");
+    for (const std::string& key : keys) {
+      if (!all.contains(key)) world.Complain("the cursor misses a key that was there all the time");
+    }
     if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
   }
   return "";

@@ -11,8 +11,8 @@ namespace farside::index::nessie {
 std::string CursorMeetsAMigration();
 // The same, and the cursor's client loses its connection, at every verb. Another one goes on with the cursor.
 std::string CursorMeetsAnError();
-// A client moves a key from one slot to another inside the READ by which a cursor of its own reads both.
-std::string KeyMovesInsideAReadOfACursor(uint64_t seeds);
+// A client moves keys to higher slots inside the READ by which a cursor of its own reads both of their slots.
+std::string KeysMoveInsideAReadOfACursor(uint64_t seeds);
 // Clients delete and put keys of four slots until their memory is used again; nothing is retired twice.
 std::string MemoryComesBack();
 // Two clients remove the same claim, of which one stops at every step; only one retires the copy.
