@@ -57,6 +57,8 @@ class FullPool {
       if (member != dead) member->GiveBack();
     }
     for (size_t line = 0; line < kSpareLines; ++line) SetOwner(line, 0);
+    // The history knows nothing of them.
+    for (const std::string& key : {K(), At2()}) second.Now(second.Delete(key));
     return play.End();
   }
   void Kill(Member& member) {
@@ -81,6 +83,13 @@ class FullPool {
 
 }  // namespace
 
+std::string RefusedInsertInAFullPool() {
+  FullPool pool;
+  pool.Fill();
+  if (pool.first.Now(pool.first.Insert(K(), "1"))) pool.play.world.Complain("the key was there");
+  return pool.End();
+}
+
 std::string DiesWithASpareLine() {
   return AtEveryVerb([](FaultKind kind, uint64_t verb, bool& more) -> std::string {
     FullPool pool;
@@ -93,7 +102,6 @@ std::string DiesWithASpareLine() {
     pool.second.GiveBack();
     pool.second.Now(pool.second.Put(K(), "1"));
     if (pool.Value() != "1") pool.play.world.Complain("the key is not put");
-    pool.second.Now(pool.second.Delete(K()));
     return pool.End();
   });
 }
@@ -136,9 +144,6 @@ std::string SlowClientMeetsASpareLine() {
       }
     }
     if (pool.Value() == "0") play.world.Complain("a value comes back");
-    pool.second.GiveBack();
-    pool.second.Now(pool.second.Delete(K()));
-    pool.second.Now(pool.second.Delete(At2()));
     const std::string problem = pool.End();
     if (!problem.empty()) return fmt::format("one stops after {} steps: {}", steps, problem);
   }
@@ -162,8 +167,6 @@ std::string DeleteIsDestroyedBehindItsEntry() {
     const bool done = play.At(0).is(Kind::kEmpty);
     if (!done && !pool.Deletes(pool.first, K())) play.world.Complain("the spare line does not come back");
     if (pool.Value() != "absent") play.world.Complain("the key is not deleted");
-    pool.second.GiveBack();
-    pool.second.Now(pool.second.Delete(At2()));
     const std::string problem = pool.End();
     if (!problem.empty()) return fmt::format("destroyed after {} steps: {}", steps, problem);
   }

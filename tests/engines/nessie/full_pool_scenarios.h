@@ -6,6 +6,8 @@
 
 namespace farside::index::nessie {
 
+// A key is inserted that is there: no memory is needed to refuse that.
+std::string RefusedInsertInAFullPool();
 // A client dies in the middle of a delete, at every verb. The next delete needs the line that it had.
 std::string DiesWithASpareLine();
 // A client has found what a dead one left on a spare line, and stops at every step. Meanwhile another one takes

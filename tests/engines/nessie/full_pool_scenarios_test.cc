@@ -6,6 +6,12 @@
 namespace farside::index::nessie {
 namespace {
 
+TEST(NessieFullPool, KeyIsThere_AnInsertOfItIsRefused) {
+  // Given a pool without memory. When a client inserts a key that is there, which it does without a look.
+  // Expect that it is told so, and not that there is no memory.
+  EXPECT_EQ(RefusedInsertInAFullPool(), "");
+}
+
 TEST(NessieFullPool, ClientDiesWithASpareLine_AnotherTakesItOver) {
   // Given a pool without memory, and a table with one spare line left. When a client dies in the middle of a
   // delete, at every verb, and another one deletes another key. Expect that it gets the line at last, and that
