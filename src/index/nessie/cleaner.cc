@@ -49,7 +49,7 @@ Task<Swapped> Cleaner::Unlink(Access at, uint64_t slot, Word item, Word to, uint
 Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const Item& item) {
   const bool had_value = item.replaced.is(Kind::kLive);
   Word back = had_value ? item.replaced : NewToken(at.part, Kind::kEmpty);
-  if (Mutant(kDeadEntryFinished)) {
+  if (Mutant(kDeadEntryFinished) || Mutant(kLiveEntryFinished)) {
     back = pending.As(Kind::kLive);
     const Swapped swapped = co_await Swap(at, slot, pending, back);
     if (swapped.done && had_value) Retire(at, item.replaced, item.bytes);
