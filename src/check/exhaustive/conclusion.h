@@ -9,7 +9,8 @@ namespace farside::check {
 
 enum class Conclusion : uint8_t {
   kNothing,  // all reachable states were visited, and nothing is wrong
-  kLimit,    // nothing is wrong so far, but not all states were visited
+  kCut,      // nothing is wrong, but paths on which a client needed too many trips were not followed
+  kLimit,    // nothing is wrong so far, but the search ended before it had visited all states
   kNotLinearizable,
   kInvariantBroken,  // of the region, or the final check
   kStuck,            // a client waits for ever, or its program gave up

@@ -194,6 +194,7 @@ void FillIn(const World& world, Exploration& result) {
 std::string_view Name(Conclusion conclusion) {
   switch (conclusion) {
     case Conclusion::kNothing: return "nothing wrong";
+    case Conclusion::kCut: return "cut";
     case Conclusion::kLimit: return "limit reached";
     case Conclusion::kNotLinearizable: return "not linearizable";
     case Conclusion::kInvariantBroken: return "invariant broken";
@@ -218,7 +219,7 @@ Exploration Explore(const Scenario& scenario) {
       result.conclusion = Conclusion::kLimit;
       result.what = fmt::format("{} states were visited, more are not allowed", search.states());
     } else if (result.cut > 0) {
-      result.conclusion = Conclusion::kLimit;
+      result.conclusion = Conclusion::kCut;
       result.what =
           fmt::format("{} times a client needed more than {} trips", result.cut, scenario.max_trips);
     }

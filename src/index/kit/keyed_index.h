@@ -17,6 +17,7 @@
 //   - it takes a pin, and up to kEagerAttempts attempts under it;
 //   - if they all met other changes, or one ended with kContended, it gives back its draft and its pin, waits
 //     and starts anew (retry_policy.h);
+//   - if there is no memory, a look says whether the change is refused anyway;
 //   - if there is no memory for the value of its last passenger, it releases its passengers and starts anew
 //     with its own;
 //   - it completes its passengers with its result. A change that is destroyed on the way gives them up
@@ -174,26 +175,34 @@ class KeyedIndex : public Index {
       context.Unpin();
       if (outcome.ok() && *outcome == Attempt::kDone) break;
       Error error = outcome.ok() ? queued.Outpaced() : outcome.error();
-      if (error.code() == ErrorCode::kOutOfMemory && change.kind == ChangeKind::kIncrement)
-        co_await CheckCounter(op, change);
+      if (error.code() == ErrorCode::kOutOfMemory) {
+        const bool refused = co_await IsRefused(op, change, context.result);
+        if (refused) break;
+      }
       co_await queued.AwaitRetry(std::move(error));
     }
     queued.Complete();
     co_return EndChange<Answer>(op, change.kind, context.result);
   }
 
-  // An engine may look for memory before it looks at the value. That a value is no counter is said first:
-  // with more memory it would be none either.
-  Task<Done> CheckCounter(fabric::Op& op, const Change& change) {
+  // An engine may look for memory before it looks at the value. A change that is refused needs none; and that
+  // a value is no counter is said first: with more memory it would be none either. (A put is never refused,
+  // and a touch asks whether memory is at hand.)
+  Task<bool> IsRefused(fabric::Op& op, const Change& change, Changed& result) {
+    if (change.kind == ChangeKind::kPut || change.kind == ChangeKind::kTouch) co_return false;
     std::string value;
     auto context = table().ContextOf(op, change.key, value);
     context.pin.emplace(pool_.Begin());
     const Result<bool> found = co_await table().TrySearch(context).Outcome();
     context.pin.reset();
-    if (!found.ok() || !*found) co_return Done{};  // the error of the change stands
-    const Result<Decision> decision = Decide(change, value);
+    if (!found.ok()) co_return false;  // the error of the change stands
+    std::optional<std::string_view> known;
+    if (*found) known = value;
+    const Result<Decision> decision = Decide(change, known);
     if (!decision.ok()) co_return decision.error();
-    co_return Done{};
+    if (decision->applied) co_return false;
+    result = {.was_present = *found, .applied = false};
+    co_return true;
   }
 
   template <class Answer>

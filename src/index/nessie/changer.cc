@@ -100,7 +100,7 @@ Task<Done> Changer::AwaitWriter(const Access& at, const Look& look, const Entrie
     const Entry& entry = entries.of(candidate);
     if (!entry.is_pending()) continue;
     bool gone = co_await cleaner_.IsGone(at, entry.item.owner, entry.word);
-    if (Mutant(kLiveEntryHelped)) gone = true;
+    if (Mutant(kLiveEntryHelped) || Mutant(kLiveEntryFinished)) gone = true;
     if (!gone) co_return AwaitsWriter();
     co_await cleaner_.RollBack(at, look.of(candidate).effective_step().slot, entry.word, entry.item);
   }

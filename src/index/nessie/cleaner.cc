@@ -43,19 +43,22 @@ Task<Swapped> Cleaner::Unlink(Access at, uint64_t slot, Word item, Word to, uint
 }
 
 // A dead writer's entry is never finished: beside a value that the key has in its other slot by now, that
-// would make a second one.
+// would make a second one. Of an operation of this client that was destroyed, a verb may still be on its way: so
+// its item is not used again while this client lives. A spare line is, after a grace period, which waits for
+// that verb too.
 Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const Item& item) {
   const bool had_value = item.replaced.is(Kind::kLive);
   Word back = had_value ? item.replaced : NewToken(at.part, Kind::kEmpty);
-  if (Mutant(kDeadEntryFinished)) back = pending.As(Kind::kLive);
-  if (Mutant(kDeadEntryFinished)) {
+  if (Mutant(kDeadEntryFinished) || Mutant(kLiveEntryFinished)) {
+    back = pending.As(Kind::kLive);
     const Swapped swapped = co_await Swap(at, slot, pending, back);
     if (swapped.done && had_value) Retire(at, item.replaced, item.bytes);
     co_return swapped;
   }
   Swapped swapped;
   if (item.owner == self(at.part)) {
-    swapped = co_await Swap(at, slot, pending, back);  // the item is not used again (running_entries.h)
+    swapped = co_await Swap(at, slot, pending, back);
+    if (swapped.done && at.part.IsSpare(pending.offset())) spares_.Unlinked(at.part, pending.offset());
   } else {
     swapped = co_await Unlink(at, slot, pending, back, item.bytes);
   }

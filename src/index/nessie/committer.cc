@@ -185,7 +185,7 @@ Task<bool> Committer::Commit(ChangeContext& context, const OwnEntry& own, uint64
   const Word to = own.removes ? cleaner_.NewToken(at.part, Kind::kEmpty) : own.pending.As(Kind::kLive);
   const uint64_t old = co_await at.op.InOrder(Cas(at.part.SlotAt(slot), own.pending.word(), to.word()));
   if (old != own.pending.word()) {
-    if (Mutant(kTakenBackUnfenced)) co_return false;
+    if (Mutant(kTakenBackUnfenced) || Mutant(kLiveEntryFinished)) co_return false;
     if (!Mutant(kFailedCommitIgnored)) co_return TakenForDead();
   }
   // INVARIANT nessie/10.
@@ -199,7 +199,7 @@ Task<Done> Committer::TakeBack(const Access& at, const OwnEntry& own, uint64_t s
   const Word to = restores ? own.replaced : cleaner_.NewToken(at.part, Kind::kEmpty);
   const uint64_t old = co_await at.op.InOrder(Cas(at.part.SlotAt(slot), own.pending.word(), to.word()));
   if (old != own.pending.word()) {
-    if (Mutant(kTakenBackUnfenced)) co_return Done{};
+    if (Mutant(kTakenBackUnfenced) || Mutant(kLiveEntryFinished)) co_return Done{};
     co_return TakenForDead();
   }
   cleaner_.Retire(at, own.pending, own.own_bytes);

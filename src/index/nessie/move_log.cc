@@ -16,10 +16,8 @@ Task<uint64_t> CountMoves(Op& op, const Partition& part) {
 }
 
 // Move n has number n + 1 in its entry, so that an entry which was never written is none.
-Task<MovedKeys> ReadMoves(Op& op, const Partition& part, uint64_t since) {
+Task<MovedKeys> ReadMoves(Op& op, const Partition& part, uint64_t since, uint64_t count) {
   MovedKeys moved{.is_complete = true, .next = since};
-  const uint64_t count = co_await CountMoves(op, part);
-  moved.count = count;
   if (count == since || Mutant(kMovesNotRead)) co_return std::move(moved);
   std::vector<LogEntry> entries(kLogEntries);
   co_await op.InOrder(Read(part.LogAt(0), std::as_writable_bytes(std::span(entries))));

@@ -27,9 +27,9 @@ Task<uint64_t> CountMoves(fabric::Op& op, const Partition& part);
 struct MovedKeys {
   bool is_complete = false;  // false: entries were overwritten before they were read
   uint64_t next = 0;         // entries before this one need not be read again
-  uint64_t count = 0;        // of moves, as far as these were read
   std::vector<uint64_t> hashes;
 };
-Task<MovedKeys> ReadMoves(fabric::Op& op, const Partition& part, uint64_t since);
+// `count`: of moves, as it was read before.
+Task<MovedKeys> ReadMoves(fabric::Op& op, const Partition& part, uint64_t since, uint64_t count);
 
 }  // namespace farside::index::nessie

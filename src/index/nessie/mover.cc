@@ -43,6 +43,13 @@ Task<bool> Mover::Copy(Access at, Look& look, Candidate from, const Item& item, 
     co_return false;
   }
   const fabric::AtomicVerb commit = Cas(at.part.SlotAt(dest), claim.word(), claim.As(Kind::kLive).word());
+  if (Mutant(kSourceClearedWithCommit)) {
+    const Word token = cleaner_.NewToken(at.part, Kind::kEmpty);
+    auto [old, left] =
+        co_await at.op.InOrder(commit, Cas(at.part.SlotAt(source.slot), source.word.word(), token.word()));
+    if (left == source.word.word()) cleaner_.Retire(at, source.word, item.bytes);
+    co_return old == claim.word();
+  }
   if (!is_entered) {
     const uint64_t old = co_await at.op.InOrder(commit);
     co_return old == claim.word() || Mutant(kLostClaimIgnored);

@@ -35,6 +35,9 @@ inline constexpr MutantName kLoserRetires{"nessie/loser-retires"};
 inline constexpr MutantName kTakenBackUnfenced{"nessie/taken-back-without-fencing"};
 // A client that meets the pending entry of a live writer takes it back (nessie/6).
 inline constexpr MutantName kLiveEntryHelped{"nessie/live-entry-helped"};
+// A client that meets the pending entry of a live writer finishes it, and a writer whose commit fails tries
+// again (nessie/6).
+inline constexpr MutantName kLiveEntryFinished{"nessie/live-entry-finished"};
 // The pending entry of a dead writer is finished, without a look at the other slot (nessie/5).
 inline constexpr MutantName kDeadEntryFinished{"nessie/dead-entry-finished"};
 // A fresh entry commits although the key is live in the other slot (nessie/3).
@@ -56,6 +59,9 @@ inline constexpr MutantName kCopiesToldAtOnce{"nessie/copies-told-at-once"};
 inline constexpr MutantName kItemChangesSlots{"nessie/item-changes-slots"};
 // The source is cleared before the copy is live, as the paper has it (nessie/1).
 inline constexpr MutantName kSourceClearedFirst{"nessie/source-cleared-first"};
+// A migration clears the source by the trip that makes the copy live: the one may overtake the other
+// (nessie/1).
+inline constexpr MutantName kSourceClearedWithCommit{"nessie/source-cleared-with-commit"};
 // A migration does not read the source behind its claim (nessie/1).
 inline constexpr MutantName kSourceNotReadAgain{"nessie/source-not-read-again"};
 // A migration that is given up keeps its claim.
@@ -66,6 +72,20 @@ inline constexpr MutantName kLostClaimIgnored{"nessie/lost-claim-ignored"};
 inline constexpr MutantName kMoveNotEntered{"nessie/move-not-entered"};
 // A cursor does not look up the keys that have moved behind it (nessie/11).
 inline constexpr MutantName kMovesNotRead{"nessie/moves-not-read"};
+
+// ---- spare lines
+
+// A spare line is used again as soon as no slot names it.
+inline constexpr MutantName kSpareWithoutGrace{"nessie/spare-line-without-grace"};
+// A client takes over the spare line of a dead one while a slot may still name it.
+inline constexpr MutantName kSpareBeforeEntry{"nessie/spare-taken-over-before-entry"};
+
+// ---- cursors
+
+// A cursor is past the records of a page before the page is there: an error loses them.
+inline constexpr MutantName kCursorAdvancesFirst{"nessie/cursor-advances-first"};
+// A cursor trusts one READ of many slots, whose lines are sampled at different times (nessie/12).
+inline constexpr MutantName kRangeReadOnce{"nessie/range-read-once"};
 
 // ---- growth
 
@@ -90,6 +110,7 @@ inline constexpr std::array kAllMutants = {
     kReusedAtOnce,
     kTakenBackUnfenced,
     kLiveEntryHelped,
+    kLiveEntryFinished,
     kDeadEntryFinished,
     kFreshBesideLive,
     kBothFreshGoOn,
@@ -97,6 +118,7 @@ inline constexpr std::array kAllMutants = {
     kCopyRemoved,
     kCopiesToldAtOnce,
     kSourceClearedFirst,
+    kSourceClearedWithCommit,
     kSourceNotReadAgain,
     kClaimKept,
     kNoMiddleState,
@@ -106,6 +128,10 @@ inline constexpr std::array kAllMutants = {
     kMarkLeft,
     kMoveNotEntered,
     kMovesNotRead,
+    kSpareWithoutGrace,
+    kSpareBeforeEntry,
+    kCursorAdvancesFirst,
+    kRangeReadOnce,
     kItemChangesSlots,
     kLoserRetires,
     kFailedCommitIgnored,

@@ -22,6 +22,8 @@
 //   nessie/9  (partition.h) Slots are put to use only when every operation in flight knows of them: growth/1.
 //   nessie/10 (cleaner.h) The client whose CAS unlinks an item retires it.
 //   nessie/11 (move_log.h) A key that moves to a lower slot is entered in the move log first.
+//   nessie/12 (walker.cc) What a cursor says of slots that it reads together it says of words that were read
+//             twice.
 #pragma once
 
 #include <cstdint>

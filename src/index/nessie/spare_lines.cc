@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "index/nessie/item.h"
+#include "index/nessie/mutants.h"
 #include "index/nessie/trail.h"
 
 namespace farside::index::nessie {
@@ -41,7 +42,8 @@ Task<bool> SpareLines::TakeLine(const Access& at, size_t number) {
     const pool::Owner owner = pool::Owner::FromBits(static_cast<uint32_t>(old));
     const pool::Standing standing = co_await member.StandingOf(at.op, owner);
     if (standing != pool::Standing::kGone) co_return false;
-    const bool released = co_await Release(at, number);
+    bool released = Mutant(kSpareBeforeEntry);
+    if (!released) released = co_await Release(at, number);
     if (!released) co_return false;
     const uint64_t taken = co_await at.op.InOrder(Cas(owner_at, old, mine));
     if (taken != old) co_return false;
@@ -91,6 +93,10 @@ void SpareLines::Unlinked(Partition& part, uint64_t offset) {
 }
 
 void SpareLines::AwaitGrace(const std::shared_ptr<Line>& line) {
+  if (Mutant(kSpareWithoutGrace)) {
+    line->past_grace = true;
+    return;
+  }
   pool_.AfterGrace(line->part->node(), [weak = std::weak_ptr<Line>(line), grace = ++line->graces] {
     const std::shared_ptr<Line> waiting = weak.lock();
     if (waiting != nullptr && !waiting->is_linked && waiting->graces == grace) waiting->past_grace = true;

@@ -24,7 +24,6 @@ using fabric::Read;
 
 namespace {
 
-constexpr uint64_t kSlotsByATrip = 64;
 constexpr size_t kItemsByATrip = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr uint64_t kMostRestarts = 64;
 constexpr int kMostLooks = 16;
@@ -38,22 +37,31 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
   const size_t segment = shape.SegmentOf(first);
   const uint64_t end =
       std::min({slots, shape.FirstSlot(segment) + shape.SegmentSlots(segment), first + kSlotsByATrip});
-  std::array<Word, kSlotsByATrip> words;
-  co_await op.InOrder(Read(part.SlotAt(first), std::as_writable_bytes(std::span(words).first(end - first))));
-  range.clear();
-  for (uint64_t slot = first; slot < end; ++slot) {
-    const Word word = words[slot - first];
-    if (word.is_damaged()) co_return BrokenWord(part, slot);
-    if (counts != nullptr && !word.is_effective()) ++counts->unsplit;
-    if (!word.has_item()) continue;
-    auto used = std::make_unique<Used>();
-    used->slot = slot;
-    used->word = used->read.word = word;
-    range.push_back(std::move(used));
+  range.first = first;
+  range.slots = end - first;
+  co_await op.InOrder(Read(part.SlotAt(first), range.bytes()));
+  if (counts != nullptr) {
+    counts->unsplit += std::count_if(range.words.begin(), range.words.begin() + range.slots,
+                                     [](Word word) { return !word.is_effective(); });
   }
-  for (size_t begin = 0; begin < range.size(); begin += kItemsByATrip) {
+  co_await ReadItemsOf(op, part, range, nullptr);
+  co_return range.slots;
+}
+
+Task<Done> Walker::ReadItemsOf(Op& op, Partition& part, Range& range, const Range* before) {
+  range.used.clear();
+  for (uint64_t i = 0; i < range.slots; ++i) {
+    const Word word = range.words[i];
+    if (word.is_damaged()) co_return BrokenWord(part, range.first + i);
+    if (!word.has_item() || (before != nullptr && word == before->words[i])) continue;
+    auto used = std::make_unique<Used>();
+    used->slot = range.first + i;
+    used->word = used->read.word = word;
+    range.used.push_back(std::move(used));
+  }
+  for (size_t begin = 0; begin < range.used.size(); begin += kItemsByATrip) {
     const std::span<std::unique_ptr<Used>> some =
-        std::span(range).subspan(begin, std::min(kItemsByATrip, range.size() - begin));
+        std::span(range.used).subspan(begin, std::min(kItemsByATrip, range.used.size() - begin));
     std::vector<ItemRead*> reads;
     for (const auto& used : some) reads.push_back(&used->read);
     co_await ReadManyItems(op, part.node(), reads);
@@ -63,7 +71,7 @@ Task<uint64_t> Walker::ReadRange(Op& op, Partition& part, uint64_t first, uint64
       used->item = *item;
     }
   }
-  co_return end - first;
+  co_return Done{};
 }
 
 bool Walker::IsHome(const Partition& part, const Used& used) {
@@ -100,7 +108,7 @@ Task<Done> Walker::Walk(Op& op, pool::Reach& reach) {
 }
 
 Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::Reach& reach) {
-  for (const auto& used : range) {
+  for (const auto& used : range.used) {
     const FarAddr block(part.node(), used->word.offset());
     if (used->word.is(Kind::kLive)) {
       reach.MarkBlock(block, used->item.bytes, sizeof(ItemHeader));
@@ -117,10 +125,13 @@ Task<Done> Walker::MarkRange(Op& op, Partition& part, const Range& range, pool::
 
 // ---- cursors -----------------------------------------------------------------------------------------
 
-// position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew.
+// position: partition, slot, moves that were looked up + 1 (0: not begun), how often it started anew. A page
+// that is not returned, because of an error, counts as not read: the cursor stays where it was.
 Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool_.Begin();
-  auto& [number, slot, moves, restarts] = cursor.position;
+  Cursor copy = cursor;
+  Cursor& next = Mutant(kCursorAdvancesFirst) ? cursor : copy;
+  auto& [number, slot, moves, restarts] = next.position;
   const size_t before = page.size();
   while (number < partitions_.size() && page.size() == before) {
     Partition& part = partitions_[number];
@@ -129,7 +140,7 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
     if (slot >= part.shape().slots(part.directory().newest)) {
       co_await part.Refresh(op);
       if (slot < part.shape().slots(part.directory().newest)) continue;
-      co_await AppendLastMoved(op, part, cursor, page);
+      co_await AppendLastMoved(op, part, next, page);
       if (slot == 0) continue;
       slot = moves = 0;
       ++number;
@@ -140,29 +151,49 @@ Task<bool> Walker::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
         co_await ReadRange(op, part, slot, part.shape().slots(part.directory().newest), range);
     co_await AppendRange(op, part, range, page);
     slot += read;
-    co_await AppendMoved(op, part, cursor, page);
+    const uint64_t count = co_await AppendChanged(op, part, range, page);
+    co_await AppendMoved(op, part, next, count, page);
   }
+  cursor = next;
   op.End(OpKind::kScan, OpOutcome::kDone);
   co_return page.size() > before;
 }
 
-Task<uint64_t> Walker::AppendMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
+// INVARIANT nessie/12. The words are READ by a trip of their own with the count of moves, so it costs none.
+Task<uint64_t> Walker::AppendChanged(Op& op, Partition& part, const Range& range, std::vector<Record>& page) {
+  if (Mutant(kRangeReadOnce)) {
+    const uint64_t count = co_await CountMoves(op, part);
+    co_return count;
+  }
+  Range again;
+  again.first = range.first;
+  again.slots = range.slots;
+  const auto [count, unused] =
+      co_await op.Together(Read<uint64_t>(part.MovesAt()), Read(part.SlotAt(again.first), again.bytes()));
+  co_await ReadItemsOf(op, part, again, &range);
+  co_await AppendRange(op, part, again, page);
+  co_return count;
+}
+
+Task<Done> Walker::AppendMoved(Op& op, Partition& part, Cursor& cursor, uint64_t count,
+                               std::vector<Record>& page) {
   auto& [number, slot, moves, restarts] = cursor.position;
-  const MovedKeys moved = co_await ReadMoves(op, part, moves - 1);
+  const MovedKeys moved = co_await ReadMoves(op, part, moves - 1, count);
   moves = moved.next + 1;
   if (!moved.is_complete) {
     if (++restarts > kMostRestarts) co_return Unsettled();
     slot = 0;
-    co_return moved.count;
+    co_return Done{};
   }
   for (const uint64_t hash : moved.hashes) co_await AppendHash(op, part, hash, page);
-  co_return moved.count;
+  co_return Done{};
 }
 
 // INVARIANT nessie/11.
 Task<Done> Walker::AppendLastMoved(Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page) {
   auto& [number, slot, moves, restarts] = cursor.position;
-  const uint64_t end = co_await AppendMoved(op, part, cursor, page);
+  const uint64_t end = co_await CountMoves(op, part);
+  co_await AppendMoved(op, part, cursor, end, page);
   for (int looks = 1; slot != 0 && moves - 1 < end && !Mutant(kMovesNotRead); ++looks) {
     if (looks == kMostLooks) {
       if (++restarts > kMostRestarts) co_return Unsettled();
@@ -171,7 +202,8 @@ Task<Done> Walker::AppendLastMoved(Op& op, Partition& part, Cursor& cursor, std:
       co_return Done{};
     }
     co_await op.Pause(kPauseForEntry);
-    co_await AppendMoved(op, part, cursor, page);
+    const uint64_t count = co_await CountMoves(op, part);
+    co_await AppendMoved(op, part, cursor, count, page);
   }
   co_return Done{};
 }
@@ -205,7 +237,7 @@ Task<Done> Walker::AppendHash(Op& op, Partition& part, uint64_t hash, std::vecto
 }
 
 Task<Done> Walker::AppendRange(Op& op, Partition& part, const Range& range, std::vector<Record>& page) {
-  for (const auto& used : range) {
+  for (const auto& used : range.used) {
     if (used->word.is(Kind::kLive) && IsHome(part, *used)) {
       page.push_back({.key = std::string(used->item.key), .value = std::string(used->item.value)});
     } else {
@@ -270,7 +302,7 @@ Task<Done> Walker::AddStats(Op& op, Partition& part, TableStats& stats, Counts& 
   Range range;
   for (uint64_t slot = 0; slot < shape.slots(version);) {
     slot += co_await ReadRange(op, part, slot, shape.slots(version), range, &counts);
-    for (const auto& used : range) {
+    for (const auto& used : range.used) {
       const bool is_record = co_await IsRecord(op, part, *used);
       if (!is_record) continue;
       ++counts.records;

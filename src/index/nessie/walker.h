@@ -1,9 +1,11 @@
 // Looking through the whole table: for the pool, for fsck, for cursors and for statistics.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +39,16 @@ class Walker {
     ItemRead read;
     Item item;
   };
-  using Range = std::vector<std::unique_ptr<Used>>;
+  static constexpr uint64_t kSlotsByATrip = 64;
+  // Slots that stand side by side in one segment.
+  struct Range {
+    uint64_t first = 0;
+    uint64_t slots = 0;
+    std::array<Word, kSlotsByATrip> words;
+    std::vector<std::unique_ptr<Used>> used;
+
+    std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words).first(slots)); }
+  };
   struct Counts {
     uint64_t records = 0;
     uint64_t unsplit = 0;
@@ -49,15 +60,21 @@ class Walker {
   // READs some slots, from `first` on and in one segment, and the items in them. Returns how many slots.
   Task<uint64_t> ReadRange(fabric::Op& op, Partition& part, uint64_t first, uint64_t slots, Range& range,
                            Counts* counts = nullptr);
+  // The items of those slots of the range that had other words `before`.
+  Task<Done> ReadItemsOf(fabric::Op& op, Partition& part, Range& range, const Range* before);
   Task<Done> MarkRange(fabric::Op& op, Partition& part, const Range& range, pool::Reach& reach);
   Task<Done> AppendRange(fabric::Op& op, Partition& part, const Range& range, std::vector<Record>& page);
   // Appends the key with the value that a search finds, if it does.
   Task<Done> AppendFound(fabric::Op& op, Partition& part, uint64_t hash, std::string key,
                          std::vector<Record>& page);
   static Task<std::string> KeyOf(fabric::Op& op, Partition& part, const Used& used);
-  // Appends the keys that have moved behind the cursor, with a cursor that has to start anew if entries are
-  // lost. Returns how many moves there were.
-  Task<uint64_t> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
+  // What came to other slots of the range while they were sampled. Returns how many moves there were.
+  Task<uint64_t> AppendChanged(fabric::Op& op, Partition& part, const Range& range,
+                               std::vector<Record>& page);
+  // Appends the keys that have moved behind the cursor, of `count` moves, with a cursor that has to start anew
+  // if entries are lost.
+  Task<Done> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, uint64_t count,
+                         std::vector<Record>& page);
   // The same when the cursor has read all slots.
   Task<Done> AppendLastMoved(fabric::Op& op, Partition& part, Cursor& cursor, std::vector<Record>& page);
   Task<Done> AppendHash(fabric::Op& op, Partition& part, uint64_t hash, std::vector<Record>& page);

@@ -41,7 +41,7 @@ Task<Done> Walker::VerifyPartition(Op& op, Partition& part) {
     slot += co_await ReadRange(op, part, slot, slots, range, &counts);
     if (!part.shape().HasParent(first) && counts.unsplit != 0)
       co_return Broken(part, first, "or one behind it was never written");
-    for (const auto& used : range) co_await VerifySlot(op, part, *used);
+    for (const auto& used : range.used) co_await VerifySlot(op, part, *used);
   }
   co_return Done{};
 }

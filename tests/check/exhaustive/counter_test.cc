@@ -273,7 +273,7 @@ TEST(ExhaustiveCounter, ClientSpinsUntilAnotherGoesOn_IsCutAndReportedAsALimit) 
   // When all interleavings are explored
   const Exploration cut = Explore(Counter({waiting(false), Incrementing(IncrementByFaa, 1)}));
   // Expect that the search admits to be incomplete
-  EXPECT_EQ(cut.conclusion, Conclusion::kLimit);
+  EXPECT_EQ(cut.conclusion, Conclusion::kCut);
   EXPECT_GT(cut.cut, 0u);
   // And that it is complete if the client says that it does not count its attempts
   const Exploration complete = Explore(Counter({waiting(true), Incrementing(IncrementByFaa, 1)}));

@@ -67,6 +67,24 @@ TEST_P(EngineFullTest, IncrementOfAValueThatIsNoCounter_SaysSoFirst) {
   }
 }
 
+TEST_P(EngineFullTest, ChangesThatAreRefused_NeedNoRoom) {
+  // Given a full pool. When keys are inserted that are there, and others changed that are not, or that have
+  // another value. Expect that each is refused, and not that there is no room.
+  const size_t count = Fill(session_);
+  bool full = false;
+  for (size_t i = 0; i < kMany && !full; ++i)
+    full = !session_.Put(table_, "small-" + std::to_string(i), "8 bytes.").ok();
+  ASSERT_TRUE(full);
+  for (const size_t i : {size_t{0}, count / 2, count - 1}) {
+    EXPECT_FALSE(Must(session_.Insert(table_, Key(i), Value(i))));
+    EXPECT_FALSE(Must(session_.CompareAndSet(table_, Key(i), "another value", Value(i))));
+    EXPECT_FALSE(Must(session_.Update(table_, Key(kMany + i), Value(i))));
+    EXPECT_FALSE(Must(session_.CompareAndSet(table_, Key(kMany + i), Value(i), Value(i))));
+    EXPECT_FALSE(Must(session_.Delete(table_, Key(kMany + i))));
+  }
+  ExpectAll(count);
+}
+
 TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
   // Given a full pool. When everything is deleted and put again, some times. Expect about as much room as at
   // first.

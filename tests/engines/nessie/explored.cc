@@ -266,10 +266,9 @@ void SplitMeets(Explored& explored, Moving moving, bool is_read) {
   ThenGoOn(explored, 2, {Call::Get(moves), Call::Put(moves, "3"), Call::Get(splits), Call::Get(moves)});
 }
 
-std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
-  if (found.conclusion == check::Conclusion::kNothing) return "";
-  const bool only_waits = found.conclusion == check::Conclusion::kLimit && found.states < scenario.max_states;
-  return only_waits ? "" : found.ToString();
+std::string ProblemOf(const check::Exploration& found) {
+  const bool only_waits = found.conclusion == check::Conclusion::kCut;
+  return found.conclusion == check::Conclusion::kNothing || only_waits ? "" : found.ToString();
 }
 
 }  // namespace farside::index::nessie

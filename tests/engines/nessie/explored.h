@@ -87,9 +87,7 @@ void SplitMeets(Explored& explored, Moving moving, bool is_read);
 
 // What an exploration has found; nothing if nothing is wrong. A client that waits for a writer that never
 // goes on, because the fabric never gets round to it, waits for ever: such paths are cut.
-std::string ProblemOf(const check::Exploration& found, const check::Scenario& scenario);
-inline std::string ProblemOf(const check::Scenario& scenario) {
-  return ProblemOf(check::Explore(scenario), scenario);
-}
+std::string ProblemOf(const check::Exploration& found);
+inline std::string ProblemOf(const check::Scenario& scenario) { return ProblemOf(check::Explore(scenario)); }
 
 }  // namespace farside::index::nessie

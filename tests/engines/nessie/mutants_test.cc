@@ -11,6 +11,7 @@
 #include "index/nessie/mutants.h"
 #include "index/nessie/nessie.h"
 #include "tests/engines/nessie/explored.h"
+#include "tests/engines/nessie/full_pool_scenarios.h"
 #include "tests/engines/nessie/scenarios.h"
 #include "tests/engines/nessie/scenes.h"
 #include "tests/support/detector.h"
@@ -50,8 +51,12 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const std::vector<std::vector<Scene>> all = {EntryScenes(), MigrationScenes(), GrowthScenes()};
   std::vector<Detector> detectors = {
       {"a cursor meets a migration", CursorMeetsAMigration},
+      {"a cursor meets an error", CursorMeetsAnError},
+      {"keys move inside a READ", [=] { return KeysMoveInsideAReadOfACursor(20000 / fewer); }},
       {"an entry is gone at its commit", EntryIsGoneAtItsCommit},
       {"memory comes back", MemoryComesBack},
+      {"a client dies with a spare line", DiesWithASpareLine},
+      {"a slow client meets a spare line", SlowClientMeetsASpareLine},
       {"two remove a claim", TwoRemoveAClaim},
       {"short scripts", [=] { return RunScripts(60 / fewer, {}); }},
       {"long scripts", [=] { return RunScripts(60 / fewer, long_scripts); }},

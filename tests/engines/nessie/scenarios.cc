@@ -1,49 +1,135 @@
 #include "tests/engines/nessie/scenarios.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/engines/nessie/scenes.h"
 
 namespace farside::index::nessie {
 
-// Of a table of 256 slots, a cursor reads some at a time.
+namespace {
+
+std::string KeyIn(const Shape& shape, uint64_t primary, uint64_t secondary) {
+  return KeyFor([&](const KeyHash& hash) {
+    return hash.SlotOf(shape, Candidate::kPrimary, 1) == primary &&
+           hash.SlotOf(shape, Candidate::kSecondary, 1) == secondary;
+  });
+}
+
+bool HasKey(const std::vector<Record>& records, const std::string& key) {
+  return std::any_of(records.begin(), records.end(),
+                     [&key](const Record& record) { return record.key == key; });
+}
+
+// A table of four ranges, as a cursor reads them, with a key in the first one and two in the last one.
+class FourRanges {
+ public:
+  explicit FourRanges(const WorldOptions& options = {}) : world_(options) {
+    const std::string blocker = KeyIn(kShape, 3, 100);
+    writer_.Now(writer_.Put(blocker, "0"));
+    writer_.Now(writer_.Put(moves_, "0"));
+    writer_.Now(writer_.Delete(blocker));
+    writer_.Now(writer_.Put(first_, "0"));
+    writer_.Now(writer_.Put(last_, "0"));
+  }
+
+  Member& writer() { return writer_; }
+  World& world() { return world_; }
+  // From slot 200 to slot 3.
+  void Move() { writer_.Now(writer_.Put(KeyIn(kShape, 200, 250), "0")); }
+  // The rest of the records.
+  void Read(Member& reader, Cursor& cursor, std::vector<Record>& all) {
+    while (true) {
+      const std::vector<Record> page = reader.Now(reader.Page(cursor));
+      if (page.empty()) break;
+      all.insert(all.end(), page.begin(), page.end());
+    }
+  }
+  // What went wrong, or nothing.
+  std::string ProblemWith(const std::vector<Record>& all) {
+    for (const std::string& key : {first_, moves_, last_}) {
+      if (!HasKey(all, key)) world_.Complain("the cursor misses a key that was there all the time");
+    }
+    return world_.problem;
+  }
+  bool IsFirst(const std::vector<Record>& page) const { return page.size() == 1 && page[0].key == first_; }
+
+  static constexpr Shape kShape{.initial_bits = 8};
+  static inline const OptionMap kOptions = {{"slots", "256"}, {"sweep", "0"}};
+
+ private:
+  const std::string first_ = KeyIn(kShape, 5, 101);
+  const std::string moves_ = KeyIn(kShape, 3, 200);
+  const std::string last_ = KeyIn(kShape, 250, 251);
+  World world_;
+  Member writer_{world_, kOptions};
+};
+
+}  // namespace
+
 std::string CursorMeetsAMigration() {
-  const OptionMap options = {{"slots", "256"}, {"sweep", "0"}};
-  const Shape shape{.initial_bits = 8};
-  const auto key_at = [&](uint64_t primary, uint64_t secondary, int nth = 0) {
-    return KeyFor(
-        [&](const KeyHash& hash) {
-          return hash.SlotOf(shape, Candidate::kPrimary, 1) == primary &&
-                 hash.SlotOf(shape, Candidate::kSecondary, 1) == secondary;
-        },
-        nth);
-  };
-  const std::string key = key_at(3, 200);
-  const std::string blocker = key_at(3, 100);
-  const std::string other = key_at(5, 101);
-  const std::string taken = key_at(250, 251);
-  const std::string displaces = key_at(200, 250);
-  World world;
-  Member writer(world, options);
-  Member reader(world, options);
-  writer.Now(writer.Put(blocker, "0"));
-  writer.Now(writer.Put(key, "0"));
-  writer.Now(writer.Delete(blocker));
-  writer.Now(writer.Put(other, "0"));
-  writer.Now(writer.Put(taken, "0"));
+  FourRanges table;
+  Member reader(table.world(), FourRanges::kOptions);
   Cursor cursor;
   std::vector<Record> all = reader.Now(reader.Page(cursor));
-  if (all.size() != 1 || all[0].key != other) return "the first page is another one";
-  writer.Now(writer.Put(displaces, "0"));
-  for (bool more = true; more;) {
-    const std::vector<Record> page = reader.Now(reader.Page(cursor));
-    all.insert(all.end(), page.begin(), page.end());
-    more = !page.empty();
+  if (!table.IsFirst(all)) return "the first page is another one";
+  table.Move();
+  table.Read(reader, cursor, all);
+  return table.ProblemWith(all);
+}
+
+std::string CursorMeetsAnError() {
+  bool more = true;
+  for (uint64_t verb = 0; more; ++verb) {
+    FourRanges table;
+    Member reader(table.world(), FourRanges::kOptions);
+    Cursor cursor;
+    std::vector<Record> all = reader.Now(reader.Page(cursor));
+    if (!table.IsFirst(all)) return "the first page is another one";
+    table.Move();
+    table.world().Arm(verb, FaultKind::kLoseCompletion);
+    more = false;
+    while (true) {
+      const Result<std::vector<Record>> page = reader.Try(reader.Page(cursor));
+      more = !page.ok();
+      if (!page.ok() || page->empty()) break;
+      all.insert(all.end(), page->begin(), page->end());
+    }
+    table.world().Disarm();
+    if (more) table.Read(table.writer(), cursor, all);
+    const std::string problem = table.ProblemWith(all);
+    if (!problem.empty()) return fmt::format("an error at verb {}: {}", verb, problem);
   }
-  bool found = false;
-  for (const Record& record : all) found = found || record.key == key;
-  if (!found) world.Complain("the cursor misses a key that was there all the time");
-  return world.problem;
+  return "";
+}
+
+// A chain of migrations in a table of one range: each of seven keys goes to the next line.
+std::string KeysMoveInsideAReadOfACursor(uint64_t seeds) {
+  const OptionMap options = {{"slots", "64"}, {"grow", "no"}};
+  const Shape shape{.initial_bits = 6};
+  const std::string displaces = KeyIn(shape, 3, 5);
+  std::vector<std::string> keys = {KeyIn(shape, 5, 6), KeyIn(shape, 6, 5)};
+  for (uint64_t slot = 3; slot + 8 < 64; slot += 8) keys.push_back(KeyIn(shape, slot, slot + 8));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    WorldOptions of_world{.seed = seed, .region_bytes = 1 << 20};
+    of_world.chaos.tear = fabric::sim::kOneIn;
+    of_world.chaos.ordered_reads = seed % 2 == 0;
+    World world(of_world);
+    Member member(world, options);
+    for (const std::string& key : keys) member.Now(member.Put(key, "0"));
+    Task<PutOutcome> put = member.Put(displaces, "0");
+    put.Start();
+    const uint64_t steps = seed % 200;
+    for (uint64_t step = 0; step < steps && !put.done(); ++step) world.fabric.Step();
+    const std::multimap<std::string, std::string> all = member.Now(member.List());
+    world.Drive([&] { return put.done(); });
+    if (!put.TakeResult().ok()) world.Complain("the put fails");
+    for (const std::string& key : keys) {
+      if (!all.contains(key)) world.Complain("the cursor misses a key that was there all the time");
+    }
+    if (!world.problem.empty()) return fmt::format("seed {}: {}", seed, world.problem);
+  }
+  return "";
 }
 
 std::string TwoRemoveAClaim() {

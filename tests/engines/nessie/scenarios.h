@@ -2,12 +2,17 @@
 // or nothing; they are played with and without planted bugs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace farside::index::nessie {
 
 // A cursor has read the lower slots. Then a key moves from a slot that it has not read to one behind it.
 std::string CursorMeetsAMigration();
+// The same, and the cursor's client loses its connection, at every verb. Another one goes on with the cursor.
+std::string CursorMeetsAnError();
+// A client moves keys to higher slots inside the READ by which a cursor of its own reads both of their slots.
+std::string KeysMoveInsideAReadOfACursor(uint64_t seeds);
 // Clients delete and put keys of four slots until their memory is used again; nothing is retired twice.
 std::string MemoryComesBack();
 // Two clients remove the same claim, of which one stops at every step; only one retires the copy.

@@ -74,7 +74,8 @@ Story Split() {
                 GrowFor(play, actor, other);
               },
           .change = Put(MovesToo(), "1"),
-          .keys = {Moves(), MovesToo(), Stays(), MovesBoth()}};
+          .keys = {Moves(), MovesToo(), Stays(), MovesBoth()},
+          .miss = 4};  // a home is unsplit, and the reader does not expect it any more
 }
 
 Story Sweep() {
@@ -190,6 +191,30 @@ std::string AtEveryStop(const Story& story, Then then) {
 
 }  // namespace
 
+std::vector<StoryOfTwo> StoriesOfTwo() {
+  const auto free_primary = [](Play& play, Member& other) { play.Do(other, Delete(TakesPrimary())); };
+  const std::string twin = KeyWithTheTagOf(K());
+  Story entries{.name = "two entries of a key",
+                .set = [](Play& play, Member&, Member& other) { play.Do(other, Put(TakesPrimary(), "0")); },
+                .change = Insert(K(), "1"),
+                .keys = {K(), twin, At2()}};
+  Story others = Insertion();
+  others.name = "entries of other keys in both slots";
+  others.change = Insert(TakesSecondary(), "1");
+  others.keys.push_back(twin);
+  Story copies = ChangeOf("a migration and an update", Put(TakesSecondary(), "1"));
+  Story deleted = ChangeOf("a migration and a delete", Put(TakesSecondary(), "1"));
+  Story back = ChangeOf("a migration to the secondary slot and an update", Put(TakesPrimary(), "1"));
+  back.set = [](Play& play, Member&, Member&) { StandsInPrimary(play); };
+  back.keys = {K(), TakesPrimary(), At2(), At3()};
+  back.without_room = {TakesSecondary()};
+  return {{.story = entries, .between = free_primary, .second = Insert(K(), "2")},
+          {.story = others, .second = Insert(twin, "2")},
+          {.story = copies, .second = Update(K(), "2")},
+          {.story = deleted, .second = Delete(K())},
+          {.story = back, .second = Update(K(), "2")}};
+}
+
 std::vector<Story> Stories() {
   return {Insertion(),
           ChangeOf("an update", Update(K(), "1")),
@@ -202,20 +227,54 @@ std::vector<Story> Stories() {
           Growth(/*announces=*/false)};
 }
 
-std::string ReadsWhileStopped(const Story& story, Reads& reads) {
+namespace {
+
+std::vector<std::string> KeysToReadOf(const Story& story) {
   std::vector<std::string> keys = story.keys;
   keys.insert(keys.end(), story.without_room.begin(), story.without_room.end());
-  return AtEveryStop(story, [&](Play& play, Member&, Member& other) {
-    for (const std::string& key : keys) {
-      const uint64_t trips_before = TripsOf(other);
-      const Nanos began = play.world.fabric.Now();
-      const std::string found = other.Now(other.Get(key));
-      if (play.world.fabric.Now() - began > kAtOnce) play.world.Complain("a read of " + key + " waits");
-      uint64_t& most = found == "absent" ? reads.most_of_misses : reads.most_of_hits;
-      most = std::max(most, TripsOf(other) - trips_before);
-      play.Do(other, Get(key));  // for the history
-    }
-  });
+  return keys;
+}
+
+void ReadAll(Play& play, Member& reader, const std::vector<std::string>& keys, Reads& reads) {
+  for (const std::string& key : keys) {
+    const uint64_t trips_before = TripsOf(reader);
+    const Nanos began = play.world.fabric.Now();
+    const std::string found = reader.Now(reader.Get(key));
+    if (play.world.fabric.Now() - began > kAtOnce) play.world.Complain("a read of " + key + " waits");
+    uint64_t& most = found == "absent" ? reads.most_of_misses : reads.most_of_hits;
+    most = std::max(most, TripsOf(reader) - trips_before);
+    play.Do(reader, Get(key));  // for the history
+  }
+}
+
+}  // namespace
+
+std::string ReadsWhileStopped(const Story& story, Reads& reads) {
+  const std::vector<std::string> keys = KeysToReadOf(story);
+  return AtEveryStop(story, [&](Play& play, Member&, Member& other) { ReadAll(play, other, keys, reads); });
+}
+
+// A second client that waits for the first one takes steps without end.
+std::string ReadsWhileTwoStopped(const StoryOfTwo& two, ReadsOfTwo& reads) {
+  constexpr uint64_t kMostSteps = 60;
+  const std::vector<std::string> keys = KeysToReadOf(two.story);
+  bool more = true;
+  for (uint64_t steps = 0; steps < kMostSteps && more; ++steps) {
+    more = false;
+    const std::string problem = AtEveryStop(two.story, [&](Play& play, Member&, Member& other) {
+      if (two.between) two.between(play, other);
+      Member& second = play.Enter();
+      play.Do(second, Get(K()));
+      play.Begin(second, two.second, steps);
+      more = more || !play.OverOf(second);
+      play.Stop(second, kStop);
+      play.LetPass(std::chrono::microseconds(50));  // what was posted takes effect
+      reads.both_pending += play.At(0).is(Kind::kPending) && play.At(1).is(Kind::kPending) ? 1 : 0;
+      ReadAll(play, other, keys, reads);
+    });
+    if (!problem.empty()) return fmt::format("the second one stops after {} steps: {}", steps, problem);
+  }
+  return "";
 }
 
 std::string WritesWhileStopped(const Story& story, Writes& writes) {

@@ -3,6 +3,7 @@
 // of what clients did.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,6 +48,28 @@ class Member : public TableMember {
     co_await pool().Sync(op, false);
     co_return Done{};
   }
+
+  // Takes memory away from the table.
+  Task<Done> Hold(uint64_t bytes) {
+    fabric::Op op(client(), fabric::OpKind::kMaintenance);
+    const fabric::FarAddr at = co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    held_.emplace_back(at, bytes);
+    co_return Done{};
+  }
+  void GiveBackOne(uint64_t bytes) {
+    const auto of_size = [bytes](const auto& held) { return held.second == bytes; };
+    const auto held = std::find_if(held_.begin(), held_.end(), of_size);
+    if (held == held_.end()) return;
+    pool().allocator(fabric::NodeId{0}).FreeUnpublished(held->first, bytes);
+    held_.erase(held);
+  }
+  void GiveBack() {
+    for (const auto& [at, bytes] : held_) pool().allocator(fabric::NodeId{0}).FreeUnpublished(at, bytes);
+    held_.clear();
+  }
+
+ private:
+  std::vector<std::pair<fabric::FarAddr, uint64_t>> held_;
 };
 
 // "a key comes back" as part of a test's name.

@@ -171,10 +171,9 @@ inline void SplitsMeetAtLevel2(Explored& explored, const OverflowKeys& keys) {
 
 // What one of the explorations has found; nothing if nothing is wrong. A client that waits for a lock that is
 // never released, because the fabric never gets round to it, waits for ever: such paths are cut.
-inline std::string ProblemOf(const check::Exploration& found, const Scenario& scenario) {
-  if (found.conclusion == check::Conclusion::kNothing) return "";
-  const bool only_waits = found.conclusion == check::Conclusion::kLimit && found.states < scenario.max_states;
-  return only_waits ? "" : found.ToString();
+inline std::string ProblemOf(const check::Exploration& found) {
+  const bool only_waits = found.conclusion == check::Conclusion::kCut;
+  return found.conclusion == check::Conclusion::kNothing || only_waits ? "" : found.ToString();
 }
 
 }  // namespace farside::index::shard
