@@ -197,7 +197,20 @@ Task<Done> Tables::Walk(Op& op, pool::Reach& reach) {
   co_return Done{};
 }
 
-// Until every client on every node of the table has moved past the call.
+Status Tables::CheckNodes() const {
+  for (size_t node = 0; node < pool_.nodes(); ++node) {
+    if (pool_.IsMember(static_cast<NodeId>(node))) continue;
+    return Error(
+        ErrorCode::kUnavailable,
+        fmt::format("memory node {} is out of reach, and to drop a table takes all nodes of the pool; "
+                    "try again when it is back",
+                    node));
+  }
+  return OkStatus();
+}
+
+// Until every client on every node of the table has moved past the call. Those of a node that is lost on the
+// way never do.
 Task<Done> Tables::WaitForGrace(Op& op, size_t nodes) {
   // Shared with the callbacks, which may outlive this coroutine if an error ends it.
   const auto waiting = std::make_shared<size_t>(nodes);
@@ -211,6 +224,7 @@ Task<Done> Tables::WaitForGrace(Op& op, size_t nodes) {
       co_return Error(ErrorCode::kContended, "other clients did not move on; try again later");
     co_await pool_.GoOffline(op);  // if it can: then it does not wait for itself
     co_await pool_.Maintain(op);
+    if (Status there = CheckNodes(); !there.ok()) co_return there.error();
     if (*waiting > 0) co_await op.Pause(pause);
     pause = std::min(2 * pause, longest);
   }
@@ -246,6 +260,7 @@ Task<Done> Tables::Drop(Op& op, std::string name) {
   const TableInfo found = co_await catalog.Open(op, name);
   const Result<std::shared_ptr<Engine>> engine = EngineOf(found);
   if (!engine.ok()) co_return engine.error();
+  if (Status there = CheckNodes(); !there.ok()) co_return there.error();
   pool::Catalog::WaitForGrace wait_for_grace = [this](Op& wait_op) {
     return WaitForGrace(wait_op, pool_.nodes());
   };

@@ -72,6 +72,8 @@ class Tables {
   // The table existed when so many changes of the catalog of its home were known.
   void Confirm(OpenTable& table, uint64_t catalog_changes);
   OpenTable OpenWith(std::shared_ptr<Engine> engine, pool::TableInfo info, uint64_t validated_at);
+  // To drop a table takes all nodes: one that is out of reach cannot tell what its clients still use.
+  Status CheckNodes() const;
   Task<Done> WaitForGrace(fabric::Op& op, size_t nodes);
   Task<Done> FreeTable(fabric::Op& op, pool::TableInfo info);
 

@@ -397,7 +397,19 @@ Task<bool> SessionState::Evacuate(Registration& registration, bool all_tables) {
   co_return true;
 }
 
+// Tasks that run together, such as the items of a batch, find one after the other that the session is cut off.
+// If no node answers, only the first of them waits for that.
 Status SessionState::Reconnect() {
+  if (!running_) return Register();
+  const Nanos began = current_->client().Now();
+  if (out_of_reach_.has_value() && began < out_of_reach_->until) return out_of_reach_->why;
+  const Status registered = Register();
+  const Nanos ended = current_->client().Now();
+  if (!registered.ok()) out_of_reach_.emplace(OutOfReach{registered.error(), ended + (ended - began)});
+  return registered;
+}
+
+Status SessionState::Register() {
   if (forked()) return ForkGuard::Refusal();
   const uint64_t recoveries = pool_.recoveries();
   Result<std::unique_ptr<fabric::Client>> client = pool_.fabric().Connect();

@@ -167,6 +167,12 @@ class SessionState {
     Error error;
   };
 
+  // An attempt to register anew that failed: there is no other one for as long as it took.
+  struct OutOfReach {
+    Error why;
+    Nanos until;
+  };
+
   explicit SessionState(PoolState& pool) : pool_(pool) {}
 
   bool Take() {
@@ -222,6 +228,7 @@ class SessionState {
   Task<Done> Sync(Registration& registration);
   // Registers anew, and retires the current registration, which DropRetired ends.
   Status Reconnect();
+  Status Register();
   Result<std::unique_ptr<Registration>> Join(fabric::Client& client);
   // Lets some time pass, and nudges other sessions, which this one may wait for.
   void WaitForOthers();
@@ -254,6 +261,7 @@ class SessionState {
   uint64_t operations_seen_ = 0;  // pins of the current registration, as of the keeper's last look
   Nanos used_at_{0};              // when the keeper last saw that there were more
   bool disowned_ = false;         // since then
+  std::optional<OutOfReach> out_of_reach_;
   std::optional<Nanos> full_at_;  // when the pool was last found to be full
   std::vector<Task<Done>> workers_;
   std::vector<size_t> open_items_;

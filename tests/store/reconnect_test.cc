@@ -4,8 +4,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pool/region/open.h"
 #include "tests/store/quiet_pool.h"
@@ -19,6 +22,7 @@ struct Script {
   int trips_until_cut = -1;  // that are posted before `cut` is called; -1: it is not
   std::function<void()> cut;
   bool loses = false;  // the trip before which it is called fails: its node is lost
+  std::function<Status()> connect = [] { return OkStatus(); };  // before a client connects
 };
 
 // Executes trips in Poll, and must not be destroyed inside of it.
@@ -51,6 +55,23 @@ class PolledClient final : public WrappedClient {
 };
 using PolledFabric = WrappedFabric<PolledClient, Script>;
 
+class FabricThatMayNotConnect final : public fabric::Fabric {
+ public:
+  FabricThatMayNotConnect(std::unique_ptr<fabric::Fabric> inner, Script& script)
+      : inner_(std::move(inner), script), script_(script) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  std::span<const uint64_t> region_bytes() const override { return inner_.region_bytes(); }
+  Result<std::unique_ptr<fabric::Client>> Connect() override {
+    if (Status reached = script_.connect(); !reached.ok()) return reached.error();
+    return inner_.Connect();
+  }
+
+ private:
+  PolledFabric inner_;
+  Script& script_;
+};
+
 class ReconnectTest : public testing::Test {
  protected:
   ReconnectTest() {
@@ -58,7 +79,7 @@ class ReconnectTest : public testing::Test {
     options.open.clock = &clock_;
     options.keeper = false;
     std::unique_ptr<pool::OpenedPool> opened = Must(pool::OpenPool("embedded:?size=16MiB", options.open));
-    opened->fabric = std::make_unique<PolledFabric>(std::move(opened->fabric), script_);
+    opened->fabric = std::make_unique<FabricThatMayNotConnect>(std::move(opened->fabric), script_);
     state_ = Must(PoolState::Serve(std::move(opened), options));
     pool_.emplace(state_);
     table_.emplace(Must(pool_->CreateTable("t")));
@@ -119,6 +140,36 @@ TEST_F(ReconnectTest, ASessionThatHasWaitedForItsNodes_LeavesItToItsNextOperatio
     }
     EXPECT_NE(Id(), before);
   }
+}
+
+TEST_F(ReconnectTest, ABatchWhoseNodesAllHang_WaitsForThemOnce) {
+  // Given a session that has lost its nodes, and that waits for half of a lease when it tries to connect anew.
+  const Nanos lease = state_->client_options().lease.lease;
+  int attempts = 0;
+  Access::StateOf(*session_).registration().Break();
+  script_.connect = [&] {
+    ++attempts;
+    clock_.Advance(lease / 2);
+    return Status(Error(ErrorCode::kUnavailable, "no node answers"));
+  };
+  // When it gets many records.
+  constexpr size_t kItems = 300;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < kItems; ++i) keys.push_back("key-" + std::to_string(i));
+  std::vector<GetItem> items(kItems);
+  for (size_t i = 0; i < kItems; ++i) items[i].key = keys[i];
+  const Nanos began = clock_.Now();
+  const Status got = session_->MultiGet(*table_, items);
+  // Expect that it has tried once, not for every record, and says why for each of them.
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(attempts, 1);
+  EXPECT_LT(clock_.Now() - began, lease);
+  for (const GetItem& item : items) EXPECT_FALSE(item.found.ok());
+  // And that it connects when the nodes are back.
+  script_.connect = [] { return OkStatus(); };
+  clock_.Advance(lease);
+  EXPECT_TRUE(session_->MultiGet(*table_, items).ok());
 }
 
 }  // namespace
