@@ -44,7 +44,7 @@ class ChimeLongQueue : public testing::TestWithParam<Keys> {
     return pool.allocator(fabric::NodeId{0}).stats().bytes_owned;
   }
   // A trip for the root block and the inner nodes, one for the leaves, and one for blocks. All records of a
-  // leaf that begin like the first one have to be looked at, which may be 64; devices answer 16 READs at once.
+  // leaf that begin like the first one have to be READ, and devices answer 16 READs in a trip; a leaf has 64.
   static uint64_t MostTrips() { return GetParam() == Keys::kAlike ? 2 + 64 / 16 : 3; }
 };
 std::string NameOfKeys(const testing::TestParamInfo<Keys>& keys) {
