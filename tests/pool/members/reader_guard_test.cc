@@ -222,7 +222,7 @@ TEST_F(ReaderGuard, AReaderOfAPoolWithOneSlot_MayHaveIt) {
 // A holder of lines that does not go on: the memory gives up at once.
 class NoPatience final : public fabric::memory::Watch {
  public:
-  bool MayBeFinished(std::optional<Nanos>&) override { return false; }
+  bool MayBeFinished(const fabric::memory::Sequence&, std::optional<Nanos>&) override { return false; }
 };
 
 class ReaderGuardAndAStuckLine : public ReaderGuard {
