@@ -1,11 +1,10 @@
 #include "index/evacuation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "base/clock.h"
 #include "index/kit/block_buffer.h"
+#include "pool/growing_pause.h"
 #include "pool/memory/reach.h"
 
 namespace farside::index {
@@ -20,7 +19,6 @@ using fabric::Read;
 namespace {
 
 constexpr size_t kLanes = 16;
-constexpr Nanos kLookAtLanes = std::chrono::microseconds(1);
 // So many tables are tried for every block; the others are walked.
 constexpr size_t kMostTried = 4;
 constexpr size_t kMostByWalk = 64;
@@ -91,8 +89,9 @@ Task<Done> Evacuation::RunLanes(Op& op) {
   std::vector<Task<Done>> lanes;
   for (size_t i = 0; i < std::min(kLanes, blocks_.size() - next_); ++i) lanes.push_back(RunLane());
   for (Task<Done>& lane : lanes) lane.Start();
+  pool::GrowingPause pause;
   for (Task<Done>& lane : lanes) {
-    while (!lane.done()) co_await op.Pause(kLookAtLanes);
+    while (!lane.done()) co_await op.Pause(pause.Next());
   }
   for (Task<Done>& lane : lanes) {
     const Result<Done> end = lane.TakeResult();

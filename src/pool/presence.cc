@@ -26,6 +26,7 @@
 #include <array>
 
 #include "pool/client.h"
+#include "pool/growing_pause.h"
 #include "pool/mutants.h"
 #include "pool/scoped_flag.h"
 
@@ -42,9 +43,8 @@ using fabric::WriteObject;
 
 namespace {
 
-constexpr Nanos kPause = std::chrono::microseconds(1);
-// Pulses that no coroutine awaits land within this many pauses, or the client is as good as cut off.
-constexpr int kMostPauses = 1'000'000;
+// Pulses that no coroutine awaits land within this time, or the client is as good as cut off.
+constexpr Nanos kLongestWait = std::chrono::seconds(1);
 // As many as one round trip answers, the control lines included.
 constexpr size_t kReadsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr size_t kMostVerbs = fabric::kMaxVerbsPerTrip;
@@ -143,17 +143,19 @@ Task<Done> PoolClient::SyncOffline(Op& op, bool raise) {
 // ---- coming back -------------------------------------------------------------------------------------
 
 Task<Done> PoolClient::AwaitSwitch(Op& op) const {
-  while (switching_) co_await op.Pause(kPause);
+  GrowingPause pause;
+  while (switching_) co_await op.Pause(pause.Next());
   co_return Done{};
 }
 
 // INVARIANT off/1: a coroutine that went offline, or beat, may have been destroyed with its pulse on the way.
 Task<Done> PoolClient::AwaitOwnPulses(Op& op) {
   if (Mutant(kOfflineNotAwaited)) co_return Done{};
-  for (int pause = 0; client_.HasUnawaited(); ++pause) {
-    if (pause == kMostPauses)
+  GrowingPause pause;
+  while (client_.HasUnawaited()) {
+    if (pause.waited() >= kLongestWait)
       co_return Error(ErrorCode::kUnavailable, "what this client has sent does not arrive; reconnect");
-    co_await op.Pause(kPause);
+    co_await op.Pause(pause.Next());
   }
   co_return Done{};
 }
@@ -204,8 +206,9 @@ Task<Done> PoolClient::PublishOnline(Op& op) {
   for (Return& one : returns) trips.push_back(ReturnTo(op, one));
   for (Task<Done>& trip : std::span(trips).subspan(1)) trip.Start();
   Result<Done> outcome = co_await trips.front().Outcome();
+  GrowingPause pause;
   for (Task<Done>& trip : std::span(trips).subspan(1)) {
-    while (!trip.done()) co_await op.Pause(kPause);
+    while (!trip.done()) co_await op.Pause(pause.Next());
     const Result<Done> ended = trip.TakeResult();
     if (outcome.ok() && !ended.ok()) outcome = ended.error();
   }

@@ -202,7 +202,7 @@ TEST_P(HungNode, TakesLittleProcessorTimeOfItsClients) {
     std::this_thread::sleep_for(kLook);
   }
   const std::chrono::nanoseconds took = ProcessorTime() - before;
-  EXPECT_LT(took, (std::chrono::steady_clock::now() - begin) / 2);
+  EXPECT_LT(took, (std::chrono::steady_clock::now() - begin) / 20);
   ::kill(daemons_[GetParam()]->pid(), SIGCONT);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,10 @@ namespace {
 // In a trip of many verbs, cache lines are asked for this many verbs ahead: so many that they have come when
 // it is their turn, and so few that the processor can have all of them on their way.
 constexpr size_t kVerbsAhead = 8;
+// A pause that is shorter than what it takes to sleep and to wake is not slept through.
+constexpr Nanos kShortestSleep = std::chrono::microseconds(20);
+// The session may have other clients to poll, and a daemon that ends says nothing.
+constexpr Nanos kLongestSleep = std::chrono::milliseconds(5);
 
 bool OnlyReads(std::span<const Verb> verbs) {
   return std::all_of(verbs.begin(), verbs.end(),
@@ -74,8 +79,15 @@ bool DirectClient::Poll() {
     if (forked()) Break(ForkGuard::Refusal());
   }
   if (timers_.empty()) return had_trips;
-  if (!timers_.ResumeDue(Now()) && !had_trips) std::this_thread::yield();
+  if (!timers_.ResumeDue(Now()) && !had_trips) Rest();
   return true;
+}
+
+// Nothing happens before the first timer is due.
+void DirectClient::Rest() const {
+  const Nanos left = timers_.first_due() - Now();
+  if (!real_time_ || left < kShortestSleep) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::min(left, kLongestSleep));
 }
 
 void DirectClient::Execute(Trip& trip) {

@@ -52,7 +52,10 @@ class DirectClient : public Client {
 
   // `region_bytes` and `clock` must outlive the client.
   DirectClient(ClientId id, std::span<const uint64_t> region_bytes, const Clock& clock)
-      : Client(id), region_bytes_(region_bytes), clock_(clock) {}
+      : Client(id),
+        region_bytes_(region_bytes),
+        clock_(clock),
+        real_time_(dynamic_cast<const SteadyClock*>(&clock) != nullptr) {}
   // One per node, before the first trip; memories and gates must outlive the last one.
   void SetReach(std::vector<Reach> reach) { reach_ = std::move(reach); }
 
@@ -77,6 +80,7 @@ class DirectClient : public Client {
   Error Fenced() const;
 
  private:
+  void Rest() const;
   void Execute(Trip& trip);
   std::optional<Error> ExecuteReads(std::span<Verb> verbs);
   std::optional<Error> ExecuteChanges(std::span<Verb> verbs);
@@ -95,6 +99,7 @@ class DirectClient : public Client {
 
   const std::span<const uint64_t> region_bytes_;
   const Clock& clock_;
+  const bool real_time_;  // the clock is the machine's, so that sleeping lets its time pass
   const ForkGuard guard_;
   std::vector<Reach> reach_;
   std::optional<Error> broken_;

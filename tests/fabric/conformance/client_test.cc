@@ -1,5 +1,8 @@
 // "The client's side" of docs/memory-model.md, for every backend.
+#include <time.h>
+
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -171,6 +174,35 @@ TEST_P(FabricClient, TimersAreNeverEarly) {
     EXPECT_EQ(overslept.size(), 9u);
     for (const Nanos late : overslept) EXPECT_GE(late, Nanos(0));
     EXPECT_TRUE(abandoned.empty());
+  });
+}
+
+Nanos ProcessorTimeOfThread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + Nanos(time.tv_nsec);
+}
+
+Task<Done> PausesLong(Client& client, Nanos pause, Nanos& took) {
+  Op op(client, OpKind::kMaintenance);
+  const Nanos before = ProcessorTimeOfThread();
+  co_await op.Pause(pause);
+  took = ProcessorTimeOfThread() - before;
+  co_return Done{};
+}
+
+// Given a client that waits for a long time, as for a lock whose holder is stopped, and has nothing in flight.
+// Expect that its thread sleeps, and does not look again and again: on a machine that is busy it takes even
+// less time of a processor.
+TEST_P(FabricClient, ALongPauseTakesLittleProcessorTime) {
+  if (GetParam().simulated) GTEST_SKIP() << "its time passes at once";
+  constexpr Nanos kPause = 400ms;
+  InManyWorlds({1024}, [&](World& world) {
+    const auto client = world.Connect();
+    Nanos took{0};
+    const std::vector<Part> parts = {{client.get(), [&](Client& c) { return PausesLong(c, kPause, took); }}};
+    world.PlayWell(parts);
+    EXPECT_LT(took, kPause / 20);
   });
 }
 
