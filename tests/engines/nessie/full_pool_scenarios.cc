@@ -29,9 +29,9 @@ class FullPool {
   void Fill() {
     LetMemoryGo(play.world);
     for (Member* member : {&first, &second, &third}) TakeAll(*member);
-    const size_t left = first.pool().member(kNode).self().slot() % kSpareLines;
+    left_ = first.pool().member(kNode).self().slot() % kSpareLines;
     for (size_t line = 0; line < kSpareLines; ++line) {
-      if (line != left) SetOwner(line, third.pool().member(kNode).self().bits());
+      if (line != left_) SetOwner(line, third.pool().member(kNode).self().bits());
     }
   }
   static void TakeAll(Member& member) {
@@ -49,6 +49,9 @@ class FullPool {
       TakeAll(member);  // what dead clients have left
     }
     return false;
+  }
+  bool HasTheLine(Member& member) const {
+    return LoadU64(AddressOfOwner(left_)) == member.pool().member(kNode).self().bits();
   }
   // Of the key that was to be deleted.
   std::string Value() { return second.Now(second.Get(K())); }
@@ -75,10 +78,12 @@ class FullPool {
  private:
   static constexpr fabric::NodeId kNode{0};
 
-  void SetOwner(size_t line, uint64_t owner) {
-    StoreU64(play.world.memory().data() + play.world.roots[0].offset + kSparesOffset + line * sizeof(owner),
-             owner);
+  std::byte* AddressOfOwner(size_t line) const {
+    return play.world.memory().data() + play.world.roots[0].offset + kSparesOffset + line * sizeof(uint64_t);
   }
+  void SetOwner(size_t line, uint64_t owner) { StoreU64(AddressOfOwner(line), owner); }
+
+  size_t left_ = 0;  // the spare line that is left
 };
 
 }  // namespace
@@ -97,7 +102,8 @@ std::string DiesWithASpareLine() {
     more = pool.first.RunAndDieAt(verb, kind, pool.first.Delete(K()));
     const bool may_be_done = pool.Value() == "absent";
     pool.Kill(pool.first);
-    if (!pool.Deletes(pool.second, At2())) pool.play.world.Complain("the spare line is not taken over");
+    const bool deleted = pool.Deletes(pool.second, At2());
+    if (!deleted || !pool.HasTheLine(pool.second)) pool.play.world.Complain("the line is not taken over");
     if (pool.Value() != (may_be_done ? "absent" : "0")) pool.play.world.Complain("the key is lost, or back");
     pool.second.GiveBack();
     pool.second.Now(pool.second.Put(K(), "1"));

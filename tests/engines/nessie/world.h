@@ -49,10 +49,11 @@ class Member : public TableMember {
     co_return Done{};
   }
 
-  // Takes memory away from the table.
+  // Takes memory away that items could have.
   Task<Done> Hold(uint64_t bytes) {
     fabric::Op op(client(), fabric::OpKind::kMaintenance);
-    const fabric::FarAddr at = co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes);
+    const fabric::FarAddr at =
+        co_await pool().allocator(fabric::NodeId{0}).Allocate(op, bytes, pool::BlockUse::kRecords);
     held_.emplace_back(at, bytes);
     co_return Done{};
   }
