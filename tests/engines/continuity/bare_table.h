@@ -77,7 +77,8 @@ class BareClient {
   // What is wrong if the table uses this memory: all of it was linked by a handler and not unlinked since, or is
   // named by a Call that is under way. `at_rest`: none is, and then it is all that was linked.
   std::string Check(std::vector<Memory> used, bool at_rest) const;
-  // After a power cut: what the table uses is what is linked, and all else is swept.
+  // After a power cut, or an outcome that is unknown: what the table uses is what is linked, and all else is
+  // swept.
   void KeepOnly(const std::vector<Memory>& used);
 
   uint64_t free() const { return free_; }      // of bare memory
