@@ -326,14 +326,16 @@ void Server::HandleRequest(Connection& connection, std::span<const std::byte> me
 }
 
 // Only this side of the connection is closed: a client that is served no more still has its slot, and may
-// still look at its gate, until it closes the other side.
+// still look at its gate, until it closes the other side. The line comes first: what the client finds closed
+// is in the log.
 void Server::CutOff(Connection& connection, std::string_view why) {
+  if (terms_.log != nullptr) {
+    terms_.log->Warn(terms_.clock->Now(), "client {} (pid {}) {}: cut off", Number(connection.client->id()),
+                     connection.peer.pid, why);
+  }
   connection.cut_off = true;
   connection.client->CutOff();
   ::shutdown(connection.channel->descriptor(), SHUT_WR);
-  if (terms_.log == nullptr) return;
-  terms_.log->Warn(terms_.clock->Now(), "client {} (pid {}) {}: cut off", Number(connection.client->id()),
-                   connection.peer.pid, why);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------

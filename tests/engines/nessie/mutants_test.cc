@@ -61,6 +61,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"short scripts", [=] { return RunScripts(60 / fewer, {}); }},
       {"long scripts", [=] { return RunScripts(60 / fewer, long_scripts); }},
       Explore("a key goes and comes back", KeyGoesAndComesBack),
+      Explore("two put a key where a slot comes free", TwoPutAKeyWhereASlotComesFree),
       Explore("a key is made anew in its other slot", KeyIsMadeAnewInItsOtherSlot)};
   if (fewer == 1) {  // scenarios_test.cc and exhaustive_test.cc have them without bugs
     for (const bool of_the_dead : {true, false}) {
