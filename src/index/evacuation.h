@@ -28,8 +28,8 @@ namespace farside::index {
 
 class Evacuation {
  public:
-  // What stays of the mark of a chunk when the evacuation ends: pool/memory/allocator.h. `tables` must stay
-  // until then; `ended` is called at that time.
+  // `tables` must stay until the evacuation ends. The destructor ends it for all chosen chunks
+  // (Allocator::EndEvacuation), then calls `ended`.
   Evacuation(pool::PoolClient& pool, Tables& catalog, std::vector<OpenTable*> tables,
              std::function<void()> ended);
   Evacuation(const Evacuation&) = delete;
@@ -40,7 +40,7 @@ class Evacuation {
   void AddTable(OpenTable& table) { tables_.push_back(&table); }
   // Chooses chunks of the nodes that have no room for what this client has last asked for.
   Task<Done> Choose(fabric::Op& op);
-  // The same, by the caller.
+  // Adds chunks that the caller has chosen.
   void Add(fabric::NodeId node, std::vector<pool::Allocator::Victim> victims);
   bool has_victims() const { return !victims_.empty(); }
 
