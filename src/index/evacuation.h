@@ -6,7 +6,7 @@
 //   evac/4  It runs in an operation that has failed for lack of memory, and holds neither a pin nor a place
 //           in the queue of a key: a touch of that key would wait for itself. So it never runs inside of
 //           Allocate. A client makes one at a time.
-// evac/2, 3 and 5 are about chunks: pool/memory/allocator.h.
+// evac/2, 3 and 5 are about chunks: pool/memory/allocator.h. Which are emptied: pool/memory/evacuate.cc.
 //
 // Blocks do not name their tables: a record is looked for in the tables that the client has open, first in
 // the one that had the last record. If there are many tables, one walk finds those of up to kMostByWalk
