@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/perform.h"
+#include "fabric/ends_client.h"
 #include "fabric/op.h"
 #include "index/evacuation.h"
 #include "pool/client.h"
@@ -77,11 +78,6 @@ OpKind CountedAs(Kind kind) {
   return OpKind::kSearch;
 }
 
-bool IsBroken(const Error& error) {
-  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
-         error.code() == ErrorCode::kUnavailable;
-}
-
 // What all participants of a run share.
 struct Stage {
   SimFabric& world;
@@ -145,7 +141,7 @@ class Actor {
       const Result<Done> end = task_->TakeResult();
       Disconnect();
       if (end.ok()) return;
-      const bool broken = IsBroken(end.error());
+      const bool broken = fabric::EndsClient(end.error());
       if (!broken || !stage.Excused()) {
         stage.NoteProblem(fmt::format("client {} failed: {}", number_, end.error().ToString()));
       }
@@ -287,7 +283,7 @@ class Actor {
       history.Refuse(id, error.ToString());
     }
     const bool full = error.code() == ErrorCode::kOutOfMemory && stage.may_fill;
-    const bool broken = IsBroken(error);
+    const bool broken = fabric::EndsClient(error);
     if (!full && !IsToRetry(error, catalogs) && !(broken && stage.Excused()))
       stage.NoteProblem(ToString(history[id]));
     if (broken) co_return error;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "fabric/ends_client.h"
 #include "index/kit/block_buffer.h"
 #include "pool/growing_pause.h"
 #include "pool/memory/reach.h"
 
 namespace farside::index {
 
+using fabric::EndsClient;
 using fabric::FarAddr;
 using fabric::ForMaintenance;
 using fabric::NodeId;
@@ -22,12 +24,6 @@ constexpr size_t kLanes = 16;
 // So many tables are tried for every block; the others are walked.
 constexpr size_t kMostTried = 4;
 constexpr size_t kMostByWalk = 64;
-
-// Whether the client can go on after an operation that ended with this error.
-bool IsBroken(const Error& error) {
-  return error.code() == ErrorCode::kFenced || error.code() == ErrorCode::kUnavailable ||
-         error.code() == ErrorCode::kOutcomeUnknown;
-}
 
 // Which of some blocks a table names.
 class Named final : public pool::Reach {
@@ -138,7 +134,7 @@ Task<bool> Evacuation::TouchIn(Op& op, OpenTable& table, const Block& block,
   if (!is_there) co_return false;
   const Result<bool> moved = co_await table.index->Touch(op, block.at, bytes).Outcome();
   // Whatever keeps this record where it is, others may move.
-  if (!moved.ok() && IsBroken(moved.error())) co_return moved.error();
+  if (!moved.ok() && EndsClient(moved.error())) co_return moved.error();
   if (!moved.ok() || !*moved) co_return false;
   ++moved_;
   co_return true;
@@ -164,7 +160,7 @@ Task<Done> Evacuation::FindByWalk(Op& op) {
     Named named(wanted);
     const pool::PoolClient::Pin pin = pool_.Begin();
     const Result<Done> walked = co_await table->index->Walk(op, named).Outcome();
-    if (!walked.ok() && IsBroken(walked.error())) co_return walked.error();
+    if (!walked.ok() && EndsClient(walked.error())) co_return walked.error();
     for (Block block : unknown_) {
       block.table = table;
       if (std::find(named.found.begin(), named.found.end(), block.at) != named.found.end())
@@ -182,7 +178,7 @@ Task<bool> Evacuation::Unlink(Op& op) {
     const bool is_there = co_await Validate(op, *table);
     if (!is_there) continue;
     const Result<bool> unlinked = co_await table->index->UnlinkTouched(op).Outcome();
-    if (!unlinked.ok() && IsBroken(unlinked.error())) co_return unlinked.error();
+    if (!unlinked.ok() && EndsClient(unlinked.error())) co_return unlinked.error();
     more |= !unlinked.ok() || *unlinked;
   }
   co_return more;

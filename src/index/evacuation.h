@@ -6,7 +6,7 @@
 //   evac/4  It runs in an operation that has failed for lack of memory, and holds neither a pin nor a place
 //           in the queue of a key: a touch of that key would wait for itself. So it never runs inside of
 //           Allocate. A client makes one at a time.
-// evac/2, 3 and 5 are about chunks: pool/memory/allocator.h.
+// evac/2, 3 and 5 are about chunks: pool/memory/allocator.h. Which are emptied: pool/memory/evacuate.cc.
 //
 // Blocks do not name their tables: a record is looked for in the tables that the client has open, first in
 // the one that had the last record. If there are many tables, one walk finds those of up to kMostByWalk
@@ -28,8 +28,8 @@ namespace farside::index {
 
 class Evacuation {
  public:
-  // What stays of the mark of a chunk when the evacuation ends: pool/memory/allocator.h. `tables` must stay
-  // until then; `ended` is called at that time.
+  // `tables` must stay until the evacuation ends. The destructor ends it for all chosen chunks
+  // (Allocator::EndEvacuation), then calls `ended`.
   Evacuation(pool::PoolClient& pool, Tables& catalog, std::vector<OpenTable*> tables,
              std::function<void()> ended);
   Evacuation(const Evacuation&) = delete;
@@ -40,7 +40,7 @@ class Evacuation {
   void AddTable(OpenTable& table) { tables_.push_back(&table); }
   // Chooses chunks of the nodes that have no room for what this client has last asked for.
   Task<Done> Choose(fabric::Op& op);
-  // The same, by the caller.
+  // Adds chunks that the caller has chosen.
   void Add(fabric::NodeId node, std::vector<pool::Allocator::Victim> victims);
   bool has_victims() const { return !victims_.empty(); }
 

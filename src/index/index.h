@@ -86,7 +86,7 @@ class Index {
   // least once.
   virtual Task<bool> Next(fabric::Op& op, Cursor& cursor, std::vector<Record>& page) = 0;
 
-  // ---- order, for engines that are `ordered()`; other engines fail with kInvalidArgument
+  // ---- order, for engines with Traits::ordered; other engines fail with kInvalidArgument
   //
   // What a scan promises while other clients write: keys ascend, and none occurs twice. For every key of the
   // range up to the last one returned (or to the end of the range, if the scan says that there are no more),
@@ -113,7 +113,7 @@ class Index {
   // one is under way. For display; nothing depends on it.
   virtual uint64_t growth() const { return 0; }
 
-  // ---- moving records (evacuator.h)
+  // ---- moving records (evacuation.h)
 
   // Moves the record that stands in this block to another block that is free at hand: an update to the same
   // value, which takes effect only if the table still names this block (evac/1). `bytes` is what was read of

@@ -130,7 +130,7 @@ inline constexpr MutantName kActOnLost{"pool/acts-on-what-may-be-lost"};
 // The same of a drop alone (durable/4).
 inline constexpr MutantName kActOnLostDrop{"pool/acts-on-a-drop-that-may-be-lost"};
 // A client uses a pool of which the nodes may forget that they belong to it (durable/2).
-inline constexpr MutantName kPlaceNotDurable{"pool/place-not-durable"};
+inline constexpr MutantName kIdentityNotDurable{"pool/identity-not-durable"};
 // Memory of a dropped table is given back before the drop is durable (durable/4).
 inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
 // Tables that were being made or dropped stay so (durable/3, durable/4).

@@ -1,4 +1,4 @@
-// The lines of a node that are not durable yet, each with what it held since it was.
+// The lines of a node that are not durable yet, each with the versions it has had since it was last durable.
 #pragma once
 
 #include <array>

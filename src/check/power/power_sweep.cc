@@ -43,15 +43,15 @@ PowerSweep::PowerSweep(std::span<const std::byte> initial, SurvivorLimits limits
 PowerSweep::Counts PowerSweep::Run(const std::vector<Operation>& script, const Check& check) {
   Counts counts;
   for (size_t ended = 0; ended < script.size(); ++ended) {
-    Memory memory(*this, [&] { LookAround(ended, ended + 1, check, counts); });
+    Memory memory(*this, [&] { CheckOutcomes(ended, ended + 1, check, counts); });
     script[ended](memory);
     counts.flushed += memory.flushed();
-    LookAround(ended + 1, ended + 1, check, counts);
+    CheckOutcomes(ended + 1, ended + 1, check, counts);
   }
   return counts;
 }
 
-void PowerSweep::LookAround(size_t acknowledged, size_t begun, const Check& check, Counts& counts) {
+void PowerSweep::CheckOutcomes(size_t acknowledged, size_t begun, const Check& check, Counts& counts) {
   if (stopped_) return;
   const SurvivorCounts visited = VisitSurvivors(pending_, limits_, random_, visible_, [&] {
     std::ranges::copy(visible_, survived_.begin());

@@ -1,5 +1,6 @@
-// What a power cut may leave of the memory of a node, at every moment of a script of operations: an
-// exhaustive rival of the cuts that the simulator draws (fabric/sim).
+// What a power cut may leave of the memory of a node, at every moment of a script of operations: the
+// exhaustive counterpart of the random cuts in fabric/sim/durable_words.h, written separately so that a test
+// can compare both.
 //
 //   PowerSweep sweep(bytes_of_an_empty_table);
 //   const auto counts = sweep.Run({insert_a, update_a, insert_b},
@@ -59,7 +60,7 @@ class PowerSweep {
  private:
   class Memory;
 
-  void LookAround(size_t acknowledged, size_t begun, const Check& check, Counts& counts);
+  void CheckOutcomes(size_t acknowledged, size_t begun, const Check& check, Counts& counts);
 
   const SurvivorLimits limits_;
   Random random_;

@@ -12,8 +12,8 @@
 namespace farside::check {
 
 struct SurvivorLimits {
-  // Up to so many states are visited completely: those in which every word is left by itself if they are as
-  // few, else those in which every line is, and samples of the others.
+  // All word-by-word outcomes are visited if there are at most `most_states`. Else all line-by-line ones are,
+  // or `most_states` samples of them if there are more; and then `samples` word-by-word ones.
   uint64_t most_states = 1024;
   uint64_t samples = 256;
 };
@@ -23,8 +23,9 @@ struct SurvivorCounts {
   bool complete = false;  // all of them, word by word
 };
 
-// Calls `visit` with the visible bytes, in which of every line that is not durable something else may stand.
-// False: it has seen enough. Afterwards `bytes` are as they were.
+// Calls `visit` once for each of these outcomes: in `bytes`, every word of a pending line is as in one of the
+// versions of that line, each word by itself or all words of a line alike. `visit` returns false to stop.
+// Afterwards `bytes` are as before.
 SurvivorCounts VisitSurvivors(const PendingLines& pending, const SurvivorLimits& limits, Random& random,
                               std::span<std::byte> bytes, const std::function<bool()>& visit);
 

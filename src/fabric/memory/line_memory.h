@@ -130,8 +130,8 @@ class Watch {
 class OwnHold;
 class OwnHolds;
 
-// Any number of threads at once, without a number or an OwnHold of its own; else one. Offsets and sizes are the
-// caller's to check (CheckBounds). Allocates nothing.
+// With a Holder number or an OwnHold, for one thread; otherwise for any number at once. Offsets and sizes are
+// the caller's to check (CheckBounds). Allocates nothing.
 class LineMemory final : public NodeMemory {
  public:
   // All must outlive this. The region is aligned to a line and a whole number of lines. Without a watch, no

@@ -1,10 +1,10 @@
-// A memory node as a daemon serves it: one region, the guests that are connected to it by whatever transport,
-// and fencing between them.
+// A memory node as a daemon serves it: one region, the clients that are connected to it by whatever
+// transport, and fencing between them.
 //
 //   tcp server ---+                     +-- LineMemory (region, stripes)
 //   shm server ---+-->  ServedNode  ----+-- CallTable, one handler at a time
 //                                       +-- Medium, if what handlers flush is to survive a power cut
-//                                       +-- guests by client id
+//                                       +-- clients by their ids
 //
 // A client of several nodes has one id on all of them. It chooses the id at random and asks each node for it;
 // a node refuses an id that is taken, or was used lately, and the client tries another. So an id names one
@@ -84,7 +84,7 @@ class ServedNode {
   uint64_t region_bytes() const { return memory_.bytes(); }
   RegionId region_id() const { return region_id_; }
 
-  // Fill it before the first guest comes.
+  // Fill it before the first client comes.
   CallTable& calls() { return calls_; }
   // kOutcomeUnknown if a handler has waited too long for a line, or has flushed in vain; after that,
   // kUnavailable.
@@ -92,14 +92,14 @@ class ServedNode {
   // What handlers have flushed so far. Safe from any thread.
   FlushCounts flushed() const { return handler_memory_.counts(); }
 
-  // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The guest is kept until it
+  // kAlreadyExists if the id is taken, was used lately, or is 0: try another. The client is kept until it
   // departs.
   Status Admit(ClientId id, std::shared_ptr<ServedClient> client);
   // When nothing of it can take effect any more.
   void Depart(ClientId id);
   size_t clients() const;
 
-  // Cuts a guest off and calls `done` when node/1 holds: at once, or later on a thread of the node, and then
+  // Cuts a client off and calls `done` when node/1 holds: at once, or later on a thread of the node, and then
   // only if `asker` is still there. A client that is not here is cut off already. The caller must not be
   // inside a gate (gate/2).
   void Fence(ClientId victim, std::weak_ptr<const void> asker, std::function<void()> done);

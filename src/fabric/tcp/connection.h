@@ -54,7 +54,7 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   // `server` outlives what the thread does with it.
   Connection(Transport transport, const SocketAddress& peer, ServerState& server);
 
-  // ---- of the guest, from any thread
+  // ---- memory::ServedClient, from any thread
   void CutOff() override;
   bool IsStill() override { return !gate_.OpenTurn().has_value(); }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "fabric/ends_client.h"
 #include "index/kit/mutants.h"
 #include "pool/scoped_flag.h"
 
@@ -36,11 +37,6 @@ Error BadRoot(std::string_view engine, FarAddr root, const char* what) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("the root of a {} table at {:#x} of node {} {}; run farside fsck", engine,
                            root.offset, fabric::Index(root.node), what));
-}
-
-// The client can do nothing any more.
-bool IsBroken(ErrorCode code) {
-  return code == ErrorCode::kOutcomeUnknown || code == ErrorCode::kFenced || code == ErrorCode::kUnavailable;
 }
 
 }  // namespace
@@ -273,7 +269,7 @@ uint32_t GrowingPartition::StepsToGo() const {
 Task<bool> GrowingPartition::MakeSegments(Op& op, uint32_t steps, std::vector<FarAddr>& made) {
   for (uint32_t step = 0; step < steps; ++step) {
     const Result<FarAddr> segment = co_await MakeSegment(op, directory_.version + step).Outcome();
-    if (!segment.ok() && IsBroken(segment.error().code())) co_return segment.error();
+    if (!segment.ok() && fabric::EndsClient(segment.error())) co_return segment.error();
     if (!segment.ok()) break;  // as far as there is room
     made.push_back(*segment);
   }

@@ -10,7 +10,7 @@
 
 namespace farside::index {
 
-// `Part` is a GrowingPartition, made from the options of its engine, the client and its root.
+// `Part` is a pool::SyncListener with `node()`, made from the options of its engine, the client and its root.
 template <class Part>
 class GrowingPartitions : public Partitions<Part> {
  public:

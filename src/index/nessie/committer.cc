@@ -1,5 +1,6 @@
 #include "index/nessie/committer.h"
 
+#include "fabric/ends_client.h"
 #include "index/kit/retry_policy.h"
 #include "index/nessie/errors.h"
 #include "index/nessie/mutants.h"
@@ -17,12 +18,6 @@ namespace {
 constexpr int kMostWaits = 24;
 // Words of a trail that a trip looks at behind a pending entry. Longer trails are shortened first.
 constexpr size_t kMostSteps = kMostTrailOfChange;
-
-// No verb of this client has any effect any more.
-bool IsCutOff(const Error& error) {
-  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
-         error.code() == ErrorCode::kUnavailable;
-}
 
 }  // namespace
 
@@ -53,7 +48,7 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
 Task<bool> Committer::Conclude(ChangeContext& context, OwnEntry own, Look& look) {
   const Result<bool> outcome = co_await ConcludeOrFail(context, own, look).Outcome();
   if (outcome.ok()) co_return *outcome;
-  if (!IsCutOff(outcome.error()))
+  if (!fabric::EndsClient(outcome.error()))
     co_await TakeBack(context.access(), own, look.of(own.candidate).step(own.step).slot, false);
   co_return outcome.error();
 }

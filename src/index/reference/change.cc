@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fabric/ends_client.h"
 #include "index/reference/errors.h"
 #include "index/reference/mutants.h"
 #include "index/reference/table.h"
@@ -22,12 +23,6 @@ using fabric::Write;
 using fabric::WriteObject;
 
 namespace {
-
-// After these errors, no verb of this client has any effect: it cannot give its lock back, and need not.
-bool IsCutOff(const Error& error) {
-  return error.code() == ErrorCode::kOutcomeUnknown || error.code() == ErrorCode::kFenced ||
-         error.code() == ErrorCode::kUnavailable;
-}
 
 Error BucketIsFull() {
   return Error(
@@ -48,7 +43,8 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
 
   context.result = {};
   const Result<Done> outcome = co_await ChangeLocked(context, bucket).Outcome();  // trips 2 and 3
-  const bool is_locked = outcome.ok() ? !context.result.applied : !IsCutOff(outcome.error());
+  // A client that has ended cannot give its lock back, and need not.
+  const bool is_locked = outcome.ok() ? !context.result.applied : !fabric::EndsClient(outcome.error());
   if (is_locked) co_await GiveBack(context.op, context.bucket, bucket);
   if (!outcome.ok()) co_return outcome.error();
   co_return Attempt::kDone;

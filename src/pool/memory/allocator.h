@@ -27,7 +27,7 @@
 // What of it is durable, in a durable pool: region/recover.h (durable/5, durable/10).
 //
 // Evacuation: when no chunk is free, sparse chunks of records are emptied, by tables that move their records
-// (index/evacuator.h).
+// (index/evacuation.h).
 //   evac/2   Only own chunks are evacuated. One that is hands out nothing meanwhile, and copies are made in
 //            blocks that are free in other own chunks (TryAllocate).
 //   evac/3   It is released as every other chunk: when all of its blocks are free at its owner, after grace.

@@ -26,13 +26,13 @@ namespace {
 constexpr size_t kAtomicsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
 // Blocks of others that are sorted at once, so that those of one word share an atomic.
 constexpr size_t kGathered = 1024;
-// Every so many settles look at own chunks, whether others have given something back.
+// One of so many reclaims looks at own chunks, whether others have given something back.
 constexpr uint64_t kReclaimsPerHarvest = 8;
 constexpr size_t kHarvestedAtOnce = 16;
 // A chunk is harvested if this part of its blocks was given back, if it can be released, or if it takes one
 // atomic.
 constexpr uint32_t kWorthHarvesting = 4;
-// The last empty chunk of a class stays for as many settles after its last use.
+// The last empty chunk of a class stays for as many reclaims after its last use.
 constexpr uint64_t kSpareReclaims = 64;
 
 Error DoubleFree(FarAddr at, uint64_t bits) {

@@ -10,8 +10,10 @@ std::string Describe(fabric::FarAddr at, const Geometry& geometry) {
   if (offset == kEpochOffset) return "epoch";
   if (offset == kCatalogChangesOffset) return "catalog changes";
   if (offset == kDeathsOffset) return "deaths";
+  if (offset == kRoomWantedOffset) return "room wanted";
   if (offset == kCatalogLockOffset) return "catalog lock";
-  if (offset == kIdentityOffset) return "place";
+  if (offset == kIdentityOffset) return "identity";
+  if (offset == kHandlerOffset) return "change under way";
   if (offset < geometry.registry()) return "superblock page";
   if (offset < geometry.client_slot(geometry.client_slots)) {
     const uint64_t inside = (offset - geometry.registry()) % kLine;

@@ -1,12 +1,12 @@
 // The bytes of a pool: what every node's region holds besides the tables.
 //
-//   offset    what                       size
-//   0         superblock, control line,  one page
-//             lock of the catalog, place
-//   4 KiB     client registry            client_slots * 64 B
-//   ...       catalog of tables          table_slots * 512 B       starts on a page
-//   ...       chunk table                chunks * 8 B              starts on a page
-//   ...       chunks                     chunks * chunk_bytes      starts on a page, to the end
+//   offset    what                                    size
+//   0         superblock, control line, lock of the   one page
+//             catalog, identity, change under way
+//   4 KiB     client registry                         client_slots * 64 B
+//   ...       catalog of tables                       table_slots * 512 B    starts on a page
+//   ...       chunk table                             chunks * 8 B           starts on a page
+//   ...       chunks                                  chunks * chunk_bytes   starts on a page, to the end
 //
 // Every node has all of it and needs no other node to be understood. See docs/layouts/pool.md.
 //
@@ -65,7 +65,7 @@ inline constexpr uint64_t kDeathsOffset = kControlOffset + offsetof(Control, dea
 inline constexpr uint64_t kRoomWantedOffset = kControlOffset + offsetof(Control, room_wanted);
 // The lock of the catalog, a LockWord on a line of its own.
 inline constexpr uint64_t kCatalogLockOffset = 128;
-// Which node of which pool this is, a NodeIdentity (place.h) on a line of its own.
+// Which node of which pool this is, a NodeIdentity (node_identity.h) on a line of its own.
 inline constexpr uint64_t kIdentityOffset = 192;
 // Offset of what a handler of this node is changing now; 0: nothing, which it is whenever the region is opened.
 // Stored by handlers alone, of which one runs at a time. For engines whose readers have to tell a change that

@@ -39,7 +39,7 @@ Status CheckDurability(const std::vector<FoundNode>& nodes) {
 }
 
 Task<Done> MakeWordDurable(Op& op, FarAddr at) {
-  if (Mutant(kPlaceNotDurable)) co_return Done{};
+  if (Mutant(kIdentityNotDurable)) co_return Done{};
   std::vector<ByteRange> ranges(1);
   ranges[0] = {at.offset, sizeof(NodeIdentity)};
   co_await MakeDurable(op, at.node, std::move(ranges));

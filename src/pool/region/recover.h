@@ -8,8 +8,8 @@
 //              client is served. So a word that a client finds is durable, unless a client has changed it
 //              since the region was opened. What an earlier process could not write, because the disk
 //              failed, counts as lost in a power cut: the region is read anew from the disk first.
-//   durable/2  The superblock is durable since the pool was made (superblock/1). The place of every node is
-//              durable before a client has the pool open that could make a table (node_identity.h).
+//   durable/2  The superblock is durable since the pool was made (superblock/1). The identity of every node
+//              is durable before a client has the pool open that could make a table (node_identity.h).
 //   durable/3  The body of a catalog entry, and all that its roots need, is durable before the entry says
 //              kLive. That word is durable before any client acts on it: its creator tells of the table only
 //              then, and so does a member that finds the table.

@@ -247,7 +247,7 @@ TEST_F(ShmTest, WhenAllSlotsAreTaken_ClientsAreRefused) {
 }
 
 // Given ten thousand clients that come and go (fewer under a sanitizer, where each costs several times as
-// much). Expect that no slot, no guest and no descriptor is lost, and no memory but what it takes to remember
+// much). Expect that no slot, no client and no descriptor is lost, and no memory but what it takes to remember
 // that an id was used.
 TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   constexpr uint64_t kFirst = 500 / kFewer;

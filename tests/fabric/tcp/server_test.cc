@@ -187,7 +187,7 @@ TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
       op.Detach(Order::kInOrder, Faa(At(0), 1));
     }
   }
-  // Expect no guest, and no more descriptors than before.
+  // Expect no client, and no more descriptors than before.
   while (node.server().connections() != 0) std::this_thread::yield();
   EXPECT_EQ(OpenDescriptors(), descriptors);
   EXPECT_EQ(node.node().clients(), 0u);

@@ -123,8 +123,8 @@ TEST(PoolPowerCutMutant, StepsOfAPoolThatIsMadeLeftOut_AreCaught) {
   }
 }
 
-TEST(PoolPowerCutMutant, PlaceNotDurable_IsCaught) {
-  const ScopedMutant mutant(kPlaceNotDurable);
+TEST(PoolPowerCutMutant, IdentityNotDurable_IsCaught) {
+  const ScopedMutant mutant(kIdentityNotDurable);
   EXPECT_THAT(FirstOf(NodesLosePowerWhenTheirPoolWasOpened), testing::HasSubstr("belongs to no pool"));
 }
 
