@@ -39,7 +39,7 @@ struct PoolOptions {
 
   // These are for a pool that Open makes. A pool that exists keeps the numbers that it was made with.
   uint32_t client_slots = 64;  // sessions at a time, of all processes; every open Pool takes one more
-  uint32_t table_slots = 64;   // tables per node
+  uint32_t table_slots = 64;   // tables per node, at most 131,072
 };
 
 struct TableOptions {

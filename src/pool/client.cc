@@ -410,8 +410,11 @@ Task<Done> PoolClient::Leave(Op& op) {
   assert(in_flight_ == 0 && "operations must have ended before their client leaves");
   co_await ComeOnline(op);  // INVARIANT off/5
   for (int round = 0; round < kMostGraceRounds; ++round) {
+    const Nanos begun = client_.Now();
     co_await Maintain(op);
     const bool sweep_due = RepairDue();
+    // A sweep has waited for others as long as one does. The next one would, too.
+    if (sweep_due && client_.Now() - begun >= kMostGraceRounds * GracePause()) break;
     // What a dead client has left is adopted in one round, and its slot is released in a later one. Clients
     // that stay for a short while only would never get to it.
     const bool releasing =

@@ -66,6 +66,20 @@ expect_error "--listen"
 run serve --size 64MiB --hugepages off --listen tcp://0.0.0.0:0
 expect_refusal "TLS"
 
+# ---- a node says so if it may not open as many sockets as it lets in, strangers included
+
+(
+  ulimit -n 2048 # the soft limit and the hard one
+  "$FARSIDE" serve --size 64MiB --listen tcp://127.0.0.1:0 >few.out 2>few.log </dev/null &
+  node=$!
+  until [[ -s few.out ]]; do
+    kill -0 "$node" 2>/dev/null || exit 1
+    sleep 0.02 # and look again
+  done
+  stop_node "$node"
+) || fail "a node with few descriptors did not serve: $(cat few.log)"
+grep -q "file descriptors" few.log || fail "a node with few descriptors did not say so: $(cat few.log)"
+
 # ---- one node, two ways to reach it
 
 start_node both --size 64MiB --shm "$scratch/both.sock" --listen tcp://127.0.0.1:0

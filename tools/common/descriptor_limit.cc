@@ -17,8 +17,8 @@ Status RaiseDescriptorLimit(uint64_t needed) {
   if (limit.rlim_cur >= needed) return OkStatus();
   return Error(
       ErrorCode::kOutOfMemory,
-      fmt::format("so many clients take {} file descriptors, and this process may have {}; raise the "
-                  "limit with 'ulimit -Hn' or LimitNOFILE=, or have fewer clients",
+      fmt::format("as many clients as may connect take {} file descriptors, and this process may have {}; "
+                  "raise the limit with 'ulimit -Hn' or LimitNOFILE=, or have fewer clients",
                   needed, limit.rlim_cur));
 }
 

@@ -47,7 +47,11 @@ using fabric::memory::ServedNode;
 constexpr std::string_view kCalled = "farside serve";
 constexpr std::string_view kTcpScheme = "tcp://";
 constexpr uint64_t kFewestBuffers = uint64_t{256} << 20;
-constexpr uint64_t kOwnDescriptors = 64;  // besides those of clients, and more than enough
+// Besides those of clients and strangers, and more than enough: also for sockets that are on their way from
+// one thread to another.
+constexpr uint64_t kOwnDescriptors = 512;
+constexpr uint64_t kShmStrangers = 128;
+constexpr uint64_t kOfShmClient = 2;  // its socket, and its process
 
 // ---- what the words mean -----------------------------------------------------------------------------
 
@@ -271,6 +275,14 @@ class Service {
   std::string medium_;
 };
 
+// Of a node that is as full as it lets others make it.
+uint64_t DescriptorsOf(const ServePlan& plan, uint64_t client_slots) {
+  uint64_t most = kOwnDescriptors;
+  if (plan.tcp.has_value()) most += plan.tcp->max_connections + plan.tcp->max_strangers;
+  if (plan.shm.has_value()) most += kOfShmClient * (client_slots + kShmStrangers);
+  return most;
+}
+
 LogLevel LevelOf(const ServeCommand& command) {
   if (command.quiet) return LogLevel::kWarn;
   return command.verbose ? LogLevel::kDebug : LogLevel::kInfo;
@@ -294,7 +306,7 @@ ExitCode Serve(const ServeCommand& command) {
   Logger log(
       LevelOf(command), [&sink](std::string_view line) { sink.Write(line); }, std::chrono::system_clock::now);
   // Clients that come when there are none left are refused, so this is no reason not to serve.
-  if (Status raised = RaiseDescriptorLimit(command.clients + kOwnDescriptors); !raised.ok())
+  if (Status raised = RaiseDescriptorLimit(DescriptorsOf(*plan, command.clients)); !raised.ok())
     log.Warn("{}", raised.error().message());
   if (plan->tcp.has_value() && plan->tcp->insecure && !plan->tcp->tls.has_value()) {
     log.Warn(

@@ -219,7 +219,8 @@ void IoThread::Adopt(const std::shared_ptr<Connection>& connection) {
   const uint32_t interest = connection->Interest();
   epoll_event event{.events = interest, .data = {.ptr = connection.get()}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd(), &event) != 0) {
-    server_.log.Error("tcp: a connection cannot be served: {}", ErrnoText(errno));
+    LimitedLog& log = is_door() ? server_.stranger_log : server_.client_log;
+    log.Error(server_.clock.Now(), "tcp: a connection cannot be served: {}", ErrnoText(errno));
     return connection->Close();
   }
   connection->registered_interest = interest;

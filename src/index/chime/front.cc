@@ -127,14 +127,15 @@ std::vector<NodePtr> Front::Arrange(const Read& read) const {
   return children;
 }
 
-// Up to the first inner node that was not READ.
+// Up to the first inner node that was not READ, or that is named twice: each node is followed once, so there
+// are no more leaves than the nodes have pivots, whatever stands in them.
 std::vector<NodePtr> Front::FirstLeaves(NodePtr root) const {
   std::vector<NodePtr> nodes = {root};
   for (uint32_t level = root.level(); level > 0; --level) {
     std::vector<NodePtr> below;
-    for (const NodePtr at : nodes) {
-      const Node* const node = Find(nodes_, at);
-      if (node == nullptr) break;
+    for (auto at = nodes.begin(); at != nodes.end(); ++at) {
+      const Node* const node = Find(nodes_, *at);
+      if (node == nullptr || std::find(nodes.begin(), at, *at) != at) break;
       below.insert(below.end(), node->children.begin(), node->children.end());
     }
     nodes = std::move(below);

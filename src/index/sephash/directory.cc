@@ -23,7 +23,19 @@ using fabric::Write;
 namespace {
 
 constexpr uint64_t kZeroedByATrip = 64 * 1024;
+constexpr uint64_t kEntriesByATrip = 32 * 1024;
 constexpr uint32_t kNoSegment = ~uint32_t{0};
+
+// Whether no byte of the part is also one of the root, or of a part before it: a table has no memory twice.
+bool IsApart(const Shape& shape, uint64_t root_at, const Root& root, size_t part) {
+  const uint64_t begin = root.parts[part];
+  const uint64_t end = begin + shape.PartBytes(part);
+  if (begin < root_at + sizeof(Root) && root_at < end) return false;
+  for (size_t other = 0; other < part; ++other) {
+    if (begin < root.parts[other] + shape.PartBytes(other) && root.parts[other] < end) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -50,7 +62,8 @@ Status Directory::TakeParts(const Root& root) {
   for (size_t part = 0; part < kMostParts && root.parts[part] != 0; ++part) {
     const uint64_t offset = root.parts[part];
     const bool fits = shape_.initial_bits + part <= shape_.most_depth() && offset % pool::kLine == 0 &&
-                      shape_.PartBytes(part) <= region && offset <= region - shape_.PartBytes(part);
+                      shape_.PartBytes(part) <= region && offset <= region - shape_.PartBytes(part) &&
+                      IsApart(shape_, root_.offset, root, part);
     if (!fits) return DamagedRoot(root_, "names a part of the directory that cannot be");
     parts_[part] = offset;
   }
@@ -66,27 +79,37 @@ Task<Done> Directory::KnowPart(Op& op, size_t part) {
   co_return Done{};
 }
 
-// All of it, or nothing: what is known of a directory has a segment for every hash.
+// All of it, or nothing: what is known of a directory has a segment for every hash. It is READ in pieces, of
+// which the entries are kept: a part that a damaged root names takes no memory before its entries have come.
 Task<Done> Directory::Load(Op& op) {
   co_await ReadRoot(op);
-  std::vector<std::vector<uint64_t>> parts;
+  struct Found {
+    uint64_t segment;
+    uint64_t suffix;
+    uint32_t depth;
+  };
+  std::vector<Found> entries;
+  std::vector<uint64_t> piece;
   for (size_t part = 0; part < kMostParts && parts_[part] != 0; ++part) {
-    parts.emplace_back(shape_.PartEntries(part));
-    const auto into = std::as_writable_bytes(std::span(parts.back()));
-    co_await op.InOrder(Read(FarAddr(node(), parts_[part]), into));
+    const auto depth = static_cast<uint32_t>(shape_.initial_bits + part);
+    for (uint64_t first = 0; first < shape_.PartEntries(part); first += piece.size()) {
+      piece.resize(std::min(kEntriesByATrip, shape_.PartEntries(part) - first));
+      const FarAddr at(node(), parts_[part] + first * sizeof(uint64_t));
+      co_await op.InOrder(Read(at, std::as_writable_bytes(std::span(piece))));
+      for (size_t i = 0; i < piece.size(); ++i) {
+        const bool made = piece[i] != 0 || part == 0;
+        if (made) entries.push_back({piece[i], shape_.FirstOfPart(part) + first + i, depth});
+      }
+    }
   }
   if (known()) co_return Done{};  // another operation of this client was faster
-  for (size_t part = 0; part < parts.size(); ++part) {
-    const auto depth = static_cast<uint32_t>(shape_.initial_bits + part);
-    for (size_t i = 0; i < parts[part].size(); ++i) {
-      const uint64_t segment = parts[part][i];
-      const bool sound =
-          segment == 0 ? part > 0
-                       : segment % pool::kLine == 0 && Learn(segment, shape_.FirstOfPart(part) + i, depth);
-      if (sound) continue;
-      Forget();
-      co_return DamagedRoot(root_, "has a directory that lacks a segment, or names one twice");
-    }
+  for (const Found& entry : entries) {
+    const uint64_t segment = entry.segment;
+    const bool sound =
+        segment != 0 && segment % pool::kLine == 0 && Learn(segment, entry.suffix, entry.depth);
+    if (sound) continue;
+    Forget();
+    co_return DamagedRoot(root_, "has a directory that lacks a segment, or names one twice");
   }
   co_return Done{};
 }

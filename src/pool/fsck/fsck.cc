@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -23,6 +24,8 @@ using fabric::Op;
 using fabric::Read;
 
 namespace {
+
+constexpr uint64_t kReadAtOnce = uint64_t{1} << 20;
 
 bool SameShape(const Geometry& a, const Geometry& b) {
   return a.region_bytes == b.region_bytes && a.client_slots == b.client_slots &&
@@ -55,6 +58,7 @@ std::string NodeCheck::ProblemWith(const Geometry& geometry, uint64_t region_byt
   if (geometry.chunk_bytes < kMinChunkBytes || !std::has_single_bit(geometry.chunk_bytes)) {
     return "no pool has chunks of this size";
   }
+  if (geometry.table_slots > kMaxTableSlots) return "no pool has so many table slots";
   if (geometry.table_slots == 0 || geometry.chunks() == 0) return "it leaves no room for tables";
   return "";
 }
@@ -73,9 +77,14 @@ Task<FsckReport> NodeCheck::Run() {
 
 // ---- metadata ----------------------------------------------------------------------------------------
 
+// Takes memory as the bytes come: the shape is what the node says, and it may say anything.
 Task<std::vector<std::byte>> NodeCheck::ReadRange(uint64_t begin, uint64_t end) {
-  std::vector<std::byte> bytes(end - begin);
-  co_await op_.InOrder(ForMaintenance(Read(At(begin), bytes)));
+  std::vector<std::byte> bytes;
+  while (bytes.size() < end - begin) {
+    const size_t before = bytes.size();
+    bytes.resize(before + std::min<uint64_t>(kReadAtOnce, end - begin - before));
+    co_await op_.InOrder(ForMaintenance(Read(At(begin + before), std::span(bytes).subspan(before))));
+  }
   co_return bytes;
 }
 

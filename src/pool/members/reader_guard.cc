@@ -42,12 +42,12 @@ class ReaderShares {
   }
 
   // The slot of a reader that is gone, whose share is given back with it. If a client that does not go on
-  // holds its line, the slot is kept for FreeLeft. Nothing happens to it if it is another word by then.
+  // holds its line, or another client has fenced the reader, slot and share are kept for FreeLeft.
   void Free(LineMemory& memory, uint64_t at, ClientWord word) {
     uint64_t old = 0;
     const Verb freed =
         fabric::Cas(fabric::FarAddr(fabric::NodeId{0}, at), word.word(), word.Freed().word()).verb;
-    const bool done = memory.Atomic(freed, old);
+    const bool done = memory.Atomic(freed, old) && (old == word.word() || IsGone(word, ClientWord(old)));
     const std::scoped_lock lock(mutex_);
     if (done) {
       --taken_;
@@ -65,6 +65,11 @@ class ReaderShares {
   }
 
  private:
+  // Whether the members have released the slot of a fenced reader.
+  static bool IsGone(ClientWord reader, ClientWord now) {
+    return now.state() == ClientState::kFree || now.generation() != reader.generation();
+  }
+
   const uint32_t most_;
   std::mutex mutex_;  // of what follows
   uint32_t taken_ = 0;
@@ -94,7 +99,7 @@ class ReaderSlot final : public fabric::memory::ReaderGuard {
     if (!word_.has_value()) GiveShareBack();
   }
 
-  // INVARIANT reader/3. Nothing happens if the slot is fenced: then it is another word.
+  // INVARIANT reader/3. If the slot is fenced, it stays as it is, and the share waits for it (reader/4).
   void Depart() override {
     if (!word_.has_value()) return GiveShareBack();
     has_share_ = false;

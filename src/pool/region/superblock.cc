@@ -47,7 +47,9 @@ Status CheckOptions(const FormatOptions& options) {
                     "stands for what clients had in use",
                     kFewestDurableSlots));
   }
-  if (options.table_slots == 0) return Refuse("a pool has at least 1 table slot");
+  if (options.table_slots == 0 || options.table_slots > kMaxTableSlots) {
+    return Refuse(fmt::format("a pool has 1 to {} table slots, not {}", kMaxTableSlots, options.table_slots));
+  }
   if (!std::has_single_bit(options.chunk_bytes) || options.chunk_bytes < kMinChunkBytes) {
     return Refuse(fmt::format("the size of a chunk is a power of two from {} on, not {}",
                               FormatSize(kMinChunkBytes), FormatSize(options.chunk_bytes)));
@@ -63,7 +65,9 @@ Status CheckGeometry(const Geometry& geometry) {
   if (geometry.client_slots == 0 || geometry.client_slots > kMaxClientSlots) {
     return Damaged(fmt::format("it speaks of {} client slots", geometry.client_slots));
   }
-  if (geometry.table_slots == 0) return Damaged("it speaks of 0 table slots");
+  if (geometry.table_slots == 0 || geometry.table_slots > kMaxTableSlots) {
+    return Damaged(fmt::format("it speaks of {} table slots", geometry.table_slots));
+  }
   if (!std::has_single_bit(geometry.chunk_bytes) || geometry.chunk_bytes < kMinChunkBytes) {
     return Damaged(fmt::format("it speaks of chunks of {} bytes", geometry.chunk_bytes));
   }

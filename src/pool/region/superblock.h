@@ -30,10 +30,12 @@ namespace farside::pool {
 using RegionId = std::array<uint64_t, 2>;
 
 inline constexpr uint64_t kMinChunkBytes = kPage;
+// A client READs all of the catalog at once, in one body of a frame: 64 MiB.
+inline constexpr uint32_t kMaxTableSlots = 131'072;
 
 struct FormatOptions {
   uint32_t client_slots = 64;  // 1 to kMaxClientSlots
-  uint32_t table_slots = 64;   // at least 1
+  uint32_t table_slots = 64;   // 1 to kMaxTableSlots
   // Of one chunk: a power of two from kMinChunkBytes on. A region in which there would be only a few of them
   // gets smaller ones.
   uint64_t chunk_bytes = uint64_t{1} << 20;

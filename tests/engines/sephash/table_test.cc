@@ -136,6 +136,36 @@ TEST(SephashTable, KeysAndValuesOfAllSizes_UpToTheLimits) {
   EXPECT_EQ(world.problem, "");
 }
 
+TEST(SephashTable, ARootWhosePartsOverlap_IsRefusedBeforeTheyAreRead) {
+  // Given a root that names the same bytes as one part of the directory after the other, up to half of the
+  // region. When a client opens the table and looks for a key. Expect that it says that the root is damaged,
+  // and has not READ those parts.
+  World world;
+  Member member(world, {});
+  member.Now(member.Put("a key", "a value"));
+  const size_t offset = world.roots[0].offset + offsetof(Root, parts);
+  const uint64_t first = LoadU64(world.memory().data() + offset);
+  constexpr size_t kParts = 19;
+  for (size_t part = 1; part < kParts; ++part)
+    StoreU64(world.memory().data() + offset + part * sizeof(uint64_t), first / 4096 * 4096);
+  Member late(world, {});
+  const auto bytes_read = [&late] {
+    uint64_t bytes = 0;
+    for (const auto outcome : {fabric::OpOutcome::kDone, fabric::OpOutcome::kFailed}) {
+      for (const auto& purpose : late.tally(fabric::OpKind::kSearch, outcome).by_purpose)
+        bytes += purpose.bytes_read;
+    }
+    return bytes;
+  };
+  const uint64_t before = bytes_read();
+  const Result<std::string> got = late.Try(late.Get("a key"));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
+  EXPECT_NE(got.error().message().find("names a part of the directory that cannot be"), std::string::npos)
+      << got.error().message();
+  EXPECT_LE(bytes_read() - before, sizeof(Root));
+}
+
 TEST(SephashTable, KeysThatTheTagDoesNotTellApart_AreDifferentKeys) {
   // Given keys whose hashes agree in all bits that an entry has. When they are changed through merges and
   // splits. Expect that none is taken for another.

@@ -160,6 +160,26 @@ TEST(TcpHostVisits, AHostThatIsBackSoonHasNotLeft) {
   EXPECT_TRUE(visits.Come("a", 133s));
 }
 
+TEST(TcpHostVisits, HostsThatComeAndGo_AreForgottenInTime) {
+  using namespace std::chrono_literals;
+  HostVisits visits;
+  // Given one host that stays, and crowds of others that come for a moment. Expect that only the last of them
+  // are remembered, and that the one that stays is still there.
+  EXPECT_TRUE(visits.Come("stays", 100s));
+  constexpr int kHosts = 3 * HostVisits::kMostAway;
+  for (int i = 0; i < kHosts; ++i) {
+    EXPECT_TRUE(visits.Come(std::to_string(i), 101s));
+    EXPECT_FALSE(visits.Leave(std::to_string(i), 101s));
+    ASSERT_LE(visits.size(), HostVisits::kMostAway + 2);
+  }
+  EXPECT_FALSE(visits.Come("stays", 102s));
+  // Given that they have been away for long. Expect that the next one that comes finds nothing of them.
+  EXPECT_TRUE(visits.Come("late", 111s));
+  EXPECT_EQ(visits.size(), 2u);
+  EXPECT_FALSE(visits.Leave("stays", 112s));
+  EXPECT_TRUE(visits.Leave("stays", 113s));
+}
+
 TEST(TcpServer, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   // Given a node that has seen some clients, and how many descriptors and bytes there are while it has none.
   // (Under a sanitizer a connection costs eight times as much, so there are fewer; it finds leaks by itself.)

@@ -209,6 +209,28 @@ TEST_F(ReaderGuard, ReadersTogether_HaveHalfOfTheSlots) {
   EXPECT_TRUE(last.Take());
 }
 
+TEST_F(ReaderGuard, AFencedSlot_CountsAsOneOfReadersUntilItIsReleased) {
+  // Given readers that have half of the slots, and a member that has fenced them all. When they depart. Expect
+  // that no other reader gets a slot, however many come, before the member has released one.
+  const auto make = GuardReaders(kGeometry);
+  std::vector<Reader> readers;
+  for (uint32_t id = 100; id < 104; ++id) readers.emplace_back(make, memory_, kGeometry, id);
+  for (Reader& reader : readers) ASSERT_TRUE(reader.Take());
+  const std::vector<uint32_t> slots = {0, 1, 3, 4};  // another client has the slot between
+  for (const uint32_t slot : slots) memory_.Store(At(slot), Slot(slot).With(ClientState::kFenced).word());
+  for (Reader& reader : readers) reader.guard().Depart();
+  for (uint32_t id = 110; id < 113; ++id) EXPECT_FALSE(Reader(make, memory_, kGeometry, id).Take());
+  memory_.Store(At(4), Slot(4).Freed().word());
+  Reader next(make, memory_, kGeometry, 120);
+  EXPECT_TRUE(next.Take());
+  EXPECT_FALSE(Reader(make, memory_, kGeometry, 121).Take());
+  // Expect the same of a slot that another client has taken meanwhile.
+  memory_.Store(At(3), Slot(3).Freed().JoinedBy(kOther).word());
+  Reader last(make, memory_, kGeometry, 122);
+  EXPECT_TRUE(last.Take());
+  EXPECT_FALSE(Reader(make, memory_, kGeometry, 123).Take());
+}
+
 TEST_F(ReaderGuard, AReaderOfAPoolWithOneSlot_MayHaveIt) {
   Geometry geometry = kGeometry;
   geometry.client_slots = 1;

@@ -119,7 +119,9 @@ TEST(Geometry, OptionsThatMakeNoSense_AreRefused) {
   };
   EXPECT_EQ(error({.client_slots = 0}), "kInvalidArgument: a pool has 1 to 4096 client slots, not 0");
   EXPECT_EQ(error({.client_slots = 4097}), "kInvalidArgument: a pool has 1 to 4096 client slots, not 4097");
-  EXPECT_EQ(error({.table_slots = 0}), "kInvalidArgument: a pool has at least 1 table slot");
+  EXPECT_EQ(error({.table_slots = 0}), "kInvalidArgument: a pool has 1 to 131072 table slots, not 0");
+  EXPECT_EQ(error({.table_slots = 131'073}),
+            "kInvalidArgument: a pool has 1 to 131072 table slots, not 131073");
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{2048}, 3 * kMiB}) {
     EXPECT_FALSE(PlanGeometry(kGiB, {.chunk_bytes = bytes}).ok());
   }

@@ -123,6 +123,25 @@ TEST(Superblock, OfALargerRegion_IsTruncated) {
             "kCorrupt: truncated: the superblock says 65536 bytes, but there are 65535");
 }
 
+TEST(Superblock, OfARegionThatIsSaidToBeHuge_HasNoMoreTablesThanAPoolMayHave) {
+  // Given a node that claims a region of a petabyte, and room for as many tables as can be said, with a right
+  // checksum. Expect that it is refused: a client has memory for the whole catalog.
+  Superblock superblock = FreshPool()->superblock();
+  superblock.region_bytes = uint64_t{1} << 50;
+  const auto check = [&superblock](uint32_t table_slots) {
+    superblock.table_slots = table_slots;
+    const auto bytes = std::as_bytes(std::span(&superblock, 1));
+    superblock.checksum = Hash64(bytes.first(offsetof(Superblock, checksum)));
+    return CheckSuperblock(bytes, superblock.region_bytes);
+  };
+  EXPECT_TRUE(check(131'072).ok());
+  for (const uint32_t slots : {131'073u, ~0u}) {
+    const Result<Superblock> checked = check(slots);
+    ASSERT_FALSE(checked.ok());
+    EXPECT_EQ(checked.error().code(), ErrorCode::kCorrupt);
+  }
+}
+
 TEST(Superblock, WithAbsurdNumbers_IsRefused) {
   // The checksum is right: a client wrote these numbers on purpose.
   const auto expect_corrupt = [](auto spoil) {
