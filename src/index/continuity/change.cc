@@ -19,6 +19,9 @@ using fabric::Op;
 namespace {
 
 constexpr size_t kCounterBytes = 8;
+// Calls of a change that ask for groups and tables: a table doubles this often at most, and each time a group, or
+// two looks for memory, may come before.
+constexpr uint64_t kMostCallsForMemory = 4 * (kMostDoublings + 1);
 
 // The size of the value that a change may store; none: it stores none.
 std::optional<size_t> StoredBytes(const Change& change) {
@@ -39,7 +42,10 @@ bool IsInDoubt(const Error& error) {
 
 Task<Attempt> Table::TryChange(ChangeContext& context) {
   co_await WriteMemory(context);
-  while (true) {
+  // A node asks again and again while the table grows, but not for ever: each Call that moves pairs moves one at
+  // least, and each table that a table grows out of lies in the region, beside the next one.
+  const uint64_t most_calls = context.part.most_pairs() + kMostCallsForMemory;
+  for (uint64_t calls = 0; calls < most_calls; ++calls) {
     const Reply reply = co_await CallChange(context);
     RetireAll(context, reply);
     if (reply.needs == Needs::kNothing) {
@@ -48,6 +54,7 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
     }
     co_await Provide(context, reply);
   }
+  co_return DamagedRoot(context.part.at());
 }
 
 // No trip for a small record.
@@ -150,6 +157,7 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
   switch (reply.needs) {
     case Needs::kNothing: break;
     case Needs::kGroup:
+      if (context.group.owned()) co_return DamagedRoot(context.part.at());  // the Call has brought one
       if (!context.group.Reserve(allocator, kGroupBytes)) co_await context.group.FetchRoom(context.op);
       break;
     case Needs::kTable: {
@@ -179,6 +187,7 @@ Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   const pool::ScopedFlag busy(part.grows());
   if (part.IsBehind()) co_await part.Refresh(context.op);
   const uint64_t pairs = PairsOf(part.root().shape, static_cast<uint32_t>(doublings));
+  if (pairs / 2 > part.most_pairs()) co_return DamagedRoot(part.at());  // what the reply says of the table
   Unpublished table;
   if (!table.Reserve(pool().allocator(context.node), TableBytes(pairs))) co_await table.FetchRoom(context.op);
   const GrowRequest request{.root = part.at().offset, .table = table.at().offset, .doublings = doublings};

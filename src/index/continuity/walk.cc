@@ -47,31 +47,31 @@ Task<Done> Table::ReadWhole(Op& op, FarAddr pair, PairImage& image) {
 
 Task<std::vector<Table::FoundPair>> Table::ReadPairs(Op& op, Partition& part, uint32_t doublings,
                                                      uint64_t number) {
-  struct Place {
+  // Pairs of a table that have records of one pair of a smaller table: every `step`-th.
+  struct Pairs {
     TableWord table;
     uint64_t number = 0;
+    uint64_t step = 0;
   };
   if (part.IsBehind()) co_await part.Refresh(op);
   const Shape shape = part.root().shape;
-  std::vector<Place> left;
-  // All pairs of `table` that have records of a pair of a smaller one.
-  const auto add_all = [&left, shape](TableWord table, uint32_t of_doublings, uint64_t of_number) {
-    const uint64_t step = PairsOf(shape, of_doublings);
-    for (uint64_t i = of_number; i < PairsOf(shape, table.doublings()); i += step) left.push_back({table, i});
-  };
   if (part.root().current.doublings() < doublings) co_return DamagedRoot(part.at());
-  add_all(part.root().current, doublings, number);
+  std::vector<Pairs> left{{part.root().current, number, PairsOf(shape, doublings)}};
   std::vector<FoundPair> found;
   while (!left.empty()) {
-    const Place place = left.back();
-    left.pop_back();
+    const Pairs place = left.back();
+    left.back().number += place.step;
+    if (place.number >= PairsOf(shape, place.table.doublings())) {
+      left.pop_back();
+      continue;
+    }
     FoundPair pair{.at = FarAddr(part.node(), PairAt(place.table.offset(), place.number)),
                    .table = place.table,
                    .number = place.number};
     co_await ReadWhole(op, pair.at, pair.image);
     if (pair.image.indicator.moved()) {
       const TableWord next = co_await NextTable(op, part, place.table);
-      add_all(next, place.table.doublings(), place.number);
+      left.push_back({next, place.number, PairsOf(shape, place.table.doublings())});
       continue;
     }
     found.push_back(pair);

@@ -1,0 +1,103 @@
+// Nodes that answer anything, and far memory that says anything: a client of a continuity table ends with an
+// error. And what becomes of memory when an answer is lost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "index/continuity/continuity.h"
+#include "index/continuity/handlers.h"
+#include "index/continuity/request.h"
+#include "tests/engines/continuity/scenarios.h"
+#include "tests/support/table_world.h"
+
+namespace farside::index::continuity {
+namespace {
+
+using fabric::ClientId;
+using fabric::NodeMemory;
+
+// The answer to every change.
+void AnswerChangesWith(TableWorld& world, const std::function<Reply()>& reply) {
+  world.fabric.calls().Set(kChangeCall, [reply](NodeMemory&, ClientId, std::string_view) {
+    return Result<std::string>(EncodeFixed(reply()));
+  });
+}
+
+ErrorCode CodeOf(const Result<bool>& result) {
+  EXPECT_FALSE(result.ok());
+  return result.ok() ? ErrorCode::kContended : result.error().code();
+}
+
+TEST(ContinuityHostileNode, AsksForTheSameAgainAndAgain) {
+  // Given a node that answers every change by asking for a group, for a larger table, or for the end of growth
+  // When a key is put
+  // Expect kCorrupt
+  for (const Needs needs : {Needs::kGroup, Needs::kTable, Needs::kEndOfGrowth}) {
+    SCOPED_TRACE(static_cast<int>(needs));
+    TableWorld world({.region_bytes = 1 << 20});
+    TableMember member(world, "continuity", MakeContinuityEngine, {{"pairs", "2"}});
+    AnswerChangesWith(world, [needs] { return Reply{.needs = needs}; });
+    EXPECT_EQ(CodeOf(member.Try(member.Insert("a", "v"))), ErrorCode::kCorrupt);
+    EXPECT_EQ(world.problem, "");
+  }
+}
+
+TEST(ContinuityHostileNode, AnswersWhatCannotBe) {
+  // Given a node whose answers name a table that is too large for the region, or say of a change that was not
+  // made what it has linked
+  // When a key is put
+  // Expect kCorrupt
+  std::vector<Reply> replies;
+  for (const uint64_t doublings : {uint64_t{20}, uint64_t{31}, uint64_t{32}, uint64_t{63}, ~uint64_t{0}})
+    replies.push_back({.needs = Needs::kTable, .doublings = doublings});
+  replies.push_back({.needs = Needs::kGroup, .applied = true});
+  replies.push_back({.needs = Needs::kGroup, .linked_group = true});
+  replies.push_back({.needs = Needs::kTable, .linked_block = true});
+  for (const Reply& reply : replies) {
+    SCOPED_TRACE(fmt::format("needs {}, doublings {}", static_cast<int>(reply.needs), reply.doublings));
+    TableWorld world({.region_bytes = 1 << 20});
+    TableMember member(world, "continuity", MakeContinuityEngine, {{"pairs", "2"}});
+    AnswerChangesWith(world, [&reply] { return reply; });
+    EXPECT_EQ(CodeOf(member.Try(member.Insert("a", "v"))), ErrorCode::kCorrupt);
+    EXPECT_EQ(world.problem, "");
+  }
+}
+
+TEST(ContinuityHostileNode, ARootNamesATableThatIsLargerThanTheRegion) {
+  // Given a cursor in the middle of a table, of which the root says then that it has 2^31 pairs and more
+  // When the cursor goes on, statistics are asked for, the table is walked through or verified
+  // Expect kCorrupt, and lookups that go by the root which the client knows
+  TableWorld world({.region_bytes = 1 << 20});
+  TableMember member(world, "continuity", MakeContinuityEngine, {{"pairs", "2"}});
+  for (int i = 0; i < 12; ++i) member.Now(member.Put(fmt::format("k{}", i), "v"));
+  Cursor cursor;
+  EXPECT_FALSE(member.Now(member.Page(cursor)).empty());
+  std::byte* current = world.memory().data() + member.roots()[0].offset + kCurrentOffset;
+  StoreU64(current, TableWord(TableWord(LoadU64(current)).offset(), 31).word());
+  member.Now(member.Maintain());
+  EXPECT_FALSE(member.Now(member.Page(cursor)).empty());
+  EXPECT_EQ(member.Now(member.Get("k0")), "v");
+  const Result<TableStats> stats = member.Try(member.Stats());
+  ASSERT_FALSE(stats.ok());
+  EXPECT_EQ(stats.error().code(), ErrorCode::kCorrupt);
+  pool::Reached reached;
+  for (Result<Done> walked : {member.Try(member.Walk(reached)), member.Try(member.Verify())}) {
+    ASSERT_FALSE(walked.ok());
+    EXPECT_EQ(walked.error().code(), ErrorCode::kCorrupt);
+  }
+  EXPECT_EQ(world.problem, "");
+}
+
+}  // namespace
+}  // namespace farside::index::continuity
