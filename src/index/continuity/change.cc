@@ -8,6 +8,7 @@
 #include "index/continuity/mutants.h"
 #include "index/continuity/offered.h"
 #include "index/continuity/table.h"
+#include "pool/beats.h"
 #include "pool/memory/block.h"
 #include "pool/scoped_flag.h"
 
@@ -45,6 +46,7 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
   // A node asks again and again while the table grows, but not for ever: each Call that moves pairs moves one at
   // least, and each table that a table grows out of lies in the region, beside the next one.
   const uint64_t most_calls = context.part.most_pairs() + kMostCallsForMemory;
+  std::optional<pool::Beats> beats;
   for (uint64_t calls = 0; calls < most_calls; ++calls) {
     const Reply reply = co_await CallChange(context);
     RetireAll(context, reply);
@@ -53,6 +55,9 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
       co_return Attempt::kDone;
     }
     co_await Provide(context, reply);
+    // Moving all pairs of a large table may take longer than a lease.
+    if (!beats.has_value()) beats.emplace(pool());
+    if (beats->Due()) co_await beats->Beat(context.op);
   }
   co_return DamagedRoot(context.part.at());
 }

@@ -99,5 +99,54 @@ TEST(ContinuityHostileNode, ARootNamesATableThatIsLargerThanTheRegion) {
   EXPECT_EQ(world.problem, "");
 }
 
+// Three even keys of one bucket of a table of so many pairs, not of one if it has twice as many.
+std::vector<std::string> ThreeKeysOfOneBucket(uint64_t pairs) {
+  std::map<uint64_t, std::vector<std::string>> by_pair;
+  for (int i = 0;; ++i) {
+    std::string key = fmt::format("k{}", i);
+    const auto home = [&key](uint64_t of) { return HomeOf(Hash64(AsBytes(key)), of); };
+    if (home(pairs).odd) continue;
+    std::vector<std::string>& keys = by_pair[home(pairs).pair];
+    const uint64_t half = home(2 * pairs).pair >= pairs ? 1 : 0;
+    if (keys.size() < 2 ? half == 0 : half == 1) keys.push_back(std::move(key));
+    if (keys.size() == 3) return keys;
+  }
+}
+
+TEST(ContinuityGrowth, AChangeThatAwaitsItsEnd_GivesSignsOfLife) {
+  // Given a table of many pairs in which a key has no place before it has doubled twice, and handlers that take
+  // their time
+  // When the key is put, which ends one growth and begins another
+  // Expect a sync of the client in every quarter of a lease, and a change that is made
+  constexpr uint64_t kPairs = 8192;
+  constexpr Nanos kLease = std::chrono::milliseconds(10);
+  TableWorld world({.region_bytes = 64 << 20, .durable = true});
+  world.beats = false;
+  OptionMap options = OneOfEach(false);
+  options["pairs"] = std::to_string(kPairs);
+  TableMember member(world, "continuity", MakeContinuityEngine, options);
+  const std::vector<std::string> keys = ThreeKeysOfOneBucket(2 * kPairs);
+  for (size_t i = 0; i < 2; ++i) member.Now(member.Put(keys[i], "v"));
+  struct Moment {
+    Nanos now;
+    uint64_t verbs;
+  };
+  std::vector<Moment> moves;
+  fabric::CallTable handlers;
+  Serve(handlers);
+  world.fabric.calls().Set(kMoveCall, [&](NodeMemory& memory, ClientId caller, std::string_view request) {
+    moves.push_back({world.fabric.Now(), world.fabric.verbs_posted()});
+    return handlers.Handle(kMoveCall, memory, caller, request);
+  });
+  member.Now(member.Put(keys[2], "v"));
+  ASSERT_GE(moves.size(), kPairs / 32);
+  const Nanos took = moves.back().now - moves.front().now;
+  EXPECT_GE(took, kLease / 2);
+  const uint64_t calls = 2 * (moves.size() - 1);  // each asks for the next one
+  EXPECT_GE(moves.back().verbs - moves.front().verbs - calls, static_cast<uint64_t>(took / (kLease / 4)));
+  for (const std::string& key : keys) EXPECT_EQ(member.Now(member.Get(key)), "v");
+  EXPECT_EQ(world.problem, "");
+}
+
 }  // namespace
 }  // namespace farside::index::continuity
