@@ -75,18 +75,22 @@ Task<Done> Table::WriteMemory(ChangeContext& context) {
     // The handler fills the block of a counter, and that of a record that moves.
     if (change.kind != ChangeKind::kIncrement && change.kind != ChangeKind::kTouch) {
       context.draft.Fill(change.key, change.value, context.hash);
+      DueSweep sweep(allocator);
       Offered written(context.draft);
       co_await context.op.InOrder(context.draft.Write());
       written.TakeBack();
+      sweep.NotDue();
     }
   }
   if (change.key.size() + change.expected.size() > kMostOperandsInRequest) {
     const uint64_t bytes = pool::BlockBytes(change.key.size(), change.expected.size());
     if (!context.operands.Reserve(allocator, bytes)) co_await context.operands.FetchRoom(context.op);
     context.operands.Fill(change.key, change.expected, context.hash);
+    DueSweep sweep(allocator);
     Offered written(context.operands);
     co_await context.op.InOrder(context.operands.Write());
     written.TakeBack();
+    sweep.NotDue();
   }
   co_return Done{};
 }
@@ -120,6 +124,7 @@ ChangeRequest Table::RequestOf(const ChangeContext& context) {
 // One trip. If its outcome is not known, what it names may be linked, and is left alone.
 Task<Reply> Table::CallChange(ChangeContext& context) {
   const std::string request = Encode(RequestOf(context));
+  DueSweep sweep(pool().allocator(context.node));
   Offered block(context.draft);
   Offered group(context.group);
   Offered operands(context.operands);
@@ -130,6 +135,7 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
       block.TakeBack();
       group.TakeBack();
       operands.TakeBack();
+      sweep.NotDue();
       context.called = false;
     }
     co_return answer.error();
@@ -139,6 +145,7 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
   if (!reply->linked_block) block.TakeBack();
   if (!reply->linked_group) group.TakeBack();
   operands.TakeBack();
+  sweep.NotDue();
   context.called = reply->applied;
   co_return *reply;
 }
@@ -174,9 +181,14 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
     }
     case Needs::kEndOfGrowth: {
       const MoveRequest request{.root = context.part.at().offset};
-      const std::string answer = co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request));
-      const Result<Reply> moved = DecodeReply(answer);
+      DueSweep sweep(allocator);
+      const Result<std::string> answer =
+          co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request)).Outcome();
+      if (!answer.ok() && !IsInDoubt(answer.error())) sweep.NotDue();
+      if (!answer.ok()) co_return answer.error();
+      const Result<Reply> moved = DecodeReply(*answer);
       if (!moved.ok()) co_return moved.error();
+      sweep.NotDue();
       RetireAll(context, *moved);
       break;
     }
@@ -196,16 +208,21 @@ Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   Unpublished table;
   if (!table.Reserve(pool().allocator(context.node), TableBytes(pairs))) co_await table.FetchRoom(context.op);
   const GrowRequest request{.root = part.at().offset, .table = table.at().offset, .doublings = doublings};
+  DueSweep sweep(pool().allocator(context.node));
   Offered offered(table);
   const Result<std::string> answer =
       co_await context.op.Call(context.node, kGrowCall, EncodeFixed(request)).Outcome();
   if (!answer.ok()) {
-    if (!IsInDoubt(answer.error())) offered.TakeBack();
+    if (!IsInDoubt(answer.error())) {
+      offered.TakeBack();
+      sweep.NotDue();
+    }
     co_return answer.error();
   }
   const Result<Reply> reply = DecodeReply(*answer);
   if (!reply.ok()) co_return reply.error();
   if (!reply->linked_block) offered.TakeBack();
+  sweep.NotDue();
   co_return Done{};
 }
 

@@ -148,5 +148,43 @@ TEST(ContinuityGrowth, AChangeThatAwaitsItsEnd_GivesSignsOfLife) {
   EXPECT_EQ(world.problem, "");
 }
 
+// What a client does that is given up at its n-th step. False: there are not so many.
+bool GivesUpAfter(uint64_t steps, const std::function<Task<bool>(TableMember& member)>& begin) {
+  TableWorld world;
+  {
+    TableMember member(world, "continuity", MakeContinuityEngine, {{"pairs", "1"}});
+    member.Now(member.Put("a", std::string(100, 'v')));
+    member.Now(member.Put("b", std::string(200, 'v')));  // the client has room for another of that size
+    bool ended = false;
+    {
+      Task<bool> change = begin(member);
+      change.Start();
+      for (uint64_t i = 0; i < steps && !change.done(); ++i) world.fabric.Step();
+      ended = change.done();
+    }
+    member.Audit();
+    EXPECT_EQ(world.problem, "") << "after " << steps << " steps";
+    return !ended;
+  }
+}
+
+TEST(ContinuityInDoubt, AChangeThatIsGivenUp_LeavesNoMemoryBehind) {
+  // Given changes that bring a block, replace one, or remove one, of which each is destroyed after any of its
+  // steps
+  // When its client leaves
+  // Expect that it has swept: every byte is free or reachable
+  const std::vector<std::function<Task<bool>(TableMember&)>> changes = {
+      [](TableMember& member) { return member.Insert("c", std::string(200, 'w')); },
+      [](TableMember& member) { return member.Update("a", std::string(200, 'w')); },
+      [](TableMember& member) { return member.Update("a", "short"); },
+      [](TableMember& member) { return member.Delete("a"); }};
+  for (size_t change = 0; change < changes.size(); ++change) {
+    SCOPED_TRACE(change);
+    uint64_t steps = 0;
+    while (GivesUpAfter(steps, changes[change]) && !HasFailure()) ++steps;
+    EXPECT_GE(steps, 2u);
+  }
+}
+
 }  // namespace
 }  // namespace farside::index::continuity
