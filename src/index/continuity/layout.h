@@ -199,7 +199,8 @@ inline constexpr uint64_t kNextOffset = offsetof(Root, next);
 inline constexpr uint64_t kMovedOffset = offsetof(Root, moved);
 inline constexpr uint64_t kShapeOffset = offsetof(Root, shape);
 
-// Word 0 of a table: how many of its pairs have a group, or one more for each power cut.
+// Word 0 of a table: how many of its pairs have a group, or one more for each power cut
+// and each handler that gave up on a line (fabric/46).
 inline constexpr uint64_t kTableHeadBytes = pool::kLine;
 
 constexpr uint64_t PairsOf(Shape shape, uint32_t doublings) { return shape.pairs() << doublings; }
