@@ -77,6 +77,14 @@ expect_no_err
 for words in 'insert, lines flushed' 'update, lines flushed, not fewer' '16 + 64 B, lines of the block'; do
   expect_out "$words"
 done
+run paper continuity-figure18 --json
+expect_status 0
+expect_no_err
+expect_json "o['holds'] and o['scale_percent'] == 100" \
+  "all(row['ours'] == 0 for row in o['rows'] if row['metric'].endswith('at which table and model differ'))" \
+  "sum(row['metric'].endswith('at which table and model differ') for row in o['rows']) == 3" \
+  "[row['ours'] >= 0.70 for row in o['rows'] if row['metric'] == '1/10, model, mean load'] == [True]" \
+  "[row['ours'] >= 0.60 for row in o['rows'] if row['metric'] == '1/10, 1,000,000 buckets (model)'] == [True]"
 run paper continuity-lookup --scale 10
 expect_status 0
 expect_out '560 B'

@@ -270,8 +270,9 @@ TEST_F(KilledDurableNode, AHundredTimesUnderLoad_EveryAcknowledgedChangeIsThere)
   // What the killed clients had is free when a client was there for a few leases.
   const std::string fsck = BinaryPath() + " fsck '" + daemon_->Url("tcp") + "' >/dev/null";
   bool clean = false;
+  constexpr std::chrono::milliseconds kLease(kSanitized ? 2000 : 400);
   for (int lease = 0; lease < 50 && !clean; ++lease) {
-    Result<Pool> sweeper = Pool::Open(daemon_->Url("tcp"), {.lease = std::chrono::milliseconds(kSanitized ? 2000 : 400)});
+    Result<Pool> sweeper = Pool::Open(daemon_->Url("tcp"), {.lease = kLease});
     ASSERT_TRUE(sweeper.ok()) << sweeper.error().ToString();
     clean = sweeper->Close().ok() && std::system(fsck.c_str()) == 0;
   }

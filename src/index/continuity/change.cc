@@ -8,6 +8,7 @@
 #include "index/continuity/mutants.h"
 #include "index/continuity/offered.h"
 #include "index/continuity/table.h"
+#include "pool/beats.h"
 #include "pool/memory/block.h"
 #include "pool/scoped_flag.h"
 
@@ -19,6 +20,9 @@ using fabric::Op;
 namespace {
 
 constexpr size_t kCounterBytes = 8;
+// Calls of a change that ask for groups and tables: a table doubles this often at most, and each time a group, or
+// two looks for memory, may come before.
+constexpr uint64_t kMostCallsForMemory = 4 * (kMostDoublings + 1);
 
 // The size of the value that a change may store; none: it stores none.
 std::optional<size_t> StoredBytes(const Change& change) {
@@ -39,7 +43,11 @@ bool IsInDoubt(const Error& error) {
 
 Task<Attempt> Table::TryChange(ChangeContext& context) {
   co_await WriteMemory(context);
-  while (true) {
+  // A node asks again and again while the table grows, but not for ever: each Call that moves pairs moves one at
+  // least, and each table that a table grows out of lies in the region, beside the next one.
+  const uint64_t most_calls = context.part.most_pairs() + kMostCallsForMemory;
+  std::optional<pool::Beats> beats;
+  for (uint64_t calls = 0; calls < most_calls; ++calls) {
     const Reply reply = co_await CallChange(context);
     RetireAll(context, reply);
     if (reply.needs == Needs::kNothing) {
@@ -47,7 +55,11 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
       co_return Attempt::kDone;
     }
     co_await Provide(context, reply);
+    // Moving all pairs of a large table may take longer than a lease.
+    if (!beats.has_value()) beats.emplace(pool());
+    if (beats->Due()) co_await beats->Beat(context.op);
   }
+  co_return DamagedRoot(context.part.at());
 }
 
 // No trip for a small record.
@@ -63,18 +75,22 @@ Task<Done> Table::WriteMemory(ChangeContext& context) {
     // The handler fills the block of a counter, and that of a record that moves.
     if (change.kind != ChangeKind::kIncrement && change.kind != ChangeKind::kTouch) {
       context.draft.Fill(change.key, change.value, context.hash);
+      DueSweep sweep(allocator);
       Offered written(context.draft);
       co_await context.op.InOrder(context.draft.Write());
       written.TakeBack();
+      sweep.NotDue();
     }
   }
   if (change.key.size() + change.expected.size() > kMostOperandsInRequest) {
     const uint64_t bytes = pool::BlockBytes(change.key.size(), change.expected.size());
     if (!context.operands.Reserve(allocator, bytes)) co_await context.operands.FetchRoom(context.op);
     context.operands.Fill(change.key, change.expected, context.hash);
+    DueSweep sweep(allocator);
     Offered written(context.operands);
     co_await context.op.InOrder(context.operands.Write());
     written.TakeBack();
+    sweep.NotDue();
   }
   co_return Done{};
 }
@@ -108,6 +124,7 @@ ChangeRequest Table::RequestOf(const ChangeContext& context) {
 // One trip. If its outcome is not known, what it names may be linked, and is left alone.
 Task<Reply> Table::CallChange(ChangeContext& context) {
   const std::string request = Encode(RequestOf(context));
+  DueSweep sweep(pool().allocator(context.node));
   Offered block(context.draft);
   Offered group(context.group);
   Offered operands(context.operands);
@@ -118,6 +135,7 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
       block.TakeBack();
       group.TakeBack();
       operands.TakeBack();
+      sweep.NotDue();
       context.called = false;
     }
     co_return answer.error();
@@ -127,6 +145,7 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
   if (!reply->linked_block) block.TakeBack();
   if (!reply->linked_group) group.TakeBack();
   operands.TakeBack();
+  sweep.NotDue();
   context.called = reply->applied;
   co_return *reply;
 }
@@ -150,6 +169,7 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
   switch (reply.needs) {
     case Needs::kNothing: break;
     case Needs::kGroup:
+      if (context.group.owned()) co_return DamagedRoot(context.part.at());  // the Call has brought one
       if (!context.group.Reserve(allocator, kGroupBytes)) co_await context.group.FetchRoom(context.op);
       break;
     case Needs::kTable: {
@@ -161,9 +181,14 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
     }
     case Needs::kEndOfGrowth: {
       const MoveRequest request{.root = context.part.at().offset};
-      const std::string answer = co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request));
-      const Result<Reply> moved = DecodeReply(answer);
+      DueSweep sweep(allocator);
+      const Result<std::string> answer =
+          co_await context.op.Call(context.node, kMoveCall, EncodeFixed(request)).Outcome();
+      if (!answer.ok() && !IsInDoubt(answer.error())) sweep.NotDue();
+      if (!answer.ok()) co_return answer.error();
+      const Result<Reply> moved = DecodeReply(*answer);
       if (!moved.ok()) co_return moved.error();
+      sweep.NotDue();
       RetireAll(context, *moved);
       break;
     }
@@ -179,19 +204,25 @@ Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   const pool::ScopedFlag busy(part.grows());
   if (part.IsBehind()) co_await part.Refresh(context.op);
   const uint64_t pairs = PairsOf(part.root().shape, static_cast<uint32_t>(doublings));
+  if (pairs / 2 > part.most_pairs()) co_return DamagedRoot(part.at());  // what the reply says of the table
   Unpublished table;
   if (!table.Reserve(pool().allocator(context.node), TableBytes(pairs))) co_await table.FetchRoom(context.op);
   const GrowRequest request{.root = part.at().offset, .table = table.at().offset, .doublings = doublings};
+  DueSweep sweep(pool().allocator(context.node));
   Offered offered(table);
   const Result<std::string> answer =
       co_await context.op.Call(context.node, kGrowCall, EncodeFixed(request)).Outcome();
   if (!answer.ok()) {
-    if (!IsInDoubt(answer.error())) offered.TakeBack();
+    if (!IsInDoubt(answer.error())) {
+      offered.TakeBack();
+      sweep.NotDue();
+    }
     co_return answer.error();
   }
   const Result<Reply> reply = DecodeReply(*answer);
   if (!reply.ok()) co_return reply.error();
   if (!reply->linked_block) offered.TakeBack();
+  sweep.NotDue();
   co_return Done{};
 }
 

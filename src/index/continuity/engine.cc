@@ -35,6 +35,7 @@ class NewPart {
     pool::Allocator& allocator = pool_.allocator(node_);
     if (!table_.Reserve(allocator, TableBytes(shape_.pairs()))) co_await table_.FetchRoom(op);
     if (!root_.Reserve(allocator, sizeof(Root))) co_await root_.FetchRoom(op);
+    DueSweep sweep(allocator);
     Offered table(table_);
     Offered root_memory(root_);
     const std::vector<std::byte> zeros(std::min(table_.bytes(), kZeroedByATrip));
@@ -53,6 +54,7 @@ class NewPart {
     }
     table.TakeBack();
     root_memory.TakeBack();
+    sweep.NotDue();
     co_return root_.at();
   }
   // It is the table's from now on.

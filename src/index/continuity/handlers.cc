@@ -234,7 +234,7 @@ Result<std::string> HandleGrow(NodeMemory& memory, ClientId /*caller*/, std::str
   if (!request.ok()) return request.error();
   Result<NodeTable> table = NodeTable::Open(memory, request->root);
   if (!table.ok()) return table.error();
-  if (request->doublings >= 32 || request->table % pool::kLine != 0 || request->table == 0 ||
+  if (request->doublings > kMostDoublings || request->table % pool::kLine != 0 || request->table == 0 ||
       !table->HasTable(request->table, static_cast<uint32_t>(request->doublings)))
     return Error(ErrorCode::kInvalidArgument, "a continuity table cannot grow into this memory");
   Reply reply;

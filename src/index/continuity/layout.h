@@ -151,6 +151,8 @@ class Shape {
 };
 inline constexpr uint32_t kGroupBits = ~uint32_t{0} << kFirstGroup;
 
+inline constexpr uint32_t kMostDoublings = 31;
+
 // Which table: where it begins, and how often it has doubled. 0: none.
 //   63..48   47..42      41..0
 //   unused   doublings   offset in lines
@@ -170,7 +172,9 @@ class TableWord {
   constexpr bool none() const { return word_ == 0; }
   constexpr uint64_t offset() const { return Offset::Get(word_) * pool::kLine; }
   constexpr uint32_t doublings() const { return static_cast<uint32_t>(Doublings::Get(word_)); }
-  constexpr bool is_sound() const { return Unused::Get(word_) == 0 && offset() != 0 && doublings() < 32; }
+  constexpr bool is_sound() const {
+    return Unused::Get(word_) == 0 && offset() != 0 && doublings() <= kMostDoublings;
+  }
 
   friend constexpr bool operator==(TableWord, TableWord) = default;
 
@@ -195,7 +199,8 @@ inline constexpr uint64_t kNextOffset = offsetof(Root, next);
 inline constexpr uint64_t kMovedOffset = offsetof(Root, moved);
 inline constexpr uint64_t kShapeOffset = offsetof(Root, shape);
 
-// Word 0 of a table: how many of its pairs have a group, or one more for each power cut.
+// Word 0 of a table: how many of its pairs have a group, or one more for each power cut
+// and each handler that gave up on a line (fabric/46).
 inline constexpr uint64_t kTableHeadBytes = pool::kLine;
 
 constexpr uint64_t PairsOf(Shape shape, uint32_t doublings) { return shape.pairs() << doublings; }

@@ -60,6 +60,9 @@ NodeTable::Pair NodeTable::Load(TableWord table, uint64_t number) {
   Pair pair{.at = PairAt(table.offset(), number), .number = number, .table = table};
   pair.indicator = Indicator(memory_.Load(pair.indicator_at()));
   pair.group = memory_.Load(pair.indicator_at() + kGroupOffset);
+  // No bit of a group counts before the pointer to it does (continuity/3).
+  const bool has_group_slots = !pair.indicator.moved() && (pair.indicator.bits() & kGroupBits) != 0;
+  damaged_ |= has_group_slots && pair.group == 0;
   return pair;
 }
 
@@ -157,7 +160,7 @@ void NodeTable::Settle(TableWord table, uint64_t number) {
   if (table != root_.current && !(growing() && table == root_.next)) return;
   if (number >= PairsIn(table)) return;
   const Pair pair = Load(table, number);
-  if (pair.indicator.odd()) memory_.Store(pair.indicator_at(), pair.indicator.Ended().word());
+  if (Check().ok() && pair.indicator.odd()) memory_.Store(pair.indicator_at(), pair.indicator.Ended().word());
 }
 
 bool NodeTable::MayHaveGroup(const Pair& pair) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "index/kit/unpublished.h"
+#include "pool/memory/allocator.h"
 
 namespace farside::index::continuity {
 
@@ -22,6 +23,23 @@ class Offered {
  private:
   Unpublished& memory_;
   const bool offered_;
+};
+
+// A trip that names memory of this client, or unlinks some: unless it ends with an answer, its operation does
+// not know what became of that memory, and a sweep is due, which does (alloc/6).
+class DueSweep {
+ public:
+  explicit DueSweep(pool::Allocator& allocator) : allocator_(allocator) {}
+  DueSweep(const DueSweep&) = delete;
+  DueSweep& operator=(const DueSweep&) = delete;
+  ~DueSweep() {
+    if (due_) allocator_.NoteInDoubt();
+  }
+  void NotDue() { due_ = false; }
+
+ private:
+  pool::Allocator& allocator_;
+  bool due_ = true;
 };
 
 }  // namespace farside::index::continuity

@@ -22,17 +22,22 @@ namespace farside::index::continuity {
 
 class Partition final : public pool::SyncListener {
  public:
-  Partition(const Options& /*options*/, pool::PoolClient& /*pool*/, fabric::FarAddr root) : at_(root) {}
+  Partition(const Options& /*options*/, pool::PoolClient& pool, fabric::FarAddr root)
+      : at_(root), region_bytes_(pool.member(root.node).geometry().region_bytes) {}
 
   fabric::FarAddr at() const { return at_; }
   fabric::NodeId node() const { return at_.node; }
+  // Its tables lie in the region.
   const Root& root() const { return root_; }
+  // No table of the region has more pairs, nor have all that it ever grows out of, together.
+  uint64_t most_pairs() const { return region_bytes_ / kPairBytes; }
 
   // An operation of this client brings a table for it to grow into.
   bool& grows() { return grows_; }
 
-  // Reads the root if it may be older than the pin of the operation.
+  // A sync has missed the root: what is known may be older than the pin. Then call Refresh.
   bool IsBehind() const { return missed_ != made_up_for_; }
+  // One READ of the root.
   Task<Done> Refresh(fabric::Op& op);
 
   // ---- pool::SyncListener
@@ -41,9 +46,11 @@ class Partition final : public pool::SyncListener {
   void MissedSync() override { ++missed_; }
 
  private:
+  bool IsSound(const Root& read) const;
   void Learn(const Root& read);
 
   const fabric::FarAddr at_;
+  const uint64_t region_bytes_;
   Root root_{};
   uint64_t missed_ = 1;  // syncs that should have read the root and did not; nothing is known at first
   uint64_t made_up_for_ = 0;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "index/continuity/layout.h"
+
 namespace farside::index::continuity {
 namespace {
 
@@ -76,6 +78,13 @@ Result<Reply> DecodeReply(std::string_view bytes) {
     for (const size_t at : {offsetof(Reply, applied), offsetof(Reply, was_present),
                             offsetof(Reply, linked_block), offsetof(Reply, linked_group)})
       sound &= IsBool(bytes[at]);
+    if (sound) {
+      Reply reply;
+      std::memcpy(&reply, bytes.data(), sizeof reply);
+      // What is asked for is missing for a change that was not made.
+      const bool changed = reply.applied || reply.linked_block || reply.linked_group;
+      sound = reply.doublings <= kMostDoublings && (reply.needs == Needs::kNothing || !changed);
+    }
     if (!sound) return Error(ErrorCode::kCorrupt, "a reply of a continuity table cannot be");
   }
   return DecodeFixed<Reply>(bytes);

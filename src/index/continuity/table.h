@@ -17,6 +17,7 @@
 #include "index/index.h"
 #include "index/kit/growing_partitions.h"
 #include "index/kit/keyed_index.h"
+#include "pool/beats.h"
 #include "pool/client.h"
 
 namespace farside::index::continuity {
@@ -72,6 +73,11 @@ class Table final : public KeyedIndex<Table> {
   // those to which its records have moved.
   Task<std::vector<FoundPair>> ReadPairs(fabric::Op& op, Partition& part, uint32_t doublings,
                                          uint64_t number);
+  // The same for a walk through the whole table: waits while handlers change the pair, under the pin that it has.
+  Task<std::vector<FoundPair>> AwaitPairs(fabric::Op& op, Partition& part, uint32_t doublings,
+                                          uint64_t number, pool::Beats& beats);
+  // One attempt for a page.
+  Task<bool> TryNext(fabric::Op& op, Cursor& cursor, std::vector<Record>& page);
   static Task<Done> ReadWhole(fabric::Op& op, fabric::FarAddr pair, PairImage& image);
   static std::vector<Slot> SlotsOf(const PairImage& image);
   Task<Done> WalkPart(fabric::Op& op, Partition& part, pool::Reach& reach);

@@ -47,31 +47,31 @@ Task<Done> Table::ReadWhole(Op& op, FarAddr pair, PairImage& image) {
 
 Task<std::vector<Table::FoundPair>> Table::ReadPairs(Op& op, Partition& part, uint32_t doublings,
                                                      uint64_t number) {
-  struct Place {
+  // Pairs of a table that have records of one pair of a smaller table: every `step`-th.
+  struct Pairs {
     TableWord table;
     uint64_t number = 0;
+    uint64_t step = 0;
   };
   if (part.IsBehind()) co_await part.Refresh(op);
   const Shape shape = part.root().shape;
-  std::vector<Place> left;
-  // All pairs of `table` that have records of a pair of a smaller one.
-  const auto add_all = [&left, shape](TableWord table, uint32_t of_doublings, uint64_t of_number) {
-    const uint64_t step = PairsOf(shape, of_doublings);
-    for (uint64_t i = of_number; i < PairsOf(shape, table.doublings()); i += step) left.push_back({table, i});
-  };
   if (part.root().current.doublings() < doublings) co_return DamagedRoot(part.at());
-  add_all(part.root().current, doublings, number);
+  std::vector<Pairs> left{{part.root().current, number, PairsOf(shape, doublings)}};
   std::vector<FoundPair> found;
   while (!left.empty()) {
-    const Place place = left.back();
-    left.pop_back();
+    const Pairs place = left.back();
+    left.back().number += place.step;
+    if (place.number >= PairsOf(shape, place.table.doublings())) {
+      left.pop_back();
+      continue;
+    }
     FoundPair pair{.at = FarAddr(part.node(), PairAt(place.table.offset(), place.number)),
                    .table = place.table,
                    .number = place.number};
     co_await ReadWhole(op, pair.at, pair.image);
     if (pair.image.indicator.moved()) {
       const TableWord next = co_await NextTable(op, part, place.table);
-      add_all(next, place.table.doublings(), place.number);
+      left.push_back({next, place.number, PairsOf(shape, place.table.doublings())});
       continue;
     }
     found.push_back(pair);
@@ -86,12 +86,46 @@ std::vector<Slot> Table::SlotsOf(const PairImage& image) {
   return slots;
 }
 
+// A handler that has begun to change the pair may be slow, and the pair may be changed again and again: that
+// ends no walk.
+Task<std::vector<Table::FoundPair>> Table::AwaitPairs(Op& op, Partition& part, uint32_t doublings,
+                                                      uint64_t number, pool::Beats& beats) {
+  const RetryPolicy policy = RetryPolicySince(pool().known_catalog_changes(), part.node());
+  while (true) {
+    Result<std::vector<FoundPair>> pairs = co_await ReadPairs(op, part, doublings, number).Outcome();
+    if (pairs.ok()) co_return std::move(*pairs);
+    co_await policy.AwaitRetryPinned(op, pairs.error(), beats);
+  }
+}
+
+// An attempt that fails leaves the cursor and the page as they were.
+Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+  const uint64_t catalogs = pool().known_catalog_changes();
+  const size_t before = page.size();
+  const auto attempt = [&] {
+    page.resize(before);
+    return TryNext(op, cursor, page);
+  };
+  Result<bool> more = co_await attempt().Outcome();
+  if (!more.ok()) {
+    const RetryPolicy policy = RetryPolicySince(catalogs, parts_[cursor.position[0]].node());
+    more = co_await WithRetries<bool>(op, policy, more.error(), attempt).Outcome();
+  }
+  if (!more.ok()) {
+    page.resize(before);
+    co_return more.error();
+  }
+  op.End(OpKind::kScan, OpOutcome::kDone);
+  co_return *more;
+}
+
 // A page has the records of a pair, as it was at one moment. Records stay in their class of pairs while the
 // table grows, and pairs are counted as they were when the cursor came to this node.
 // position: node of the table, pair, doublings + 1 (0: it has not come there yet).
-Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
+Task<bool> Table::TryNext(Op& op, Cursor& cursor, std::vector<Record>& page) {
   const pool::PoolClient::Pin pin = pool().Begin();
-  auto& [number_of_part, number, grown, unused] = cursor.position;
+  Cursor next = cursor;
+  auto& [number_of_part, number, grown, unused] = next.position;
   bool appended = false;
   while (number_of_part < parts_.size() && !appended) {
     Partition& part = parts_[number_of_part];
@@ -112,7 +146,7 @@ Task<bool> Table::Next(Op& op, Cursor& cursor, std::vector<Record>& page) {
       ++number_of_part;
     }
   }
-  op.End(OpKind::kScan, OpOutcome::kDone);
+  cursor = next;
   co_return appended;
 }
 
@@ -129,7 +163,8 @@ Task<TableStats> Table::Stats(Op& op) {
     const uint64_t count = PairsOf(root.shape, root.current.doublings());
     stats.index_bytes += sizeof(Root) + TableBytes(count);
     for (uint64_t number = 0; number < count; ++number) {
-      const std::vector<FoundPair> pairs = co_await ReadPairs(op, part, root.current.doublings(), number);
+      const std::vector<FoundPair> pairs =
+          co_await AwaitPairs(op, part, root.current.doublings(), number, beats);
       for (const FoundPair& pair : pairs) {
         ++pairs_read;
         stats.slots += root.shape.SlotsOfPair();
@@ -175,7 +210,8 @@ Task<Done> Table::WalkPart(Op& op, Partition& part, pool::Reach& reach) {
     reach.Mark(FarAddr(part.node(), root.current.offset()), bytes_of(root.current));
     if (root.growing()) reach.Mark(FarAddr(part.node(), root.next.offset()), bytes_of(root.next));
     for (uint64_t number = 0; number < PairsOf(root.shape, root.current.doublings()); ++number) {
-      const std::vector<FoundPair> pairs = co_await ReadPairs(op, part, root.current.doublings(), number);
+      const std::vector<FoundPair> pairs =
+          co_await AwaitPairs(op, part, root.current.doublings(), number, beats);
       for (const FoundPair& pair : pairs) {
         if (pair.image.indicator.odd()) co_await Settle(op, part, pair);
         if (pair.image.group != 0) reach.Mark(FarAddr(part.node(), pair.image.group), kGroupBytes);
@@ -216,7 +252,8 @@ Task<Done> Table::Verify(Op& op) {
     co_await part.Refresh(op);
     const Root root = part.root();
     for (uint64_t number = 0; number < PairsOf(root.shape, root.current.doublings()); ++number) {
-      const std::vector<FoundPair> pairs = co_await ReadPairs(op, part, root.current.doublings(), number);
+      const std::vector<FoundPair> pairs =
+          co_await AwaitPairs(op, part, root.current.doublings(), number, beats);
       for (const FoundPair& pair : pairs) co_await VerifyPair(op, part, pair);
       if (beats.Due()) co_await beats.Beat(op);
     }

@@ -20,6 +20,7 @@
 #include "fabric/op.h"
 #include "farside/result.h"
 #include "farside/task.h"
+#include "pool/beats.h"
 #include "pool/client.h"
 
 namespace farside::index {
@@ -56,10 +57,15 @@ class RetryPolicy {
   // After an attempt that ended with `error`, and before the next pin; no pin may be held. Ends with an error
   // if there should be no further attempt.
   Task<Done> AwaitRetry(fabric::Op& op, Error error) const;
+  // The same, of a walk through the whole table: it keeps its pin, and gives its signs of life itself.
+  Task<Done> AwaitRetryPinned(fabric::Op& op, Error error, pool::Beats& beats) const;
   // Ends with the error if a new pin must not be taken.
   static Status CheckCatalogs(pool::PoolClient& pool, uint64_t catalogs);
 
  private:
+  // The pause before the next attempt. Ends with an error if there should be none.
+  Result<Nanos> PauseBeforeRetry(fabric::Op& op, Error error) const;
+
   pool::PoolClient& pool_;
   const uint64_t catalogs_;
   const Nanos lease_;

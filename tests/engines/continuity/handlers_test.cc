@@ -183,6 +183,38 @@ TEST(ContinuityHandlers, GroupsThatCannotBe) {
   EXPECT_EQ(BareView{.bytes = example.bytes}.Records()->size(), 3u);
 }
 
+TEST(ContinuityHandlers, SlotsOfAGroupThatIsNot) {
+  // Given a pair in which slots of a group count, of which the pointer to the group is gone, in a region whose
+  // first bytes look like slots of its keys
+  // When keys of the pair are changed, the table grows, or the pair is settled
+  // Expect errors, and no change
+  constexpr Shape kOnePair(1, 1, 1, 1, 1);
+  for (const bool growing : {false, true}) {
+    Example example(kOnePair);
+    std::vector<std::string> even;
+    for (int i = 0; even.size() < 4; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      if (!HomeOf(Hash64(AsBytes(key)), 1).odd) even.push_back(key);
+    }
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(example.client.Make(example.memory, {.key = even[i]}).ok());
+    if (growing) {
+      const GrowRequest grow{.root = kBareRoot, .table = example.client.free(), .doublings = 1};
+      EXPECT_TRUE(CallHandler(example.memory, kGrowCall, EncodeFixed(grow)).ok());
+    }
+    const uint64_t indicator = PairAt(kBareTable, 0) + kIndicatorAt;
+    ASSERT_NE(Indicator(example.memory.Load(indicator)).bits() & kGroupBits, 0u);
+    example.memory.Store(indicator, Indicator(example.memory.Load(indicator)).Begun().word());
+    example.memory.Store(indicator + kGroupOffset, 0);
+    const Slot slot = RecordSlot(even[2], "");
+    for (size_t i = 0; i < slot.words.size(); ++i) example.memory.Store(i * 8, slot.words[i]);
+    for (const std::string& key : even)
+      example.Refuses(kChangeCall, Encode(example.Request(key, "v")), "change");
+    if (growing) example.Refuses(kMoveCall, EncodeFixed(MoveRequest{kBareRoot}), "move");
+    const SettleRequest settle{.root = kBareRoot, .table = TableWord(kBareTable, 0).word()};
+    example.Refuses(kSettleCall, EncodeFixed(settle), "settle");
+  }
+}
+
 TEST(ContinuityHandlers, BlocksThatSayTheyAreLonger) {
   // Given a record in a block, of which the header is damaged
   // When changes look at its value
@@ -236,7 +268,7 @@ TEST(ContinuityHandlers, AShortBlockOfAnEqualHash_IsNotThatOfALongKey) {
 TEST(ContinuityHandlers, RepliesThatCannotBe) {
   // Given a reply. When its size or one of its first bytes is another. Expect an error: a client would go on
   // with it for ever
-  const std::string good = EncodeFixed(Reply{.needs = Needs::kEndOfGrowth, .applied = true});
+  const std::string good = EncodeFixed(Reply{.needs = Needs::kEndOfGrowth, .was_present = true});
   ASSERT_TRUE(DecodeReply(good).ok());
   EXPECT_FALSE(DecodeReply(good.substr(1)).ok());
   EXPECT_FALSE(DecodeReply(good + "x").ok());
