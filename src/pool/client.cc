@@ -6,6 +6,7 @@
 #include <cassert>
 #include <limits>
 
+#include "pool/growing_pause.h"
 #include "pool/mutants.h"
 #include "pool/scoped_flag.h"
 
@@ -22,6 +23,7 @@ constexpr int kSyncsPerLease = 8;
 constexpr int kGracePausesPerLease = 16;
 constexpr int kMostGraceRounds = 1000;
 constexpr int kRoundsForBurials = 4;
+constexpr int kSearchesPerLease = 4;
 // Attempts to see all detached verbs completed; if it fails, the epoch waits for the next sync.
 constexpr int kMostDrainPauses = 64;
 
@@ -299,10 +301,22 @@ bool PoolClient::OwnsNothing() const {
                      [](const auto& node) { return node->allocator.OwnsNothing(); });
 }
 
+// Tasks of one client that search together share the looks: all that wait here when a look ends need one more,
+// and one of them makes it.
 Task<Done> PoolClient::LookForRoom(Op& op) {
-  if (maintaining_) co_return Done{};
-  const ScopedFlag busy(maintaining_);
-  co_await MoveOn(op, Look::kAndRaise);
+  const uint64_t wanted = looks_begun_ + 1;
+  GrowingPause pause;
+  while (looks_ended_ < wanted) {
+    if (maintaining_) {
+      if (pause.waited() >= LongestSearch()) co_return Done{};
+      co_await op.Pause(pause.Next());
+      continue;
+    }
+    const ScopedFlag busy(maintaining_);
+    const uint64_t look = ++looks_begun_;
+    co_await MoveOn(op, Look::kAndRaise);
+    looks_ended_ = look;
+  }
   co_return Done{};
 }
 
@@ -394,6 +408,8 @@ Task<Done> PoolClient::SweepAll(Op& op) {
   }
   co_return Done{};  // others did not move; the sweep is still due
 }
+
+Nanos PoolClient::LongestSearch() const { return options_.lease.lease / kSearchesPerLease; }
 
 Nanos PoolClient::GracePause() const {
   return std::max(options_.lease.lease / kGracePausesPerLease, Nanos(1));

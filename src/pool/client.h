@@ -163,8 +163,12 @@ class PoolClient {
   void ForgetNoMemory() {
     for (const auto& node : nodes_) node->allocator.ForgetNoMemory();
   }
-  // KeepUp that looks at the registry in any case, and raises the epoch.
+  // KeepUp that looks at the registry in any case, and raises the epoch. When it has ended, so has a sync and
+  // a look that began after the call, by this task or another one of the client; unless one of them was busy
+  // with something else for as long as a search may take.
   Task<Done> LookForRoom(fabric::Op& op);
+  // How long a search for room waits for clients that do not move.
+  Nanos LongestSearch() const;
   // Something may have been freed: the allocators look for room again as soon as they need some.
   void ExpectRoom() {
     for (const auto& node : nodes_) node->allocator.ExpectRoom();
@@ -316,6 +320,8 @@ class PoolClient {
   Nanos last_round_{0};
   bool sync_requested_ = false;
   bool maintaining_ = false;                  // a MoveOn or more is under way
+  uint64_t looks_begun_ = 0;                  // for room; those that fail count, too
+  uint64_t looks_ended_ = 0;                  // the number of the last one that has ended well
   std::vector<std::vector<uint64_t>> spare_;  // epochs of generations that are gone, for their memory
   Walk walk_;
 };

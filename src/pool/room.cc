@@ -15,8 +15,7 @@ namespace {
 // What another client has retired comes back when that client has synced, has looked when all others have
 // moved on, and this one has looked. Nudges make idle clients of this process do so in every round.
 constexpr int kFewestRounds = 6;
-// Of a lease: how long a search waits for clients that do not move.
-constexpr int kSearchesPerLease = 4;
+// Of a lease.
 constexpr int kLongestPausesPerLease = 64;
 constexpr Nanos kShortestPause = std::chrono::microseconds(100);
 
@@ -37,7 +36,8 @@ Task<Done> RoomSearch::Round(Op& op) {
 
 Task<Done> RoomSearch::Begin(Op& op) {
   co_await pool_->WantRoom(op);
-  co_await pool_->LookForRoom(op);  // a sync, and the first look at all pulses
+  // A sync after that, and the first look at all pulses.
+  co_await pool_->LookForRoom(op);
   for (size_t node = 0; node < pool_->nodes(); ++node) {
     const Membership& member = pool_->member(static_cast<NodeId>(node));
     epochs_.push_back(member.known_epoch());
@@ -56,8 +56,7 @@ Nanos RoomSearch::PauseBetweenRounds() const {
 
 bool RoomSearch::IsConclusive() const {
   if (Mutant(kFullBeforeConclusive)) return true;
-  const Nanos lease = pool_->member(NodeId{0}).options().lease;
-  if (pool_->client().Now() - began_ >= lease / kSearchesPerLease) return true;
+  if (pool_->client().Now() - began_ >= pool_->LongestSearch()) return true;
   if (rounds_ < kFewestRounds) return false;
   for (size_t i = 0; i < epochs_.size(); ++i) {
     const auto node = static_cast<NodeId>(i);

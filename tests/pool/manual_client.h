@@ -27,8 +27,8 @@ class ManualClient {
   enum class Births : uint8_t { kPinned, kPublished };
   void set_births(Births births) { births_ = births; }
 
-  explicit ManualClient(PoolRun& run)
-      : run_(run), blocks_at_(BlocksAt(run)), client_(std::move(*run.world().Connect())) {}
+  explicit ManualClient(PoolRun& run, Nanos lease = kTestLease)
+      : run_(run), lease_(lease), blocks_at_(BlocksAt(run)), client_(std::move(*run.world().Connect())) {}
 
   PoolClient& pool() { return *pool_; }
   fabric::Client& client() { return *client_; }
@@ -43,7 +43,7 @@ class ManualClient {
   // As a coroutine, for callers that have something else to do meanwhile.
   Task<Done> Join(fabric::Op& op) {
     ClientOptions options;
-    options.lease.lease = kTestLease;
+    options.lease.lease = lease_;
     const std::vector<Geometry> geometries(run_.nodes(), run_.geometry());
     pool_ = co_await PoolClient::Join(op, *client_, geometries, options);
     WalkTheTable();
@@ -167,6 +167,7 @@ class ManualClient {
   }
 
   PoolRun& run_;
+  const Nanos lease_;
   const fabric::NodeId blocks_at_;
   Births births_ = Births::kPinned;
   std::unique_ptr<fabric::Client> client_;

@@ -1,5 +1,6 @@
 #include "tests/pool/room_scenarios.h"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -33,8 +34,24 @@ Task<Done> Rest(fabric::Op& op, PoolClient& pool) {
   co_return Done{};
 }
 
+// One round of every search, as tasks of one client make them.
+Task<Done> RoundsTogether(fabric::Op& op, std::vector<RoomSearch>& searches) {
+  std::vector<Task<Done>> rounds;
+  for (RoomSearch& search : searches) {
+    if (!search.concluded()) rounds.push_back(search.Round(op));
+  }
+  for (Task<Done>& round : rounds) round.Start();
+  for (Task<Done>& round : rounds) {
+    while (!round.done()) co_await op.Pause(Nanos(1000));
+    const Result<Done> ended = round.TakeResult();
+    if (!ended.ok()) co_return ended.error();
+  }
+  co_return Done{};
+}
+
 struct Two {
-  explicit Two() : run(PoolCalm()), idle(run), starving(run) {}
+  explicit Two(Nanos time = kTestLease)
+      : lease(time), run(PoolCalm()), idle(run, time), starving(run, time) {}
 
   // All chunks are the idle client's; if `frees`, with nothing in them.
   bool Begin(bool frees) {
@@ -48,24 +65,31 @@ struct Two {
     const Result<bool> offline = idle.GoOffline();
     return offline.ok() && *offline;
   }
-  // The other one searches for room, as a session does. The idle one keeps up eight times per lease.
-  std::string Search(const std::function<bool()>& keep_up) {
-    RoomSearch search(starving.pool());
-    Nanos due = starving.client().Now() + kTestLease / 8;
+  // The other one searches for room, as a session does, and by as many tasks at once; it gives up with the
+  // first. The idle one keeps up eight times per lease.
+  std::string Search(const std::function<bool()>& keep_up, size_t tasks = 1) {
+    std::vector<RoomSearch> searches(tasks, RoomSearch(starving.pool()));
+    const auto concluded = [&searches] {
+      return std::any_of(searches.begin(), searches.end(),
+                         [](const RoomSearch& search) { return search.concluded(); });
+    };
+    Nanos due = starving.client().Now() + lease / 8;
     while (true) {
       const Result<Done> published = starving.Publish(1);
       if (published.ok()) return "";
       if (published.error().code() != ErrorCode::kOutOfMemory) return published.error().ToString();
-      if (search.concluded()) return kFull;
-      if (!starving.Try([&](fabric::Op& op) { return search.Round(op); }).ok()) return "a search has failed";
-      if (!search.concluded()) starving.Wait(kTestLease / 64);
+      if (concluded()) return kFull;
+      if (!starving.Try([&](fabric::Op& op) { return RoundsTogether(op, searches); }).ok())
+        return "a search has failed";
+      if (!concluded()) starving.Wait(lease / 64);
       if (!starving.ComeOnline().ok()) return "a client cannot come back";
-      if (search.concluded() || starving.client().Now() < due) continue;
+      if (concluded() || starving.client().Now() < due) continue;
       if (!keep_up()) return "the idle client is cut off";
-      due = starving.client().Now() + kTestLease / 8;
+      due = starving.client().Now() + lease / 8;
     }
   }
 
+  const Nanos lease;
   PoolRun run;
   ManualClient idle;
   ManualClient starving;
@@ -86,6 +110,16 @@ std::string AnIdleClientOwnsASparseChunk() {
   if (!two.idle.Publish(0).ok() || !two.Begin(/*frees=*/false)) return "there is nothing to give back";
   return two.Search(
       [&] { return two.idle.Try([&](fabric::Op& op) { return Rest(op, two.idle.pool()); }).ok(); });
+}
+
+std::string TasksSearchTogether() {
+  Two two(100 * kTestLease);  // many rounds before an idle client keeps up
+  if (!two.idle.Join().ok() || !two.starving.Join().ok()) return "a client cannot join";
+  if (!two.idle.Publish(0).ok() || !two.Begin(/*frees=*/false)) return "there is nothing to give back";
+  const auto rest = [&] {
+    return two.idle.Try([&](fabric::Op& op) { return Rest(op, two.idle.pool()); }).ok();
+  };
+  return two.Search(rest, /*tasks=*/3);
 }
 
 }  // namespace farside::pool

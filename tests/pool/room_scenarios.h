@@ -12,5 +12,7 @@ namespace farside::pool {
 std::string AnIdleClientOwnsEmptyChunks();
 // A client owns the only chunk of a size, with one block in use, is offline, and rests as sessions do.
 std::string AnIdleClientOwnsASparseChunk();
+// The same, and three tasks of the other client search at once.
+std::string TasksSearchTogether();
 
 }  // namespace farside::pool

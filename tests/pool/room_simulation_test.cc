@@ -20,5 +20,12 @@ TEST(Room, AnIdleClientOwnsASparseChunk_ItIsGivenUp) {
   EXPECT_EQ(AnIdleClientOwnsASparseChunk(), "");
 }
 
+TEST(Room, TasksSearchTogether_NoneSaysFullTooEarly) {
+  // Given the same, and three tasks of the other client that find no room at the same time.
+  // When they search together.
+  // Expect that none of them says that the pool is full before the first client has given up its chunks.
+  EXPECT_EQ(TasksSearchTogether(), "");
+}
+
 }  // namespace
 }  // namespace farside::pool
