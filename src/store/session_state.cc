@@ -300,7 +300,10 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int fa
   const ErrorCode code = error.code();
   if (Breaks(registration, error)) registration.Break();
   if (code == ErrorCode::kOutOfMemory) {
-    if (effort.exhausted()) co_return false;
+    if (effort.exhausted()) {
+      NoteFull(registration, effort);
+      co_return false;
+    }
     const Result<Done> made = co_await MakeRoom(registration, effort).Outcome();
     if (made.ok()) co_return true;
     if (!Breaks(registration, made.error())) co_return made.error();
@@ -325,8 +328,9 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   std::optional<pool::RoomSearch>& search = effort.search;
   pool::PoolClient& pool = registration.pool();
   const Nanos lease = pool_.client_options().lease.lease;
-  const Nanos now = registration.client().Now();
-  const bool known_full = full_at_.has_value() && now - *full_at_ < lease / kDisownsPerLease;
+  const bool known_full =
+      effort.answered ||
+      (full_at_.has_value() && registration.client().Now() - *full_at_ < lease / kDisownsPerLease);
   // The session may have registered anew since the search began.
   if (!search.has_value() || &search->pool() != &pool)
     search.emplace(pool, known_full ? Patience::kBrief : Patience::kPatient);
@@ -337,14 +341,18 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   if (pool.RepairDue()) co_await Sync(registration);
   if (!effort.evacuated && (search->concluded() || !pool.NeedsGrace()))
     effort.evacuated = co_await Evacuate(registration, effort.all_tables);
-  if (search->concluded()) {
-    full_at_ = now;
-  } else {
+  if (!search->concluded()) {
     pool_.NudgeSessions(this);
     co_await op.Pause(search->PauseBetweenRounds());
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
+}
+
+// Only a search that has waited for the answers of other clients says that the next ones need not; otherwise a
+// session that keeps failing would not hear of what they give back.
+void SessionState::NoteFull(Registration& registration, const RoomEffort& effort) {
+  if (effort.search->patient()) full_at_ = registration.client().Now();
 }
 
 Status SessionState::SearchForRoom(RoomEffort& effort) {
