@@ -55,11 +55,12 @@ class Client {
 
   // Whether verbs without a waiter are in flight: detached or abandoned ones. They may still take effect, so
   // the far memory that they name must not be reused. A backend that executes verbs at once has none.
-  virtual bool HasUnawaited() const { return false; }
+  virtual bool HasUnawaited() const = 0;
   // How many trips it has posted so far, and whether verbs without a waiter of the first `posted` of them are
-  // in flight. The count may rise by more than one with a trip.
-  virtual uint64_t trips_posted() const { return 0; }
-  virtual bool HasUnawaitedOfFirst(uint64_t /*posted*/) const { return false; }
+  // in flight. The count may rise by more than one with a trip. Epochs wait for these verbs (pool/1), so no
+  // backend has a default of them.
+  virtual uint64_t trips_posted() const = 0;
+  virtual bool HasUnawaitedOfFirst(uint64_t posted) const = 0;
 
   virtual void Start(Timer& timer) = 0;
   virtual void Abandon(Timer& timer) noexcept = 0;

@@ -48,6 +48,9 @@ class ScriptedClient final : public Client {
     std::erase(in_flight, &trip);
   }
   bool orders_reads() const override { return true; }
+  bool HasUnawaited() const override { return false; }
+  uint64_t trips_posted() const override { return 0; }
+  bool HasUnawaitedOfFirst(uint64_t /*posted*/) const override { return false; }
   void Detach(Order, std::span<const Verb> verbs) override { detached.assign(verbs.begin(), verbs.end()); }
   void Start(Timer& timer) override { timers.push_back(&timer); }
   void Abandon(Timer& timer) noexcept override {

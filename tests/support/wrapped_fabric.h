@@ -30,6 +30,8 @@ class WrappedClient : public fabric::Client {
   void Start(fabric::Timer& timer) override { inner_->Start(timer); }
   void Abandon(fabric::Timer& timer) noexcept override { inner_->Abandon(timer); }
   bool HasUnawaited() const override { return inner_->HasUnawaited(); }
+  uint64_t trips_posted() const override { return inner_->trips_posted(); }
+  bool HasUnawaitedOfFirst(uint64_t posted) const override { return inner_->HasUnawaitedOfFirst(posted); }
   bool Reaches(fabric::NodeId node) const override { return inner_->Reaches(node); }
   bool orders_reads() const override { return inner_->orders_reads(); }
   bool Poll() override { return inner_->Poll(); }

@@ -38,6 +38,10 @@ class Connection final : public fabric::Client {
   }
   bool Poll() override { return actor_.Poll(); }
   bool orders_reads() const override { return actor_.orders_reads_; }
+  // No scenario has a pool, whose epochs would have to wait for detached verbs.
+  bool HasUnawaited() const override { return false; }
+  uint64_t trips_posted() const override { return 0; }
+  bool HasUnawaitedOfFirst(uint64_t /*posted*/) const override { return false; }
 
  private:
   static constexpr Nanos kTripTime{2000};

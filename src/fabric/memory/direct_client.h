@@ -36,6 +36,10 @@ class DirectClient : public Client {
   bool Start(Trip& trip) override;
   void Abandon(Trip& trip) noexcept override { trips_.Remove(trip); }
   void Detach(Order order, std::span<const Verb> verbs) override;
+  // Detached verbs execute at once, and a trip that is abandoned has executed, or never will.
+  bool HasUnawaited() const override { return false; }
+  uint64_t trips_posted() const override { return 0; }
+  bool HasUnawaitedOfFirst(uint64_t /*posted*/) const override { return false; }
 
   void Start(Timer& timer) override { timers_.Push(timer); }
   void Abandon(Timer& timer) noexcept override { timers_.Remove(timer); }
