@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kMostGraceRounds = 10'000;
 constexpr Nanos kFirstPause = std::chrono::microseconds(100);
+// A catalog that changes during every trip.
+constexpr int kMostValidations = 1000;
 // No catalog changes this often.
 constexpr uint64_t kNeverValidated = ~uint64_t{0};
 
@@ -159,15 +161,19 @@ Result<OpenTable> Tables::OpenKnown(const TableInfo& info, const OptionMap& opti
 
 Task<Done> Tables::Validate(Op& op, OpenTable& table) {
   pool::Membership& home = HomeOf(table.info.name);
-  const uint64_t changes = home.control().catalog_changes;
-  if (changes == table.validated_at) co_return Done{};
-  pool::Catalog catalog(home);
-  const bool there = co_await catalog.StillThere(op, table.info);
-  if (!there) {
-    co_return Error(ErrorCode::kNotFound, fmt::format("table '{}' was dropped", Escape(table.info.name)));
+  // INVARIANT catalog/5: while this waits, a sync of another task may learn of a drop that came after the READ.
+  // The operation would begin with the epoch of that sync, and the grace of the drop would not wait for it.
+  for (int attempt = 0; attempt < kMostValidations; ++attempt) {
+    const uint64_t changes = home.control().catalog_changes;
+    if (changes == table.validated_at) co_return Done{};
+    pool::Catalog catalog(home);
+    const bool there = co_await catalog.StillThere(op, table.info);
+    if (!there) {
+      co_return Error(ErrorCode::kNotFound, fmt::format("table '{}' was dropped", Escape(table.info.name)));
+    }
+    Confirm(table, changes);
   }
-  Confirm(table, changes);
-  co_return Done{};
+  co_return Error(ErrorCode::kContended, "the catalog changes all the time; try again later");
 }
 
 Task<std::vector<TableInfo>> Tables::List(Op& op) {
