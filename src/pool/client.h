@@ -20,6 +20,7 @@
 // nodes, and wait until a client reaches them; a table is not dropped without them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -100,10 +101,10 @@ class PoolClient {
   Task<bool> GoOffline(fabric::Op& op);
   // When it has ended, operations may begin. One trip to each node, or none if the client is online.
   Task<Done> ComeOnline(fabric::Op& op);
-  // For a client that will not be used soon: comes online, and gives up the chunks that it owns. False: not
-  // now, because some of what it has retired waits for grace, or a dead client may have leaked blocks of
-  // them.
-  Task<bool> Disown(fabric::Op& op);
+  // For a client that will not be used soon: comes online, and gives up the chunks that it owns. It stops
+  // after a small part of a lease, and when somebody wants the client. False: some are left, for this reason,
+  // or because some of what it has retired waits for grace, or a dead client may have leaked blocks of them.
+  Task<bool> Disown(fabric::Op& op, const std::atomic<bool>* wanted = nullptr);
 
   // An operation that waits without a pin, and will use this client again.
   class UnpinnedWait {

@@ -85,6 +85,7 @@ bool SessionState::TakeSlowly() {
       return true;
     }
     if (found == Holder::kOwner || found == Holder::kClosed) return false;
+    if (found == Holder::kKeeper) wanted_.store(true, std::memory_order_relaxed);
     // The keeper needs a few trips; at a node that hangs, a part of a lease.
     if (looks < kLooksAtKeeper) {
       std::this_thread::yield();
@@ -144,8 +145,10 @@ void SessionState::RenewIfRecovered() {
 
 bool SessionState::TakeForKeeper() {
   Holder found = Holder::kFree;
-  return holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+  const bool taken = holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
+                                                     std::memory_order_relaxed);
+  if (taken) wanted_.store(false, std::memory_order_relaxed);  // an owner that waits says so again and again
+  return taken;
 }
 
 bool SessionState::NoteUse() {
@@ -167,7 +170,7 @@ bool SessionState::BeginBackgroundSync(Visit visit) {
   const bool long_idle = !used && idle >= pool_.client_options().lease.lease / kDisownsPerLease;
   Errand errand = visit == Visit::kNudge || !used ? Errand::kRest : Errand::kSync;
   if (long_idle && !disowned_ && visit == Visit::kBeat) errand = Errand::kDisown;
-  if (!current_->broken()) background_sync_.emplace(*current_, errand);
+  if (!current_->broken()) background_sync_.emplace(*current_, errand, &wanted_);
   return true;
 }
 
@@ -184,7 +187,7 @@ bool SessionState::BeginRest(bool& online) {
     holder_.store(Holder::kFree, std::memory_order_release);
     return false;
   }
-  background_sync_.emplace(*current_, Errand::kRest);
+  background_sync_.emplace(*current_, Errand::kRest, &wanted_);
   return true;
 }
 
@@ -204,10 +207,10 @@ void SessionState::FinishBackgroundSync() {
     Registration& registration = background_sync_->registration();
     const Result<bool> disowned = background_sync_->TakeResult();
     if (!disowned.ok() && Breaks(registration, disowned.error())) registration.Break();
-    if (disowned.ok() && *disowned) {
-      disowned_ = true;
-      operations_seen_ = registration.pool().operations_begun();  // to give up chunks takes a pin
-    }
+    if (disowned.ok() && *disowned) disowned_ = true;
+    // To give up chunks takes a pin, and while the keeper has the session, its owner begins nothing.
+    if (background_sync_->errand() != Errand::kSync)
+      operations_seen_ = registration.pool().operations_begun();
   }
   background_sync_.reset();
 }

@@ -254,6 +254,7 @@ class SessionState {
   const ForkGuard guard_;
   std::atomic<Holder> holder_{Holder::kFree};
   std::atomic<bool> sync_requested_{false};
+  std::atomic<bool> wanted_{false};  // by the owner, while the keeper has it
 
   // Used by the holder only.
   std::unique_ptr<Registration> current_;
