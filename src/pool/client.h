@@ -20,6 +20,7 @@
 // nodes, and wait until a client reaches them; a table is not dropped without them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -100,10 +101,10 @@ class PoolClient {
   Task<bool> GoOffline(fabric::Op& op);
   // When it has ended, operations may begin. One trip to each node, or none if the client is online.
   Task<Done> ComeOnline(fabric::Op& op);
-  // For a client that will not be used soon: comes online, and gives up the chunks that it owns. False: not
-  // now, because some of what it has retired waits for grace, or a dead client may have leaked blocks of
-  // them.
-  Task<bool> Disown(fabric::Op& op);
+  // For a client that will not be used soon: comes online, and gives up the chunks that it owns. It stops
+  // after a small part of a lease, and when somebody wants the client. False: some are left, for this reason,
+  // or because some of what it has retired waits for grace, or a dead client may have leaked blocks of them.
+  Task<bool> Disown(fabric::Op& op, const std::atomic<bool>* wanted = nullptr);
 
   // An operation that waits without a pin, and will use this client again.
   class UnpinnedWait {
@@ -163,8 +164,12 @@ class PoolClient {
   void ForgetNoMemory() {
     for (const auto& node : nodes_) node->allocator.ForgetNoMemory();
   }
-  // KeepUp that looks at the registry in any case, and raises the epoch.
+  // KeepUp that looks at the registry in any case, and raises the epoch. When it has ended, so has a sync and
+  // a look that began after the call, by this task or another one of the client; unless one of them was busy
+  // with something else for as long as a search may take.
   Task<Done> LookForRoom(fabric::Op& op);
+  // How long a search for room waits for clients that do not move.
+  Nanos LongestSearch() const;
   // Something may have been freed: the allocators look for room again as soon as they need some.
   void ExpectRoom() {
     for (const auto& node : nodes_) node->allocator.ExpectRoom();
@@ -318,6 +323,8 @@ class PoolClient {
   Nanos last_round_{0};
   bool sync_requested_ = false;
   bool maintaining_ = false;                  // a MoveOn or more is under way
+  uint64_t looks_begun_ = 0;                  // for room; those that fail count, too
+  uint64_t looks_ended_ = 0;                  // the number of the last one that has ended well
   std::vector<std::vector<uint64_t>> spare_;  // epochs of generations that are gone, for their memory
   Walk walk_;
 };

@@ -45,6 +45,9 @@ namespace {
 
 // Pulses that no coroutine awaits land within this time, or the client is as good as cut off.
 constexpr Nanos kLongestWait = std::chrono::seconds(1);
+// How long a client gives up chunks in a row, and how many of them between two looks at the time.
+constexpr int kDisownVisitsPerLease = 64;
+constexpr size_t kChunksAtOnce = 64;
 // As many as one round trip answers, the control lines included.
 constexpr size_t kReadsPerTrip = fabric::kAnsweredVerbsPerRoundTrip;
 constexpr size_t kMostVerbs = fabric::kMaxVerbsPerTrip;
@@ -261,9 +264,10 @@ Task<Done> PoolClient::ReturnTo(Op& op, Return& one) {
 
 // ---- giving up chunks --------------------------------------------------------------------------------
 
-// INVARIANT off/5, alloc/7: the epoch is held, by a pin, until all chunks have lost their owner. A client
+// INVARIANT off/5, alloc/7: the epoch is held, by a pin, until the chunks have lost their owner. A client
 // that sweeps after a death of which this one has not heard waits for it, and finds the chunks then.
-Task<bool> PoolClient::Disown(Op& op) {
+// The keeper, which beats for all sessions of a process, waits for this.
+Task<bool> PoolClient::Disown(Op& op, const std::atomic<bool>* wanted) {
   if (read_only() || OwnsNothing()) co_return true;
   if (maintaining_ || !idle() || NeedsGrace()) co_return false;
   const ScopedFlag busy(maintaining_);
@@ -272,10 +276,24 @@ Task<bool> PoolClient::Disown(Op& op) {
     co_await ComeOnline(op);
     pin.emplace(Begin(/*operations=*/0));
   }
-  const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
-  // A sweep is due; the chunks stay until then.
-  if (!given_up.ok() && given_up.error().code() != ErrorCode::kContended) co_return given_up.error();
-  co_return given_up.ok();
+  const Nanos end = client_.Now() + options_.lease.lease / kDisownVisitsPerLease;
+  const auto stops = [&] {
+    return client_.Now() >= end || (wanted != nullptr && wanted->load(std::memory_order_relaxed));
+  };
+  bool more = true;
+  while (more) {
+    more = false;
+    for (auto& node : nodes_) {
+      if (!TakesPart(*node) || node->allocator.OwnsNothing()) continue;
+      const Result<Done> left = co_await node->allocator.LeaveSome(op, kChunksAtOnce).Outcome();
+      // A sweep is due; the chunks stay until then.
+      if (!left.ok() && left.error().code() != ErrorCode::kContended) co_return left.error();
+      if (!left.ok()) co_return false;
+      more |= !node->allocator.OwnsNothing();
+    }
+    if (more && stops()) co_return false;
+  }
+  co_return true;
 }
 
 }  // namespace farside::pool

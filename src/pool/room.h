@@ -43,6 +43,7 @@ class RoomSearch {
   // How long to wait before the next round, if it is not concluded.
   Nanos PauseBetweenRounds() const;
   PoolClient& pool() const { return *pool_; }
+  bool patient() const { return patience_ == Patience::kPatient; }
 
  private:
   Task<Done> Begin(fabric::Op& op);

@@ -17,22 +17,23 @@ Task<Done> Tick(fabric::Op& op) {
 }  // namespace
 
 // A client that is offline settles what it has retired, and answers clients that want room, by a sync.
-Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand) {
+Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand, const std::atomic<bool>* wanted) {
   bool disowned = false;
-  if (errand == Errand::kDisown) disowned = co_await pool.Disown(op);
+  if (errand == Errand::kDisown) disowned = co_await pool.Disown(op, wanted);
   if (errand != Errand::kSync) co_await pool.GoOffline(op);  // if it can
   co_await pool.KeepUp(op);
   if (errand == Errand::kSync || !pool.OwesRoom()) co_return disowned;
-  disowned = co_await pool.Disown(op);
+  disowned = co_await pool.Disown(op, wanted);
   co_await pool.GoOffline(op);
   co_await pool.KeepUp(op);  // tells the client that wants room
   co_return disowned;
 }
 
-BackgroundSync::BackgroundSync(Registration& registration, Errand errand)
+BackgroundSync::BackgroundSync(Registration& registration, Errand errand, const std::atomic<bool>* wanted)
     : registration_(registration),
+      errand_(errand),
       op_(registration.client(), fabric::OpKind::kMaintenance),
-      sync_(Run(op_, registration.pool(), errand)) {
+      sync_(Run(op_, registration.pool(), errand, wanted)) {
   sync_.Start();
 }
 

@@ -2,6 +2,7 @@
 // keeper while the owner does not use the session.
 #pragma once
 
+#include <atomic>
 #include <optional>
 
 #include "fabric/op.h"
@@ -17,12 +18,15 @@ enum class Errand : uint8_t {
   kDisown,  // gives up its chunks, and goes offline
 };
 // True: the session has given up its chunks. One that rests does so, too, if another client wants room.
-Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand);
+// `wanted`: the owner waits for the session.
+Task<bool> Run(fabric::Op& op, pool::PoolClient& pool, Errand errand,
+               const std::atomic<bool>* wanted = nullptr);
 
 class BackgroundSync {
  public:
   // Starts it. Poll the registration's client until done().
-  explicit BackgroundSync(Registration& registration, Errand errand = Errand::kSync);
+  explicit BackgroundSync(Registration& registration, Errand errand = Errand::kSync,
+                          const std::atomic<bool>* wanted = nullptr);
   BackgroundSync(const BackgroundSync&) = delete;
   BackgroundSync& operator=(const BackgroundSync&) = delete;
 
@@ -33,9 +37,11 @@ class BackgroundSync {
   Result<bool> TakeResult();
 
   Registration& registration() { return registration_; }
+  Errand errand() const { return errand_; }
 
  private:
   Registration& registration_;
+  const Errand errand_;
   fabric::Op op_;
   Task<bool> sync_;
   std::optional<Task<Done>> tick_;

@@ -320,17 +320,22 @@ Result<T> PoolState::Administer(MakeTask make_task) {
 template <class Create>
 auto PoolState::WithRoom(Create create) -> decltype(create()) {
   std::optional<SessionState::RoomEffort> effort;
+  bool answered = false;
   for (int evacuations = 0; true;) {
     if (own_ != nullptr) own_->registration().pool().ForgetNoMemory();
     auto created = create();
     const bool no_room = !created.ok() && created.error().code() == ErrorCode::kOutOfMemory;
     if (!no_room || own_ == nullptr || !own_->registration().pool().FoundNoMemory()) return created;
     if (effort.has_value() && effort->evacuated && evacuations < kMostEvacuationsForTable) {
+      answered |= effort->exhausted();
       effort.reset();
       ++evacuations;
     }
     if (effort.has_value() && effort->exhausted()) return created;
-    if (!effort.has_value()) effort.emplace().all_tables = true;
+    if (!effort.has_value()) {
+      effort.emplace().all_tables = true;
+      effort->answered = answered;
+    }
     if (Status searched = own_->SearchForRoom(*effort); !searched.ok()) return searched.error();
   }
 }

@@ -85,6 +85,7 @@ bool SessionState::TakeSlowly() {
       return true;
     }
     if (found == Holder::kOwner || found == Holder::kClosed) return false;
+    if (found == Holder::kKeeper) wanted_.store(true, std::memory_order_relaxed);
     // The keeper needs a few trips; at a node that hangs, a part of a lease.
     if (looks < kLooksAtKeeper) {
       std::this_thread::yield();
@@ -144,8 +145,10 @@ void SessionState::RenewIfRecovered() {
 
 bool SessionState::TakeForKeeper() {
   Holder found = Holder::kFree;
-  return holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+  const bool taken = holder_.compare_exchange_strong(found, Holder::kKeeper, std::memory_order_acquire,
+                                                     std::memory_order_relaxed);
+  if (taken) wanted_.store(false, std::memory_order_relaxed);  // an owner that waits says so again and again
+  return taken;
 }
 
 bool SessionState::NoteUse() {
@@ -167,7 +170,7 @@ bool SessionState::BeginBackgroundSync(Visit visit) {
   const bool long_idle = !used && idle >= pool_.client_options().lease.lease / kDisownsPerLease;
   Errand errand = visit == Visit::kNudge || !used ? Errand::kRest : Errand::kSync;
   if (long_idle && !disowned_ && visit == Visit::kBeat) errand = Errand::kDisown;
-  if (!current_->broken()) background_sync_.emplace(*current_, errand);
+  if (!current_->broken()) background_sync_.emplace(*current_, errand, &wanted_);
   return true;
 }
 
@@ -184,7 +187,7 @@ bool SessionState::BeginRest(bool& online) {
     holder_.store(Holder::kFree, std::memory_order_release);
     return false;
   }
-  background_sync_.emplace(*current_, Errand::kRest);
+  background_sync_.emplace(*current_, Errand::kRest, &wanted_);
   return true;
 }
 
@@ -204,10 +207,10 @@ void SessionState::FinishBackgroundSync() {
     Registration& registration = background_sync_->registration();
     const Result<bool> disowned = background_sync_->TakeResult();
     if (!disowned.ok() && Breaks(registration, disowned.error())) registration.Break();
-    if (disowned.ok() && *disowned) {
-      disowned_ = true;
-      operations_seen_ = registration.pool().operations_begun();  // to give up chunks takes a pin
-    }
+    if (disowned.ok() && *disowned) disowned_ = true;
+    // To give up chunks takes a pin, and while the keeper has the session, its owner begins nothing.
+    if (background_sync_->errand() != Errand::kSync)
+      operations_seen_ = registration.pool().operations_begun();
   }
   background_sync_.reset();
 }
@@ -300,7 +303,10 @@ Task<bool> SessionState::Recover(Registration& registration, Error error, int fa
   const ErrorCode code = error.code();
   if (Breaks(registration, error)) registration.Break();
   if (code == ErrorCode::kOutOfMemory) {
-    if (effort.exhausted()) co_return false;
+    if (effort.exhausted()) {
+      NoteFull(registration, effort);
+      co_return false;
+    }
     const Result<Done> made = co_await MakeRoom(registration, effort).Outcome();
     if (made.ok()) co_return true;
     if (!Breaks(registration, made.error())) co_return made.error();
@@ -325,8 +331,9 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   std::optional<pool::RoomSearch>& search = effort.search;
   pool::PoolClient& pool = registration.pool();
   const Nanos lease = pool_.client_options().lease.lease;
-  const Nanos now = registration.client().Now();
-  const bool known_full = full_at_.has_value() && now - *full_at_ < lease / kDisownsPerLease;
+  const bool known_full =
+      effort.answered ||
+      (full_at_.has_value() && registration.client().Now() - *full_at_ < lease / kDisownsPerLease);
   // The session may have registered anew since the search began.
   if (!search.has_value() || &search->pool() != &pool)
     search.emplace(pool, known_full ? Patience::kBrief : Patience::kPatient);
@@ -337,14 +344,18 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   if (pool.RepairDue()) co_await Sync(registration);
   if (!effort.evacuated && (search->concluded() || !pool.NeedsGrace()))
     effort.evacuated = co_await Evacuate(registration, effort.all_tables);
-  if (search->concluded()) {
-    full_at_ = now;
-  } else {
+  if (!search->concluded()) {
     pool_.NudgeSessions(this);
     co_await op.Pause(search->PauseBetweenRounds());
   }
   op.End(OpKind::kMaintenance, OpOutcome::kDone);
   co_return Done{};
+}
+
+// Only a search that has waited for the answers of other clients says that the next ones need not; otherwise a
+// session that keeps failing would not hear of what they give back.
+void SessionState::NoteFull(Registration& registration, const RoomEffort& effort) {
+  if (effort.search->patient()) full_at_ = registration.client().Now();
 }
 
 Status SessionState::SearchForRoom(RoomEffort& effort) {

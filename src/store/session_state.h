@@ -130,6 +130,7 @@ class SessionState {
     bool unlinked = false;
     bool evacuated = false;
     bool cut_off = false;     // once
+    bool answered = false;    // other clients had their time to answer, in an earlier search of the same call
     bool all_tables = false;  // records of tables that this client has not opened are moved, too
     bool exhausted() const { return search.has_value() && search->concluded(); }
   };
@@ -222,6 +223,8 @@ class SessionState {
   Task<bool> Recover(Registration& registration, Error error, int failures, RoomEffort& effort);
   // One round of the search, which begins with the first; an evacuation, if nothing else makes room.
   Task<Done> MakeRoom(Registration& registration, RoomEffort& effort);
+  // An operation is refused after this.
+  void NoteFull(Registration& registration, const RoomEffort& effort);
   // Empties sparse chunks (index/evacuation.h). False: there are none that would help.
   Task<bool> Evacuate(Registration& registration, bool all_tables);
   Task<bool> UnlinkHeld(Registration& registration);
@@ -251,6 +254,7 @@ class SessionState {
   const ForkGuard guard_;
   std::atomic<Holder> holder_{Holder::kFree};
   std::atomic<bool> sync_requested_{false};
+  std::atomic<bool> wanted_{false};  // by the owner, while the keeper has it
 
   // Used by the holder only.
   std::unique_ptr<Registration> current_;
@@ -262,7 +266,9 @@ class SessionState {
   Nanos used_at_{0};              // when the keeper last saw that there were more
   bool disowned_ = false;         // since then
   std::optional<OutOfReach> out_of_reach_;
-  std::optional<Nanos> full_at_;  // when the pool was last found to be full
+  // When an operation was refused last, after other clients had their time to answer; none if one has found
+  // room since.
+  std::optional<Nanos> full_at_;
   std::vector<Task<Done>> workers_;
   std::vector<size_t> open_items_;
   fabric::Counters before_;  // of registrations that are gone
@@ -340,7 +346,10 @@ Task<typename Request::Answer> SessionState::Attempts(const TableState& table, R
     Registration& registration = *current_;
     fabric::Op op(registration.client(), Request::kKind);
     auto result = co_await request.Start(op, opened->index()).Outcome();
-    if (result.ok()) co_return AnswerOf(std::move(*result));
+    if (result.ok()) {
+      if (effort.search.has_value()) full_at_.reset();  // it was not full after all
+      co_return AnswerOf(std::move(*result));
+    }
     failed.emplace(Failure{&registration, result.error()});
   }
 }

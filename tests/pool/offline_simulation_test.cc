@@ -1,6 +1,8 @@
 // Clients that go offline and come back: what it costs, and what other clients gain.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/pool/client_run.h"
 #include "tests/pool/offline_scenarios.h"
 
@@ -114,6 +116,64 @@ TEST(Offline, ClientsComeAndGo_NoReaderMeetsMemoryThatWasUsedAgain) {
     const EpochOutcome outcome = RunPinned(PoolChaos(seed, /*faults=*/false), Presence::kComesAndGoes);
     ASSERT_EQ(outcome.problem, "") << "seed " << seed;
   }
+}
+
+// A client that owns as many chunks, each with a block in use and some that are free.
+Geometry ManyChunks() {
+  Geometry geometry = SmallGeometry();
+  geometry.region_bytes = 2 * 1024 * 1024;
+  geometry.chunk_bytes = 4 * 1024;
+  return geometry;
+}
+Task<Done> TakeOneOfEach(fabric::Op& op, Allocator& allocator, uint64_t chunks) {
+  constexpr uint64_t kHalf = 1024;
+  while (allocator.stats().chunks_owned < chunks) co_await allocator.Allocate(op, kHalf, BlockUse::kRecords);
+  co_return Done{};
+}
+
+TEST(Offline, GivingUpManyChunks_IsDoneInShortVisits) {
+  // Given a client that owns more chunks than it can give up in a small part of its lease.
+  constexpr uint64_t kChunks = 300;
+  PoolRun run(PoolCalm(), ManyChunks());
+  ManualClient client(run);
+  ASSERT_TRUE(client.Join().ok());
+  Allocator& allocator = client.pool().allocator(ManualClient::kNode);
+  ASSERT_TRUE(client.Try([&](fabric::Op& op) { return TakeOneOfEach(op, allocator, kChunks); }).ok());
+  // When it gives up its chunks, visit by visit.
+  // Expect that no visit takes long, that each gives up some, and that all are given up in the end.
+  const auto disown = [&] { return *client.Try([&](fabric::Op& op) { return client.pool().Disown(op); }); };
+  int visits = 0;
+  for (bool done = false; !done; ++visits) {
+    const uint64_t before = allocator.stats().chunks_owned;
+    const Nanos began = client.client().Now();
+    done = disown();
+    EXPECT_LT(client.client().Now() - began, kTestLease / 4);
+    ASSERT_LT(allocator.stats().chunks_owned, before);
+  }
+  EXPECT_GT(visits, 2);
+  EXPECT_TRUE(client.pool().idle());
+  EXPECT_TRUE(client.Leave().ok());
+}
+
+TEST(Offline, AClientIsWantedAgain_ItKeepsTheRestOfItsChunks) {
+  // Given a client with a long lease that owns many chunks, and is wanted.
+  // When it begins to give them up. Expect that it stops soon, and gives up the rest when it is not wanted.
+  constexpr uint64_t kChunks = 300;
+  PoolRun run(PoolCalm(), ManyChunks());
+  ManualClient client(run, 1000 * kTestLease);
+  ASSERT_TRUE(client.Join().ok());
+  Allocator& allocator = client.pool().allocator(ManualClient::kNode);
+  ASSERT_TRUE(client.Try([&](fabric::Op& op) { return TakeOneOfEach(op, allocator, kChunks); }).ok());
+  std::atomic<bool> wanted = true;
+  const auto disown = [&] {
+    return *client.Try([&](fabric::Op& op) { return client.pool().Disown(op, &wanted); });
+  };
+  EXPECT_FALSE(disown());
+  EXPECT_GT(allocator.stats().chunks_owned, kChunks / 2);
+  wanted = false;
+  EXPECT_TRUE(disown());
+  EXPECT_EQ(allocator.stats().chunks_owned, 0u);
+  EXPECT_TRUE(client.Leave().ok());
 }
 
 }  // namespace

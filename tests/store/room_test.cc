@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "store/engines.h"
+#include "store/registration.h"
 #include "tests/store/quiet_pool.h"
 #include "tests/support/live_records.h"
 
@@ -102,6 +104,42 @@ TEST_F(RoomTest, FullPool_WhatAnIdleSessionOwnsIsFound) {
   const int count = Fill(idle, table_);
   for (int i = 0; i < count; ++i) ASSERT_TRUE(Must(idle.Delete(table_, KeyOf(i))));
   EXPECT_GT(Fill(session, table_), count * 3 / 4);
+}
+
+TEST_F(RoomTest, SessionThatKeepsFailing_WaitsForAnswersAgain) {
+  // Given a full pool, and a client of another process that is offline, lives, and never answers that it has
+  // given back what it can.
+  const Nanos lease = state_->client_options().lease.lease;
+  const std::unique_ptr<fabric::Client> connection = Must(state_->fabric().Connect());
+  const auto run = [&](auto start) {
+    fabric::Op op(*connection, fabric::OpKind::kMaintenance);
+    return Must(fabric::Run(*connection, start(op)));
+  };
+  const std::unique_ptr<Registration> silent = run([&](fabric::Op& op) {
+    return Registration::Join(op, *connection, MakeEngine, state_->client_options());
+  });
+  const auto own_a_chunk = [&](fabric::Op& op) {
+    return silent->pool().allocator(fabric::NodeId{0}).Allocate(op, 64);
+  };
+  run(own_a_chunk);
+  ASSERT_TRUE(run([&](fabric::Op& op) { return silent->pool().GoOffline(op); }));
+  Session session = Must(pool_.NewSession());
+  const auto refused_after = [&] {
+    run([&](fabric::Op& op) { return silent->pool().Sync(op, /*raise=*/false); });
+    const Nanos begin = clock_.Now();
+    EXPECT_EQ(session.Put(table_, "one more", std::string(4000, 'v')).error().code(),
+              ErrorCode::kOutOfMemory);
+    return clock_.Now() - begin;
+  };
+  Fill(session, table_);
+  // When a put fails again and again. Expect that it does so at once,
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LT(refused_after(), lease / 8);
+    clock_.Advance(lease / 20);
+  }
+  // but an eighth of a lease after the first failure waits for the other client as that one did.
+  EXPECT_GE(refused_after(), lease / 4);
+  state_->Abandon();
 }
 
 TEST_F(RoomTest, SparseChunksOfAnIdleSession_AreEmptiedForAnother) {

@@ -206,72 +206,117 @@ Task<Done> Allocator::LeaveAll(Op& op) {
   co_await ReclaimOwnerless(op, std::move(none));
   std::vector<uint32_t> rest;
   for (const Chunk* chunk : OwnChunks()) rest.push_back(chunk->index);
-  for (uint32_t index : rest) {
-    const bool left = co_await LeaveChunk(op, index);
-    if (!left) co_return NotYet("a client has died; sweep first");
-  }
-  co_await LeaveExtents(op);
+  co_await LeaveEach(op, std::move(rest));
+  while (!extents_.empty()) co_await LeaveExtents(op);
   co_return Done{};
 }
 
-// The blocks that are free here are given back, as by every holder of a block (alloc/1).
-Task<bool> Allocator::LeaveChunk(Op& op, uint32_t index) {
-  Chunk* chunk = FindChunk(index);
-  if (chunk == nullptr) co_return true;
-  if (chunk->harvesting) co_return false;
-  chunk->harvesting = true;  // keeps it from being released under our feet
-  InDoubt doubt(*this);
-  while (!chunk->free.empty()) {
-    Batch batch(op, Order::kTogether);
+Task<Done> Allocator::LeaveSome(Op& op, size_t most_chunks) {
+  if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
+  if (!retired_.empty()) co_return NotYet("not all freed blocks have been given back; reclaim them first");
+  std::vector<Chunk*> some;
+  std::vector<uint32_t> rest;
+  for (const auto& [index, chunk] : chunks_) {
+    if (some.size() == most_chunks) break;
+    some.push_back(chunk.get());
+    rest.push_back(index);
+  }
+  co_await Harvest(op, some, /*thorough=*/true);
+  co_await Release(op, /*keep_spares=*/false);
+  co_await LeaveEach(op, std::move(rest));
+  if (!extents_.empty()) co_await LeaveExtents(op);
+  co_return Done{};
+}
+
+// Some of them may be gone.
+Task<Done> Allocator::LeaveEach(Op& op, std::vector<uint32_t> chunks) {
+  for (size_t first = 0; first < chunks.size(); first += kAtomicsPerTrip) {
+    const auto begin = chunks.begin() + static_cast<ptrdiff_t>(first);
+    const size_t count = std::min(kAtomicsPerTrip, chunks.size() - first);
+    const bool left =
+        co_await LeaveChunks(op, std::vector<uint32_t>(begin, begin + static_cast<ptrdiff_t>(count)));
+    if (!left) co_return NotYet("a client has died; sweep first");
+  }
+  co_return Done{};
+}
+
+Task<bool> Allocator::GiveUpFree(Op& op, std::span<Chunk* const> chunks) {
+  Batch batch(op, Order::kTogether);
+  for (Chunk* chunk : chunks) {
     for (uint32_t word = 0; word < chunk->free.words().size() && batch.size() < kAtomicsPerTrip; ++word) {
       uint64_t bits = chunk->free.words()[word];
       if (bits == 0) continue;
-      batch.Add(ForMaintenance(Faa(carving_.BitmapWordAt(index, word), bits)));
+      batch.Add(ForMaintenance(Faa(carving_.BitmapWordAt(chunk->index, word), bits)));
       for (; bits != 0; bits &= bits - 1) {
         StateOf(chunk->kind)
             .shelf.Withdraw(*chunk, word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
       }
     }
-    ++stats_.trips;
-    co_await batch;
   }
-  chunk->harvesting = false;
+  if (batch.size() == 0) co_return false;
+  ++stats_.trips;
+  co_await batch;
+  co_return true;
+}
+
+// The blocks that are free here are given back, as by every holder of a block (alloc/1).
+Task<bool> Allocator::LeaveChunks(Op& op, std::vector<uint32_t> chunks) {
+  std::vector<Chunk*> own;
+  for (const uint32_t index : chunks) {
+    Chunk* const chunk = FindChunk(index);
+    if (chunk == nullptr) continue;
+    if (chunk->harvesting) co_return false;
+    own.push_back(chunk);
+  }
+  if (own.empty()) co_return true;
+  for (Chunk* chunk : own) chunk->harvesting = true;  // keeps it from being released under our feet
+  InDoubt doubt(*this);
+  bool more = true;
+  while (more) more = co_await GiveUpFree(op, own);
+  for (Chunk* chunk : own) chunk->harvesting = false;
   // INVARIANT alloc/7: nothing is awaited between this question and the CAS.
   if (SweepDue() && !Mutant(kLeaveUnswept)) {
     doubt.Resolve();
     co_return false;
   }
-  const ChunkWord word(ChunkState::kBlocks, chunk->kind.size_class, self(), chunk->kind.use);
-  ForgetChunk(*chunk);
+  Batch batch(op, Order::kTogether);
+  std::vector<ChunkTable::Found> left;
+  for (Chunk* chunk : own) {
+    const ChunkWord word(ChunkState::kBlocks, chunk->kind.size_class, self(), chunk->kind.use);
+    left.push_back({chunk->index, word});
+    batch.Add(
+        ForMaintenance(Cas(carving_.WordAt(chunk->index), word.word(), word.WithOwner(Owner()).word())));
+    ForgetChunk(*chunk);
+  }
   ++stats_.trips;
-  const uint64_t old = co_await op.InOrder(
-      ForMaintenance(Cas(carving_.WordAt(index), word.word(), word.WithOwner(Owner()).word())));
-  if (old != word.word()) {
-    co_return Error(ErrorCode::kCorrupt,
-                    fmt::format("chunk {} of node {} was taken from its owner, which is alive", index,
-                                Index(membership_.node())));
+  co_await batch;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const auto& [index, word] = left[i];
+    if (batch.Old(i) != word.word()) {
+      co_return Error(ErrorCode::kCorrupt,
+                      fmt::format("chunk {} of node {} was taken from its owner, which is alive", index,
+                                  Index(membership_.node())));
+    }
+    table_.Note(index, word.WithOwner(Owner()));
   }
   doubt.Resolve();
-  table_.Note(index, word.WithOwner(Owner()));
   co_return true;
 }
 
 Task<Done> Allocator::LeaveExtents(Op& op) {
-  while (!extents_.empty()) {
-    if (SweepDue() && !Mutant(kLeaveUnswept)) co_return NotYet("a client has died; sweep first");
-    InDoubt doubt(*this);
-    Batch batch(op, Order::kTogether);
-    for (auto extent = extents_.begin(); extent != extents_.end() && batch.size() < kAtomicsPerTrip;) {
-      const ChunkWord word(ChunkState::kExtent, extent->second.chunks, self());
-      // One that is not ours any more has been freed by another client.
-      batch.Add(
-          ForMaintenance(Cas(carving_.WordAt(extent->first), word.word(), word.WithOwner(Owner()).word())));
-      extent = extents_.erase(extent);
-    }
-    ++stats_.trips;
-    co_await batch;
-    doubt.Resolve();
+  if (SweepDue() && !Mutant(kLeaveUnswept)) co_return NotYet("a client has died; sweep first");
+  InDoubt doubt(*this);
+  Batch batch(op, Order::kTogether);
+  for (auto extent = extents_.begin(); extent != extents_.end() && batch.size() < kAtomicsPerTrip;) {
+    const ChunkWord word(ChunkState::kExtent, extent->second.chunks, self());
+    // One that is not ours any more has been freed by another client.
+    batch.Add(
+        ForMaintenance(Cas(carving_.WordAt(extent->first), word.word(), word.WithOwner(Owner()).word())));
+    extent = extents_.erase(extent);
   }
+  ++stats_.trips;
+  co_await batch;
+  doubt.Resolve();
   co_return Done{};
 }
 

@@ -155,6 +155,9 @@ class Allocator {
   // been given back, no other operation be in flight, and no sweep be due: kContended says what is missing.
   // If it fails otherwise, do not leave the registry: others repair what is left after the lease.
   Task<Done> LeaveAll(fabric::Op& op);
+  // The same, of so many chunks and a trip of extents: call it until OwnsNothing(). It leaves chunks without
+  // owner that are empty to clients that look for room.
+  Task<Done> LeaveSome(fabric::Op& op, size_t most_chunks);
 
   // ---- repairing after a death
   // Takes over what a fenced client owned, and what has no owner. Returns how many chunks and extents it
@@ -300,8 +303,12 @@ class Allocator {
   Task<Done> ReclaimOwnerless(fabric::Op& op, WorthTaking worth_taking);
   Task<Done> ReclaimOwnerless(fabric::Op& op, std::vector<ChunkTable::Found> found,
                               const WorthTaking& worth_taking);
-  // False if it must not lose its owner now (alloc/7).
-  Task<bool> LeaveChunk(fabric::Op& op, uint32_t index);
+  // As many as the atomics of a trip. False if they must not lose their owner now (alloc/7).
+  Task<bool> LeaveChunks(fabric::Op& op, std::vector<uint32_t> chunks);
+  Task<Done> LeaveEach(fabric::Op& op, std::vector<uint32_t> chunks);
+  // The bits of blocks that are free here, as many as one trip adds. False: there were none.
+  Task<bool> GiveUpFree(fabric::Op& op, std::span<Chunk* const> chunks);
+  // By one trip.
   Task<Done> LeaveExtents(fabric::Op& op);
   bool MayHoldLeaks() const;
 
