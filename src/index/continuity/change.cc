@@ -129,7 +129,9 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
   Offered group(context.group);
   Offered operands(context.operands);
   context.called = true;
-  const Result<std::string> answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
+  Result<std::string> answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
+  if (!answer.ok() && Mutant(kSentAgain))
+    answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
   if (!answer.ok()) {
     if (!IsInDoubt(answer.error())) {
       block.TakeBack();

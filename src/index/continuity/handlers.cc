@@ -161,6 +161,7 @@ class KeyChange {
       change.set = table_.FreeSlot(pair_, odd);
       if (change.set.has_value()) return true;
     }
+    if (Mutant(kFullSegmentRefuses)) return false;
     const bool in_any_case = head_.any_group && pair_.group == 0 && table_.root().shape.every() != 0;
     if (in_any_case || table_.MayHaveGroup(pair_)) {
       if (head_.group == 0) {
