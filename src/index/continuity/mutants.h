@@ -19,7 +19,7 @@ inline constexpr MutantName kEvenBeforeDurable{"continuity/even-before-durable"}
 // (continuity/6).
 inline constexpr MutantName kHandlerLeftNamed{"continuity/handler-left-named"};
 
-// A handler does not name the pair that it changes: it looks like one that a power cut has left (continuity/6).
+// A handler does not name the pair that it changes, which looks as if a power cut had left it (continuity/6).
 inline constexpr MutantName kPairNotNamed{"continuity/pair-not-named"};
 // A handler names no pair any more before the sequence is another one (continuity/6).
 inline constexpr MutantName kUnnamedTooEarly{"continuity/unnamed-too-early"};
