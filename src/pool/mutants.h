@@ -135,6 +135,8 @@ inline constexpr MutantName kIdentityNotDurable{"pool/identity-not-durable"};
 inline constexpr MutantName kDropNotDurable{"pool/drop-not-durable"};
 // Tables that were being made or dropped stay so (durable/3, durable/4).
 inline constexpr MutantName kKeepHalfMade{"pool/half-made-tables-kept-at-opening"};
+// An extent of which some words did not survive stays one (durable/5).
+inline constexpr MutantName kKeepBrokenExtents{"pool/broken-extents-kept-at-opening"};
 // Words of extents that are there no more stay (durable/5).
 inline constexpr MutantName kKeepLostRests{"pool/lost-rests-kept-at-opening"};
 // Clients of before, and what they have locked, count as before (durable/8).

@@ -20,8 +20,8 @@ using fabric::Op;
 namespace {
 
 constexpr size_t kCounterBytes = 8;
-// Calls of a change that ask for groups and tables: a table doubles this often at most, and each time a group, or
-// two looks for memory, may come before.
+// Calls of a change that ask for groups and tables: a table doubles a bounded number of times, and each time a
+// group, or two looks for memory, may come before.
 constexpr uint64_t kMostCallsForMemory = 4 * (kMostDoublings + 1);
 
 // The size of the value that a change may store; none: it stores none.
@@ -43,8 +43,8 @@ bool IsInDoubt(const Error& error) {
 
 Task<Attempt> Table::TryChange(ChangeContext& context) {
   co_await WriteMemory(context);
-  // A node asks again and again while the table grows, but not for ever: each Call that moves pairs moves one at
-  // least, and each table that a table grows out of lies in the region, beside the next one.
+  // A node asks again and again while the table grows, but not for ever: each Call that moves pairs moves one
+  // at least, and each table that a table grows out of lies in the region, beside the next one.
   const uint64_t most_calls = context.part.most_pairs() + kMostCallsForMemory;
   std::optional<pool::Beats> beats;
   for (uint64_t calls = 0; calls < most_calls; ++calls) {
@@ -107,7 +107,7 @@ ChangeRequest Table::RequestOf(const ChangeContext& context) {
                   .kind = change.kind};
   if (context.draft.owned()) request.head.block = {context.draft.at().offset, context.draft.bytes()};
   if (context.group.owned()) request.head.group = context.group.at().offset;
-  request.head.any_group = context.any_group;
+  request.head.group_beyond_share = context.group_beyond_share;
   if (context.operands.owned()) {
     request.head.operands = {context.operands.at().offset, context.operands.bytes()};
   } else {
@@ -129,7 +129,9 @@ Task<Reply> Table::CallChange(ChangeContext& context) {
   Offered group(context.group);
   Offered operands(context.operands);
   context.called = true;
-  const Result<std::string> answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
+  Result<std::string> answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
+  if (!answer.ok() && Mutant(kSentAgain))
+    answer = co_await context.op.Call(context.node, kChangeCall, request).Outcome();
   if (!answer.ok()) {
     if (!IsInDoubt(answer.error())) {
       block.TakeBack();
@@ -175,8 +177,8 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
     case Needs::kTable: {
       const Result<Done> grown = co_await Grow(context, reply.doublings + 1).Outcome();
       const bool no_memory = !grown.ok() && grown.error().code() == ErrorCode::kOutOfMemory;
-      if (!grown.ok() && (!no_memory || context.any_group)) co_return grown.error();
-      context.any_group = no_memory;
+      if (!grown.ok() && (!no_memory || context.group_beyond_share)) co_return grown.error();
+      context.group_beyond_share = no_memory;
       break;
     }
     case Needs::kEndOfGrowth: {
@@ -200,7 +202,7 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
 // wait, and the table that another client brings first counts.
 Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   Partition& part = context.part;
-  if (part.grows()) co_return Contended();
+  if (part.grows()) co_return Grows();
   const pool::ScopedFlag busy(part.grows());
   if (part.IsBehind()) co_await part.Refresh(context.op);
   const uint64_t pairs = PairsOf(part.root().shape, static_cast<uint32_t>(doublings));

@@ -34,8 +34,8 @@ struct ChangeContext : index::ChangeContext {
   Partition& part;
   Unpublished group;  // memory for one, if the pair needs it
   Draft operands;     // what is too large for a request; no client but this one and no slot ever names it
-  bool any_group = false;  // there was no memory for the table to grow
-  bool called = false;     // a Call may have changed the table
+  bool group_beyond_share = false;  // there was no memory for the table to grow
+  bool called = false;              // a Call may have changed the table
 };
 
 }  // namespace farside::index::continuity

@@ -21,7 +21,7 @@ class ContinuityEngine final : public Engine {
   explicit ContinuityEngine(const Options& options) : options_(options) {}
 
   std::string_view name() const override { return "continuity"; }
-  Traits traits() const override { return {.read_only_walk = true, .durable = true, .grows_by_nodes = true}; }
+  Traits traits() const override { return {.durable = true, .grows_by_nodes = true}; }
   uint32_t layout_version() const override { return kLayoutVersion; }
   uint64_t empty_bytes() const override { return sizeof(Root) + TableBytes(options_.pairs); }
   OptionMap recorded_options() const override { return options_.Recorded(); }

@@ -20,6 +20,11 @@ Error Contended() {
   return Error(ErrorCode::kContended, "the processor of the node keeps changing these slots; try again");
 }
 
+Error Grows() {
+  return Error(ErrorCode::kContended,
+               "another operation of this client is making the table larger; try again");
+}
+
 Error Outgrown() {
   return Error(ErrorCode::kContended, "the table grew again and again meanwhile; try again");
 }

@@ -10,6 +10,8 @@ Error DamagedRoot(fabric::FarAddr root);
 Error DamagedPair(fabric::FarAddr pair);
 // Handlers kept changing the pair under the READs, or one does not end.
 Error Contended();
+// Another operation of this client brings the memory for a larger table.
+Error Grows();
 // The table grew again and again under the operation.
 Error Outgrown();
 

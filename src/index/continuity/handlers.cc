@@ -161,7 +161,8 @@ class KeyChange {
       change.set = table_.FreeSlot(pair_, odd);
       if (change.set.has_value()) return true;
     }
-    const bool in_any_case = head_.any_group && pair_.group == 0 && table_.root().shape.every() != 0;
+    if (Mutant(kFullSegmentRefuses)) return false;
+    const bool in_any_case = head_.group_beyond_share && pair_.group == 0 && table_.root().shape.every() != 0;
     if (in_any_case || table_.MayHaveGroup(pair_)) {
       if (head_.group == 0) {
         reply_.needs = Needs::kGroup;
@@ -176,7 +177,7 @@ class KeyChange {
     reply_.needs = table_.growing() ? Needs::kEndOfGrowth : Needs::kTable;
     return false;
   }
-  // True. For the planted bug that writes a slot whose bit is set (continuity/2).
+  // Does nothing, except with the planted bug that overwrites a counting slot (continuity/2); returns true.
   static bool InPlace(NodeTable::PairChange& change) {
     if (Mutant(kUpdateInPlace) && change.clear.has_value()) {
       change.set = change.clear;

@@ -19,6 +19,15 @@ inline constexpr MutantName kEvenBeforeDurable{"continuity/even-before-durable"}
 // (continuity/6).
 inline constexpr MutantName kHandlerLeftNamed{"continuity/handler-left-named"};
 
+// A handler does not name the pair that it changes, which looks as if a power cut had left it (continuity/6).
+inline constexpr MutantName kPairNotNamed{"continuity/pair-not-named"};
+// A handler names no pair any more before the sequence is another one (continuity/6).
+inline constexpr MutantName kUnnamedTooEarly{"continuity/unnamed-too-early"};
+// A change that finds no free slot is refused, instead of asking for a group or a larger table.
+inline constexpr MutantName kFullSegmentRefuses{"continuity/full-segment-refuses"};
+// A change whose answer was lost is sent again.
+inline constexpr MutantName kSentAgain{"continuity/sent-again"};
+
 // ---- handlers: what survives a power cut
 
 // A bit is stored before its record is durable (continuity/3).
@@ -92,16 +101,47 @@ inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 inline constexpr MutantName kGroupUnchecked{"continuity/group-unchecked"};
 
 inline constexpr std::array kAllMutants = {
-    kSequenceNotOdd,       kUpdateInPlace,       kEvenBeforeDurable, kBitsBeforeRecord,
-    kSlotNotFlushed,       kSlotNotDrained,      kBitsNotFlushed,    kBitsNotDrained,
-    kBlockNotFlushed,      kGroupAfterBits,      kGroupNotFlushed,   kCountNotFlushed,
-    kCountNotDrained,      kNewTableNotDurable,  kNewRootNotDurable, kCopyNotFlushed,
-    kCopiedSlotNotFlushed, kCopyNotDrained,      kPairNotMarked,     kMarkNotDurable,
-    kMarkNotDrained,       kRootBeforeCopy,      kMovedNotReset,     kMovedNotDurable,
-    kNoGroupsNotFlushed,   kNoGroupsNotDrained,  kNextNotDurable,    kCurrentNotDurable,
-    kCurrentNotDrained,    kOldTableFreedAtOnce, kOneLook,           kOddTaken,
-    kOddLeftForEver,       kMarkIgnored,         kGroupUnchecked,    kHandlerLeftNamed,
+    kSequenceNotOdd,
+    kUpdateInPlace,
+    kEvenBeforeDurable,
+    kBitsBeforeRecord,
+    kSlotNotFlushed,
+    kSlotNotDrained,
+    kBitsNotFlushed,
+    kBitsNotDrained,
+    kBlockNotFlushed,
+    kGroupAfterBits,
+    kGroupNotFlushed,
+    kCountNotFlushed,
+    kCountNotDrained,
+    kNewTableNotDurable,
+    kNewRootNotDurable,
+    kCopyNotFlushed,
+    kCopiedSlotNotFlushed,
+    kCopyNotDrained,
+    kPairNotMarked,
+    kMarkNotDurable,
+    kMarkNotDrained,
+    kRootBeforeCopy,
+    kMovedNotReset,
+    kMovedNotDurable,
+    kNoGroupsNotFlushed,
+    kNoGroupsNotDrained,
+    kNextNotDurable,
+    kCurrentNotDurable,
+    kCurrentNotDrained,
+    kOldTableFreedAtOnce,
+    kOneLook,
+    kOddTaken,
+    kOddLeftForEver,
+    kMarkIgnored,
+    kGroupUnchecked,
+    kHandlerLeftNamed,
     kOddNotSettled,
+    kPairNotNamed,
+    kUnnamedTooEarly,
+    kFullSegmentRefuses,
+    kSentAgain,
 };
 
 }  // namespace farside::index::continuity

@@ -116,7 +116,7 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
   const Indicator before = pair.indicator;
 
   // INVARIANT continuity/1.
-  memory_.Store(pool::kHandlerOffset, at);
+  if (!Mutant(kPairNotNamed)) memory_.Store(pool::kHandlerOffset, at);
   pair.indicator = Mutant(kSequenceNotOdd) ? before : before.Begun();
   memory_.Store(at, pair.indicator.word());
 
@@ -137,6 +137,7 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
     if (!Mutant(kSlotNotFlushed)) memory_.Flush(pair.SlotAt(*change.set), kSlotBytes);
     if (!Mutant(kSlotNotDrained)) memory_.Drain();  // INVARIANT continuity/3
   }
+  if (Mutant(kUnnamedTooEarly)) memory_.Store(pool::kHandlerOffset, 0);
   // The new bits under the odd sequence; durable before the even one (continuity/3).
   pair.indicator = (Mutant(kEvenBeforeDurable) ? pair.indicator.Ended() : pair.indicator).WithBits(bits);
   memory_.Store(at, pair.indicator.word());

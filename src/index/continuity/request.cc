@@ -44,7 +44,8 @@ Result<ChangeRequest> DecodeChange(std::string_view bytes) {
   };
   ChangeRequest request;
   if (bytes.size() < sizeof request.head) return refuse("is cut short");
-  if (!IsBool(bytes[offsetof(ChangeHead, any_group)])) return refuse("is neither with nor without any group");
+  if (!IsBool(bytes[offsetof(ChangeHead, group_beyond_share)]))
+    return refuse("has an impossible group_beyond_share");
   std::memcpy(&request.head, bytes.data(), sizeof request.head);
   const ChangeHead& head = request.head;
   if (head.kind > ChangeKind::kTouch) return refuse("is of a kind that there is not");

@@ -42,7 +42,7 @@ struct ChangeHead {
   uint32_t expected_bytes = 0;
   uint32_t value_bytes = 0;  // of a new value that follows
   ChangeKind kind = ChangeKind::kPut;
-  bool any_group = false;  // there is no memory for the table to grow: the pair may have a group in any case
+  bool group_beyond_share = false;  // there is no memory for a larger table
   std::array<uint8_t, 2> zero{};
 };
 static_assert(std::is_trivially_copyable_v<ChangeHead> && sizeof(ChangeHead) == 88);

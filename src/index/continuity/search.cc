@@ -44,7 +44,7 @@ Task<bool> Table::TrySearch(SearchContext& context) {
     const uint32_t mine = image.indicator.bits() & part.root().shape.SlotsOf(home.odd);
     for (uint32_t left = mine & ~kGroupBits; left != 0; left &= left - 1) {
       const bool found =
-          co_await TakeIfFound(context, image.slots[static_cast<size_t>(std::countr_zero(left))]);
+          co_await TakeIfFound(context, pair, image.slots[static_cast<size_t>(std::countr_zero(left))]);
       if (found) co_return true;
     }
     if ((mine & kGroupBits) == 0) co_return false;
@@ -56,7 +56,7 @@ Task<bool> Table::TrySearch(SearchContext& context) {
     }
     for (uint32_t left = mine & kGroupBits; left != 0; left &= left - 1) {
       const bool found =
-          co_await TakeIfFound(context, image.slots[static_cast<size_t>(std::countr_zero(left))]);
+          co_await TakeIfFound(context, pair, image.slots[static_cast<size_t>(std::countr_zero(left))]);
       if (found) co_return true;
     }
     co_return false;
@@ -64,17 +64,18 @@ Task<bool> Table::TrySearch(SearchContext& context) {
   co_return Contended();
 }
 
-// Whether it is the slot of the key; then the value is taken, by a further trip if it stands in a block.
-Task<bool> Table::TakeIfFound(SearchContext& context, const Slot& slot) {
+// Whether this slot of a pair is the one of the key; then the value is taken, by a further trip if it stands in
+// a block.
+Task<bool> Table::TakeIfFound(SearchContext& context, FarAddr pair, const Slot& slot) {
   const std::optional<SlotView> view = DecodeSlot(slot);
-  if (!view.has_value()) co_return DamagedPair(context.part.at());
+  if (!view.has_value()) co_return DamagedPair(pair);
   if (!view->in_block) {
     if (view->key != context.key) co_return false;
     context.value.assign(view->value);
     co_return true;
   }
   if (view->hash != context.hash) co_return false;
-  const Record record = co_await ReadRecord(context.op, FarAddr(context.node, 0), slot);
+  const Record record = co_await ReadRecord(context.op, pair, slot);
   if (record.key != context.key) co_return false;
   context.value.assign(record.value);
   co_return true;

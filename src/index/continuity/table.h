@@ -49,7 +49,7 @@ class Table final : public KeyedIndex<Table> {
   static TableWord FirstTable(const Root& root, uint64_t hash);
   // The table to which the pairs of this one are moved.
   static Task<TableWord> NextTable(fabric::Op& op, Partition& part, TableWord table);
-  Task<bool> TakeIfFound(SearchContext& context, const Slot& slot);
+  Task<bool> TakeIfFound(SearchContext& context, fabric::FarAddr pair, const Slot& slot);
   // What a slot of this pair says, by a trip if it stands in a block.
   static Task<Record> ReadRecord(fabric::Op& op, fabric::FarAddr pair, const Slot& slot);
 
@@ -73,7 +73,7 @@ class Table final : public KeyedIndex<Table> {
   // those to which its records have moved.
   Task<std::vector<FoundPair>> ReadPairs(fabric::Op& op, Partition& part, uint32_t doublings,
                                          uint64_t number);
-  // The same for a walk through the whole table: waits while handlers change the pair, under the pin that it has.
+  // The same for a walk through the whole table: waits while handlers change the pair, under the walk's pin.
   Task<std::vector<FoundPair>> AwaitPairs(fabric::Op& op, Partition& part, uint32_t doublings,
                                           uint64_t number, pool::Beats& beats);
   // One attempt for a page.

@@ -21,7 +21,7 @@ class Recovery {
 
   void Run() {
     if (!Mutant(kKeepHalfMade)) FreeHalfMadeTables();
-    DropBrokenExtents();
+    if (!Mutant(kKeepBrokenExtents)) DropBrokenExtents();
     if (!Mutant(kKeepLostRests)) DropLostRests();
     ClearBitmaps();
     MakeRegistryAnew();

@@ -71,7 +71,8 @@ uint64_t Changes(fabric::Client& client) {
   uint64_t changes = 0;
   const OpTally total = client.counters().Total();
   for (const VerbTally& tally : total.by_purpose) {
-    for (const VerbKind kind : {VerbKind::kWrite, VerbKind::kCas, VerbKind::kMaskedCas, VerbKind::kFaa})
+    for (const VerbKind kind :
+         {VerbKind::kWrite, VerbKind::kCas, VerbKind::kMaskedCas, VerbKind::kFaa, VerbKind::kCall})
       changes += tally.verbs[static_cast<size_t>(kind)];
   }
   return changes;

@@ -125,7 +125,7 @@ TEST(ContinuityHandlers, BlocksThatCannotBe) {
   example.Refuses(kChangeCall, Encode(change), "kind");
   change = example.Request("a", "v");
   std::string request = Encode(change);
-  request[offsetof(ChangeHead, any_group)] = 2;
+  request[offsetof(ChangeHead, group_beyond_share)] = 2;
   example.Refuses(kChangeCall, request, "neither true nor false");
 }
 

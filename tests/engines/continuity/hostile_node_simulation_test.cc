@@ -99,6 +99,26 @@ TEST(ContinuityHostileNode, ARootNamesATableThatIsLargerThanTheRegion) {
   EXPECT_EQ(world.problem, "");
 }
 
+TEST(ContinuityHostileNode, ALookupSaysWhichPairIsDamaged) {
+  // Given a slot that counts and says nothing, or names a block of a size that there is not
+  // When its key is looked up
+  // Expect kCorrupt, with the address of the pair
+  for (const bool block : {false, true}) {
+    TableWorld world;
+    TableMember member(world, "continuity", MakeContinuityEngine, {{"pairs", "1"}});
+    member.Now(member.Put("a", block ? std::string(100, 'v') : "v"));
+    const uint64_t pair = IndicatorOf(world, member, "a") - kIndicatorAt;
+    const bool odd = HomeOf(Hash64(AsBytes("a")), 1).odd;
+    std::byte* slot = world.memory().data() + pair + SlotInPair(odd ? kFirstGroup - 1 : 0);
+    StoreU64(slot + (block ? 16 : 0), block ? 1 : 0);
+    const Result<std::string> found = member.Try(member.Get("a"));
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
+    EXPECT_NE(found.error().message().find(fmt::format("{:#x} ", pair)), std::string::npos)
+        << found.error().message();
+  }
+}
+
 // Three even keys of one bucket of a table of so many pairs, not of one if it has twice as many.
 std::vector<std::string> ThreeKeysOfOneBucket(uint64_t pairs) {
   std::map<uint64_t, std::vector<std::string>> by_pair;

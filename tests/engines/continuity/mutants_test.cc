@@ -55,6 +55,8 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
           {"a sweep settles pairs", ASweepSettlesPairs},
           {"power comes back", PowerComesBack},
           {"power is cut when a table was made", PowerIsCutWhenATableWasMade},
+          {"an answer is lost", AnAnswerIsLost},
+          {"a segment is full", ASegmentIsFull},
           {"a reader has an old root", AReaderHasAnOldRoot},
           {"the old table is used again", TheOldTableIsUsedAgain},
           {"power cuts by chance", [=] { return CutPowerByChance(40 / fewer); }},

@@ -12,7 +12,10 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "fabric/op.h"
 #include "index/continuity/continuity.h"
+#include "index/continuity/handlers.h"
+#include "index/continuity/request.h"
 #include "pool/region/recover.h"
 
 namespace farside::index::continuity {
@@ -30,6 +33,11 @@ class Member : public TableMember {
  public:
   Member(TableWorld& world, OptionMap options)
       : TableMember(world, "continuity", MakeContinuityEngine, std::move(options)) {}
+  Task<uint64_t> Increment(std::string key, uint64_t delta) {
+    fabric::Op op(client(), fabric::OpKind::kUpdate);
+    const uint64_t counter = co_await index().Increment(op, key, delta);
+    co_return counter;
+  }
 };
 
 void RecoverWhenPowerIsBack(TableWorld& world) {
@@ -271,6 +279,41 @@ std::string ASweepSettlesPairs() {
     }
   }
   return left_odd > 0 ? "" : "no power cut has left a pair odd";
+}
+
+std::string AnAnswerIsLost() {
+  TableWorld world;
+  Member member(world, {{"pairs", "2"}});
+  fabric::CallTable handlers;
+  Serve(handlers);
+  bool lose = true;
+  world.fabric.calls().Set(
+      kChangeCall, [&](fabric::NodeMemory& memory, fabric::ClientId caller, std::string_view request) {
+        Result<std::string> answer = handlers.Handle(kChangeCall, memory, caller, request);
+        if (!std::exchange(lose, false)) return answer;
+        return Result<std::string>(Error(ErrorCode::kOutcomeUnknown, "the answer is lost"));
+      });
+  const Result<uint64_t> lost = member.Try(member.Increment("n", 1));
+  if (lost.ok() || lost.error().code() != ErrorCode::kOutcomeUnknown)
+    return "a change whose answer was lost has an outcome";
+  const uint64_t counted = member.Now(member.Increment("n", 0));
+  if (counted != 1) return fmt::format("a change whose answer was lost was made {} times", counted);
+  return world.problem;
+}
+
+std::string ASegmentIsFull() {
+  for (const bool with_group : {true, false}) {
+    TableWorld world;
+    Member member(world, OneOfEach(with_group));
+    for (int i = 0; i < 8; ++i) {
+      if (!member.Now(member.Insert(KeyOf(false, i), "v"))) return fmt::format("insert {} is refused", i);
+    }
+    for (int i = 0; i < 8; ++i) {
+      if (member.Now(member.Get(KeyOf(false, i))) != "v") return fmt::format("key {} is not there", i);
+    }
+    if (!world.problem.empty()) return world.problem;
+  }
+  return "";
 }
 
 std::string AReaderHasAnOldRoot() {

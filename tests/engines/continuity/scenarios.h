@@ -38,6 +38,10 @@ std::string PowerComesBack();
 std::string PowerIsCutWhenATableWasMade();
 // After a power cut the sequences of many pairs are odd; after the sweep that follows, none is.
 std::string ASweepSettlesPairs();
+// The answer of a change is lost behind its handler. Then its outcome is unknown, and it was made once.
+std::string AnAnswerIsLost();
+// A bucket of a table, with groups and without, gets more keys than it has slots. Then all of them are there.
+std::string ASegmentIsFull();
 // A table has grown twice, and a reader has not heard of it.
 std::string AReaderHasAnOldRoot();
 // The same, and what was retired would be used again if there were no reader.

@@ -252,5 +252,21 @@ TEST(ContinuityFlushes, AGroup_TwoLinesMore) {
   EXPECT_EQ(table.Lines({.kind = ChangeKind::kDelete, .key = KeyOf(false, 4)}), 1u);
 }
 
+TEST(ContinuityFlushes, GrowthBeginsWithThree_AndEndsWithTwo) {
+  // Given a table of two pairs, one of them with a record
+  // When it begins to grow, and its pairs are moved
+  // Expect three lines; then one for the record, one for each of four new pairs and two marks, and two
+  Flushed table(Shape(2, 4, 12, 12, 10));
+  EXPECT_EQ(table.Lines({.key = "a", .value = "v"}), 2u);
+  const auto lines_of = [&table](fabric::CallId call, std::string_view request) {
+    const uint64_t before = table.memory.flushed().lines;
+    EXPECT_TRUE(CallHandler(table.memory, call, request).ok());
+    return table.memory.flushed().lines - before;
+  };
+  const GrowRequest grow{.root = kBareRoot, .table = table.client.free(), .doublings = 1};
+  EXPECT_EQ(lines_of(kGrowCall, EncodeFixed(grow)), 3u);
+  EXPECT_EQ(lines_of(kMoveCall, EncodeFixed(MoveRequest{.root = kBareRoot})), 1u + 4 + 2 + 2);
+}
+
 }  // namespace
 }  // namespace farside::index::continuity

@@ -2,10 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/bytes.h"
 #include "pool/mutants.h"
+#include "pool/region/layout.h"
+#include "pool/region/recover.h"
+#include "pool/region/superblock.h"
 #include "tests/pool/region/format_cuts.h"
 #include "tests/pool/region/power_cut_run.h"
 #include "tests/pool/region/power_cut_scenarios.h"
@@ -31,6 +37,18 @@ std::string FirstOf(std::string (*scenario)(uint64_t)) {
   return problem;
 }
 
+// The last word of an extent did not survive a power cut, and the region is opened.
+std::string AnExtentLacksAWord() {
+  std::vector<std::byte> region(uint64_t{1} << 20);
+  const Result<Geometry> geometry = FormatVolatile(region, {.chunk_bytes = 4096, .durable = true}, {1, 0});
+  if (!geometry.ok()) return geometry.error().ToString();
+  std::byte* const first = region.data() + geometry->chunk_word(0);
+  StoreU64(first, ChunkWord(ChunkState::kExtent, 3, Owner()).word());
+  StoreU64(first + sizeof(ChunkWord), ChunkWord(ChunkState::kExtentRest, 1, Owner()).word());
+  Recover(region, *geometry);
+  return ChunkWord(LoadU64(first)) == ChunkWord() ? "" : "it is kept";
+}
+
 TEST(PoolPowerCutMutants, WithoutOneNothingIsCaught) {
   EXPECT_EQ(Search(kManySeeds), "");
   EXPECT_EQ(FirstOf(ATableIsOpenedBeforeItsMakerHasMadeItDurable), "");
@@ -38,6 +56,7 @@ TEST(PoolPowerCutMutants, WithoutOneNothingIsCaught) {
   EXPECT_EQ(FirstOf(AChunkIsTakenOverBeforeItIsDurable), "");
   EXPECT_EQ(FirstOf(NodesLosePowerWhenTheirPoolWasOpened), "");
   EXPECT_EQ(PowerIsCutWhenARegionWasOpened(), "");
+  EXPECT_EQ(AnExtentLacksAWord(), "");
   EXPECT_EQ(FormatUnderPowerCuts(UsedPool(), true), "");
 }
 
@@ -74,6 +93,11 @@ TEST(PoolPowerCutMutant, MemoryGivenBackBeforeTheDropIsDurable_IsCaught) {
 TEST(PoolPowerCutMutant, HalfMadeTablesKeptAtOpening_IsCaught) {
   const ScopedMutant mutant(kKeepHalfMade);
   EXPECT_NE(Search(), "");
+}
+
+TEST(PoolPowerCutMutant, BrokenExtentsKeptAtOpening_IsCaught) {
+  const ScopedMutant mutant(kKeepBrokenExtents);
+  EXPECT_EQ(AnExtentLacksAWord(), "it is kept");
 }
 
 TEST(PoolPowerCutMutant, LostRestsKeptAtOpening_IsCaught) {
