@@ -173,8 +173,6 @@ class PoolClient {
   // Something may have been freed: the allocators look for room again as soon as they need some.
   void ExpectRoom() {
     for (const auto& node : nodes_) node->allocator.ExpectRoom();
-  // How long a search for room waits for clients that do not move.
-  Nanos LongestSearch() const;
   }
   // What the last look at the registry has shown to be safe.
   uint64_t safe_epoch(fabric::NodeId node) const { return NodeOf(node).safe_epoch; }
@@ -328,7 +326,5 @@ class PoolClient {
   std::vector<std::vector<uint64_t>> spare_;  // epochs of generations that are gone, for their memory
   Walk walk_;
 };
-  uint64_t looks_begun_ = 0;                  // for room; those that fail count, too
-  uint64_t looks_ended_ = 0;                  // the number of the last one that has ended well
 
 }  // namespace farside::pool
