@@ -102,8 +102,9 @@ class PoolClient {
   // When it has ended, operations may begin. One trip to each node, or none if the client is online.
   Task<Done> ComeOnline(fabric::Op& op);
   // For a client that will not be used soon: comes online, and gives up the chunks that it owns. It stops
-  // after a small part of a lease, and when somebody wants the client. False: some are left, for this reason,
-  // or because some of what it has retired waits for grace, or a dead client may have leaked blocks of them.
+  // after a small part of a lease, and as soon as `wanted` says that the session's owner waits for it. False:
+  // some are left, for this reason, or because some of what it has retired waits for grace, or a dead client
+  // may have leaked blocks of them.
   Task<bool> Disown(fabric::Op& op, const std::atomic<bool>* wanted = nullptr);
 
   // An operation that waits without a pin, and will use this client again.
