@@ -40,6 +40,7 @@ void CampaignReport::Add(const RunName& name, const RunReport& run) {
   verbs += run.verbs;
   power_cuts += run.power_cuts;
   deaths_offline += run.deaths_offline;
+  evacuated += run.evacuated;
   if (name.fault.has_value() && run.fault_fired) ++crash_points;
   if (run.ok()) return;
   ++(run.undecided() ? undecided : violations);

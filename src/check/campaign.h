@@ -63,6 +63,7 @@ struct CampaignReport {
   uint64_t crash_points = 0;
   uint64_t power_cuts = 0;      // by chance and at crash points
   uint64_t deaths_offline = 0;  // of clients on their way offline, or back
+  uint64_t evacuated = 0;       // records that were moved by evacuations
   uint64_t violations = 0;
   uint64_t undecided = 0;  // runs in which nothing is known to be wrong, but the checker gave up
   std::optional<FailedRun> first_violation;

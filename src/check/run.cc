@@ -208,7 +208,7 @@ class Actor {
     while (next_ < script_.size()) {
       const size_t mine = next_++;
       if (mine == drops_at_) co_await MakeAndDropTable(stage, op);
-      if (evacuates_ && mine % kOperationsPerEvacuation == 1) co_await Evacuate(op);
+      if (evacuates_ && mine % kOperationsPerEvacuation == 1) co_await Evacuate(op, stage);
       co_await Prepare(op, *table_);
       co_await Perform(stage, script_[mine]);
       if (pool.MaintenanceDue()) co_await pool.Maintain(op);
@@ -239,7 +239,7 @@ class Actor {
   // Moves the records in all chunks of this client to other blocks, as in a pool that is full (evac/1). The
   // pool is not: so the copies stand in chunks that are claimed for them. Not part of the history: no
   // operation may notice.
-  Task<Done> Evacuate(Op& op) {
+  Task<Done> Evacuate(Op& op, Stage& stage) {
     if (evacuating_) co_return Done{};  // evac/4
     const pool::ScopedFlag busy(evacuating_);
     pool::PoolClient& pool = session_->pool();
@@ -260,6 +260,7 @@ class Actor {
       }
     }
     co_await evacuation.Move(op);
+    stage.report.evacuated += evacuation.moved();
     co_await evacuation.Unlink(op);
     co_return Done{};
   }

@@ -37,6 +37,7 @@ struct RunReport {
   uint64_t script_steps = 0;  // of handlers of durable nodes, likewise
   uint64_t power_cuts = 0;
   uint64_t deaths_offline = 0;  // of clients on their way offline, or back
+  uint64_t evacuated = 0;       // records that were moved by evacuations
   bool has_faults = false;      // the world was allowed to break things
   bool exact = false;           // by one fault at one place
   bool fault_fired = false;     // the one fault that was asked for has happened
