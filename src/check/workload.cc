@@ -9,6 +9,8 @@
 namespace farside::check {
 namespace {
 
+constexpr size_t kLongValue = 60;
+
 Kind SomeKind(Random& random) {
   constexpr Kind kMix[] = {Kind::kGet,    Kind::kGet,    Kind::kGet,    Kind::kGet,
                            Kind::kPut,    Kind::kPut,    Kind::kPut,    Kind::kInsert,
@@ -42,6 +44,7 @@ std::string Fitted(std::string text, std::optional<size_t> size) {
 Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadFor& table) {
   Random random(seed ^ 0x3014);
   Random scans(seed ^ 0x5ca7);
+  Random sizes(seed ^ 0x512e);
   Workload workload;
   for (int k = 0; k < shape.keys; ++k)
     workload.keys.push_back(Fitted(fmt::format("k{}", k), table.fixed_size));
@@ -60,8 +63,9 @@ Workload MakeWorkload(uint64_t seed, const WorkloadShape& shape, const WorkloadF
         call.delta = 1 + random.Below(3);
       } else {
         call.value = fmt::format("v{}.{}", client, i);
-        // Some values are short and some fill what an engine may keep inline.
+        // Some values are short, some fill what an engine may keep inline, and some are longer than that.
         if (random.Chance(1, 3)) call.value.resize(20, '.');
+        if (sizes.Chance(1, 4)) call.value.resize(kLongValue, '.');
         call.value = Fitted(std::move(call.value), table.fixed_size);
         call.expected = written[random.Below(written.size())];
         written.push_back(call.value);

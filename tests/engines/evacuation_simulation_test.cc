@@ -26,9 +26,7 @@ class EvacuationSimulation : public testing::TestWithParam<std::string> {
     for (const auto& engine : engines_) subjects.push_back(engine.get());
     const check::CampaignReport report = check::RunCampaign(check::Subjects(subjects), campaign_);
     EXPECT_GT(report.operations, 0u);
-    // The records of these histories fit into the slots of continuity, so it has none to move.
-    const bool moves = GetParam() != "continuity";
-    EXPECT_EQ(report.evacuated > 0, moves) << report.evacuated << " records were moved";
+    EXPECT_GT(report.evacuated, 0u) << "no record was moved";
     return report.ok() ? "" : report.first_violation->run.ToString() + ": " + report.first_violation->problem;
   }
 
