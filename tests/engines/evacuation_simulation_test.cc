@@ -55,7 +55,7 @@ TEST_P(EvacuationSimulation, BesideEveryOperation_NoOperationNotices) {
 TEST_P(EvacuationSimulation, TheEvacuatorDiesAtEveryVerb_OthersAdoptAndSweep) {
   // Given the same, with few operations. When a client dies before each verb, after it, or loses its
   // completion, or sleeps past its lease there. Expect the same, with all that it held adopted and swept.
-  campaign_.seeds = 1;
+  campaign_.seeds = 4;
   campaign_.crash = true;
   EXPECT_EQ(Violation(), "");
 }

@@ -59,19 +59,21 @@ using FabricThatMayLoseANode = WrappedFabric<ClientThatMayLoseANode, Script>;
 
 class LostNodeTest : public testing::Test {
  protected:
-  LostNodeTest() {
+  LostNodeTest() : state_(MakePool()) {
+    pool_.emplace(state_);
+    sleeper_.emplace(Must(pool_->NewSession()));
+    waiter_.emplace(Must(pool_->NewSession()));
+  }
+
+  std::shared_ptr<PoolState> MakePool() {
     PoolStateOptions options;
     options.open.clock = &clock_;
     options.keeper = false;
     std::unique_ptr<pool::OpenedPool> opened =
         Must(pool::OpenPool("embedded:?size=16MiB&nodes=2", options.open));
     opened->fabric = std::make_unique<FabricThatMayLoseANode>(std::move(opened->fabric), script_);
-    state_ = Must(PoolState::Serve(std::move(opened), options));
-    pool_.emplace(state_);
-    sleeper_.emplace(Must(pool_->NewSession()));
-    waiter_.emplace(Must(pool_->NewSession()));
+    return Must(PoolState::Serve(std::move(opened), options));
   }
-
   static pool::PoolClient& ClientOf(farside::Session& session) {
     return Access::StateOf(session).registration().pool();
   }
@@ -190,6 +192,18 @@ TEST_F(LostNodeTest, AnOperationThatMeetsALock_TriesForTwoLeases) {
   const Status ended = Retry(3 * lease());
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().code(), ErrorCode::kUnavailable) << ended.error().ToString();
+}
+
+TEST_F(LostNodeTest, AClientThatHasNeverReachedANode_MakesNoTableThere) {
+  // Given a pool whose second node is lost from the beginning. When a table is made on both nodes. Expect an
+  // error: the client does not even know how large that node is.
+  script_.second_is_lost = true;
+  farside::Pool pool(MakePool());
+  std::string name;
+  for (int i = 0; name.empty() || pool::HomeOf(name, 2) != kFirst; ++i) name = "table-" + std::to_string(i);
+  const Result<Table> made = pool.CreateTable(name);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), ErrorCode::kUnavailable) << made.error().ToString();
 }
 
 TEST_F(LostNodeTest, ADropWithoutANode_IsRefused_AndTheTableIsWhole) {

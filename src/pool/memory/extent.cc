@@ -39,6 +39,12 @@ constexpr uint64_t kFreeWord = ChunkWord().word();
 
 Task<FarAddr> Allocator::AllocateExtent(Op& op, uint64_t bytes, BlockUse use) {
   if (std::optional<Error> broken = CheckWhole()) co_return std::move(*broken);
+  // No size is known of a node that was out of reach when this client joined; for Allocate, no block fits it.
+  if (carving_.chunks() == 0) {
+    co_return Error(
+        ErrorCode::kUnavailable,
+        fmt::format("memory node {} is out of reach; try again when it is there", Index(membership_.node())));
+  }
   const uint64_t chunks = classes().ChunksOf(bytes);
   if (chunks > ChunkWord::Argument::kMax || chunks > carving_.chunks()) {
     co_return Error(
