@@ -164,22 +164,24 @@ TEST(PoolAllocator, AnotherOperationFetchesMoreForLong_AllocateDoesNotGiveUp) {
   Scenario scenario;
   Member& member = scenario.Enter();
   fabric::sim::SimFabric& fabric = scenario.world.fabric;
-  fabric::Op first_op(member.client(), fabric::OpKind::kUpdate);
-  Task<fabric::FarAddr> first = member.allocator().Allocate(first_op, 64);
-  first.Start();
-  fabric.Hold(member.client().id(), fabric::NodeId{0}, std::chrono::seconds(1));
-  fabric::Op second_op(member.client(), fabric::OpKind::kUpdate);
-  Task<fabric::FarAddr> second = member.allocator().Allocate(second_op, 64);
-  second.Start();
-  while (!(first.done() && second.done()) && fabric.Step()) continue;
-  ASSERT_TRUE(first.done() && second.done());
-  const Result<fabric::FarAddr> one = first.TakeResult();
-  const Result<fabric::FarAddr> other = second.TakeResult();
-  ASSERT_TRUE(one.ok());
-  ASSERT_TRUE(other.ok()) << other.error().ToString();
-  EXPECT_NE(*one, *other);
-  member.allocator().FreeUnpublished(*one, 64);
-  member.allocator().FreeUnpublished(*other, 64);
+  {
+    fabric::Op first_op(member.client(), fabric::OpKind::kUpdate);
+    Task<fabric::FarAddr> first = member.allocator().Allocate(first_op, 64);
+    first.Start();
+    fabric.Hold(member.client().id(), fabric::NodeId{0}, std::chrono::seconds(1));
+    fabric::Op second_op(member.client(), fabric::OpKind::kUpdate);
+    Task<fabric::FarAddr> second = member.allocator().Allocate(second_op, 64);
+    second.Start();
+    while (!(first.done() && second.done()) && fabric.Step()) continue;
+    ASSERT_TRUE(first.done() && second.done());
+    const Result<fabric::FarAddr> one = first.TakeResult();
+    const Result<fabric::FarAddr> other = second.TakeResult();
+    ASSERT_TRUE(one.ok());
+    ASSERT_TRUE(other.ok()) << other.error().ToString();
+    EXPECT_NE(*one, *other);
+    member.allocator().FreeUnpublished(*one, 64);
+    member.allocator().FreeUnpublished(*other, 64);
+  }
   scenario.Leave({&member});
   EXPECT_EQ(scenario.Problem(), "");
 }
