@@ -45,6 +45,8 @@ void ExpectNothingWithinLimit(Explored& explored, Waits waits, Least least) {
   if (!kSanitized && !IsLong()) return ExpectNothing(explored, waits, least);
   explored.scenario.max_states = kSanitized ? 100'000 : 50'000'000;
   const Exploration found = Explore(explored.scenario);
+  testing::Test::RecordProperty("states", std::to_string(found.states));
+  testing::Test::RecordProperty("histories", std::to_string(found.histories));
   const bool at_limit =
       found.conclusion == Conclusion::kLimit && found.states == explored.scenario.max_states;
   EXPECT_EQ(at_limit ? "" : ProblemOf(found), "");
