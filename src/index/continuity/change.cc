@@ -20,8 +20,8 @@ using fabric::Op;
 namespace {
 
 constexpr size_t kCounterBytes = 8;
-// Calls of a change that ask for groups and tables: a table doubles a bounded number of times, and each time a
-// group, or two looks for memory, may come before.
+// Calls of a change that ask for groups and tables: a table doubles a bounded number of times, and each time
+// a group, or two looks for memory, may come before.
 constexpr uint64_t kMostCallsForMemory = 4 * (kMostDoublings + 1);
 
 // The size of the value that a change may store; none: it stores none.

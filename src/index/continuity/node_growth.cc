@@ -1,8 +1,8 @@
 // Growth: the records of a pair are copied to two pairs of the next table, at the places that they have now.
 // Those of the group get places in the pair where there are free ones; of the two pairs, one at most has more
 // than fit, and takes over the group. (If both pairs overflowed, both shared regions would be full. With S
-// shared slots, the old shared region fills at most S of those 2S; the group fills the rest and has two records
-// over: at least S + 2. It has at most S: Shape::is_sound.)
+// shared slots, the old shared region fills at most S of those 2S; the group fills the rest and has two
+// records over: at least S + 2. It has at most S: Shape::is_sound.)
 #include <array>
 #include <bit>
 

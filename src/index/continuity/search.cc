@@ -64,8 +64,8 @@ Task<bool> Table::TrySearch(SearchContext& context) {
   co_return Contended();
 }
 
-// Whether this slot of a pair is the one of the key; then the value is taken, by a further trip if it stands in
-// a block.
+// Whether this slot of a pair is the one of the key; then the value is taken, by a further trip if it stands
+// in a block.
 Task<bool> Table::TakeIfFound(SearchContext& context, FarAddr pair, const Slot& slot) {
   const std::optional<SlotView> view = DecodeSlot(slot);
   if (!view.has_value()) co_return DamagedPair(pair);
