@@ -7,8 +7,9 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <span>
+
+#include "fabric/tcp/growing_memory.h"
 
 namespace farside::fabric::tcp {
 
@@ -25,28 +26,28 @@ class ByteQueue {
 
   // Room for `bytes` more at the end. Moves what is there, so pointers into it become invalid.
   std::byte* Reserve(size_t bytes) {
-    if (capacity_ - tail_ < bytes) MakeRoom(GrowthFor(bytes));
+    if (capacity() - tail_ < bytes) MakeRoom(GrowthFor(bytes));
     return memory_.get() + tail_;
   }
   // The same for something that has `total` bytes in the end: memory grows in few steps, as each of them
   // takes the old memory and the new at the same time, and not beyond that.
   std::byte* ReserveOf(size_t total, size_t bytes) {
-    if (capacity_ - tail_ < bytes) MakeRoom(GrowthOf(total, bytes));
+    if (capacity() - tail_ < bytes) MakeRoom(GrowthOf(total, bytes));
     return memory_.get() + tail_;
   }
-  size_t capacity() const { return capacity_; }
+  size_t capacity() const { return memory_.bytes(); }
   // The memory that Reserve(bytes) takes before it gives back what there is; 0 if it takes none. One that is
   // empty takes no more than it needs: it has nothing to move, so larger steps would save nothing.
   size_t GrowthFor(size_t bytes) const {
     if (HasRoom(bytes)) return 0;
-    return std::max({kFirst, empty() ? 0 : capacity_ * 2, size() + bytes});
+    return std::max({kFirst, empty() ? 0 : capacity() * 2, size() + bytes});
   }
   // And ReserveOf.
   size_t GrowthOf(size_t total, size_t bytes) const {
-    return HasRoom(bytes) ? 0 : std::max({kFirst, std::min(capacity_ * 4, total), size() + bytes});
+    return HasRoom(bytes) ? 0 : std::max({kFirst, std::min(capacity() * 4, total), size() + bytes});
   }
   // How much there is room for without moving anything.
-  size_t room() const { return capacity_ - tail_; }
+  size_t room() const { return capacity() - tail_; }
   void Commit(size_t bytes) {
     assert(bytes <= room());
     tail_ += bytes;
@@ -66,7 +67,7 @@ class ByteQueue {
     head_ += bytes;
     if (head_ != tail_) return;
     head_ = tail_ = 0;
-    if (capacity_ > kept_) Release();
+    if (capacity() > kept_) memory_.Release();
   }
   void Clear() { Consume(size()); }
 
@@ -76,30 +77,19 @@ class ByteQueue {
   bool HasRoom(size_t bytes) const {
     // Moving within the memory is only worth it if it makes much room: else small steps would move it all
     // again.
-    return bytes <= room() || (size() + bytes <= capacity_ && size() <= capacity_ / 2);
+    return bytes <= room() || (size() + bytes <= capacity() && size() <= capacity() / 2);
   }
-  void Release() {
-    memory_.reset();
-    capacity_ = 0;
-  }
-  // In `larger` bytes of new memory; 0: in what there is.
+  // In `larger` bytes of memory; 0: in what there is.
   void MakeRoom(size_t larger) {
     const size_t held = size();
-    if (larger == 0) {
-      std::memmove(memory_.get(), memory_.get() + head_, held);
-    } else {
-      auto memory = std::make_unique_for_overwrite<std::byte[]>(larger);
-      if (held != 0) std::memcpy(memory.get(), memory_.get() + head_, held);
-      memory_ = std::move(memory);
-      capacity_ = larger;
-    }
+    if (held != 0 && head_ != 0) std::memmove(memory_.get(), memory_.get() + head_, held);
+    if (larger > capacity()) memory_.GrowTo(larger);
     head_ = 0;
     tail_ = held;
   }
 
   size_t kept_;
-  std::unique_ptr<std::byte[]> memory_;
-  size_t capacity_ = 0;
+  GrowingMemory memory_;
   size_t head_ = 0;
   size_t tail_ = 0;
 };

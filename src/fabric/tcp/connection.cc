@@ -227,7 +227,7 @@ bool Connection::Receive(bool& more) {
     in_.ReserveOf(total, kReceiveRoom);
   }
   std::byte* const to = in_.Reserve(kReceiveRoom);
-  const size_t room = std::min(in_.room(), kOwnBuffer);  // others have their turn too
+  const size_t room = std::min(in_.room(), kReceiveAtOnce);  // others have their turn too
   const Transport::Moved moved = transport_.Receive({to, room});
   tls_writes_ = moved.outcome == Outcome::kWantWrite;
   wants_write_ = tls_writes_ || !out_.empty();

@@ -91,6 +91,11 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   bool IsLate(Nanos now);
   // Bytes, since it came in.
   uint64_t received() const { return progress_.received(); }
+  // Whether it is in the middle of a large request: to take in more of it is as much work as many small
+  // requests.
+  bool IsReceivingLarge() const {
+    return state_ == State::kServing && !in_.empty() && TotalToReceive() > kOwnBuffer;
+  }
   // What it waits for at its socket, as epoll spells it.
   uint32_t Interest() const;
   // Notes of the thread.
@@ -102,12 +107,13 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   // What the reply of a Call may have without being asked for; how long it is shows afterwards.
   static constexpr size_t kCallBytes = kOwnBuffer / 2;
   static constexpr size_t kReceiveRoom = kOwnBuffer / 2;  // so that a frame of so much fits in kOwnBuffer
+  static constexpr size_t kReceiveAtOnce = kOwnBuffer / 4;
   static constexpr size_t kMostUnsent = size_t{256} << 10;
   // Until others have their turn: looks at the socket, and verbs. To move so many bytes is as much work as a
   // verb. A turn takes some 50 us at most, unless a single frame takes longer.
   static constexpr int kRounds = 16;
   static constexpr size_t kVerbsPerTurn = 128;
-  static constexpr size_t kBytesPerVerb = 2048;
+  static constexpr size_t kBytesPerVerb = 256;
   static constexpr size_t kVerbsPerSend = 32;
   // What one that is leaving may still send. A client may have been in the middle of a large request, and
   // both of its sockets hold some of it.

@@ -35,6 +35,8 @@ constexpr uint32_t kHotLooks = 8;
 constexpr uint32_t kLooksPerDoubt = 64;
 // How long those that have more to do are gone on with, until the others are looked at again.
 constexpr Nanos kMoreFor = 50us;
+// While small requests come closely, how much of the time of a thread goes to large ones: a part.
+constexpr int kLargePart = 8;
 // How much less than the others the thread at the door gets of a busy processor: a tenth.
 constexpr int kDoorNice = 10;
 // How often deadlines are looked at, and how long a thread with deadlines sleeps at most.
@@ -104,7 +106,7 @@ bool IoThread::SpinningIsFutile() const {
 
 bool IoThread::LookAtHot() {
   // Others have their turn too.
-  if (hot_.empty() || !again_.empty() || ++hot_looks_ % kHotLooks == 0) return false;
+  if (hot_.empty() || !again_.empty() || !large_.empty() || ++hot_looks_ % kHotLooks == 0) return false;
   bool traffic = false;
   for (size_t i = hot_.size(); i > 0; --i) {
     Connection& connection = *hot_[i - 1];
@@ -118,7 +120,7 @@ bool IoThread::LookAtHot() {
 }
 
 int IoThread::SleepMilliseconds() const {
-  if (spinning_ || !again_.empty()) return 0;
+  if (spinning_ || !again_.empty() || !large_.empty()) return 0;
   const bool accepts_later = listener_.open() && !accepting_;
   const bool reports_later =
       listener_.open() && (server_.stranger_log.HasLeftOut() || server_.client_log.HasLeftOut());
@@ -140,25 +142,42 @@ bool IoThread::LookAtAll() {
       Connection& connection = *static_cast<Connection*>(events[i].data.ptr);
       if (hot_.size() < kMostHot) hot_.push_back(&connection);
       if ((events[i].events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) connection.OnHangup();
+      if (connection.IsReceivingLarge()) {
+        UpdateInterest(connection, true);
+        continue;
+      }
       // One turn in a round: else a client that always has more would have one more each time.
       if (!connection.has_turn_ahead) UpdateInterest(connection, connection.Advance(frame_));
       traffic = true;
     }
   }
-  if (!again_.empty()) GoOnWithSome();
+  if (!again_.empty()) GoOnWithSome(again_);
+  if (!large_.empty()) GoOnWithLarge(traffic);
   if (letters) ReadLetters();
   return traffic;
 }
 
-void IoThread::GoOnWithSome() {
+void IoThread::GoOnWithSome(Turns& turns) {
   const Nanos begun = server_.clock.Now();
-  for (size_t left = again_.size(); left > 0; --left) {
-    const std::shared_ptr<Connection> connection = std::move(again_.front());
-    again_.pop_front();
+  for (size_t left = turns.size(); left > 0; --left) {
+    const std::shared_ptr<Connection> connection = std::move(turns.front());
+    turns.pop_front();
     connection->has_turn_ahead = false;
     UpdateInterest(*connection, connection->Advance(frame_));  // also of one that was closed meanwhile
     if (server_.clock.Now() - begun >= kMoreFor) return;
   }
+}
+
+// One turn, and then none for a while if there are small requests: each of them waits for one turn at most.
+void IoThread::GoOnWithLarge(bool traffic) {
+  const Nanos begun = server_.clock.Now();
+  if (begun < large_again_ && (traffic || begun - last_traffic_ < kClosely)) return;
+  const std::shared_ptr<Connection> connection = std::move(large_.front());
+  large_.pop_front();
+  connection->has_turn_ahead = false;
+  UpdateInterest(*connection, connection->Advance(frame_));
+  const Nanos ended = server_.clock.Now();
+  large_again_ = ended + (kLargePart - 1) * (ended - begun);
 }
 
 void IoThread::UpdateInterest(Connection& connection, bool again) {
@@ -169,15 +188,18 @@ void IoThread::UpdateInterest(Connection& connection, bool again) {
     return;
   }
   if (connection.IsStranger() != is_door()) return HandOver(connection);
-  const uint32_t interest = connection.Interest();
+  const bool large = connection.IsReceivingLarge();
+  if (again && !std::exchange(connection.has_turn_ahead, true))
+    (large ? large_ : again_).push_back(connection.shared_from_this());
+  // Its turn will come: the kernel need not say again that there is more, and has room to tell of others.
+  const bool is_known = large && connection.has_turn_ahead;
+  const uint32_t interest = connection.Interest() & ~(is_known ? uint32_t{EPOLLIN} : 0);
   if (interest != connection.registered_interest) {
     epoll_event event{.events = interest, .data = {.ptr = &connection}};
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
     connection.registered_interest = interest;
   }
   if (connection.HasDeadline()) with_deadline_ = std::max<size_t>(with_deadline_, 1);
-  if (again && !std::exchange(connection.has_turn_ahead, true))
-    again_.push_back(connection.shared_from_this());
 }
 
 void IoThread::HandOver(Connection& connection) {
@@ -185,7 +207,10 @@ void IoThread::HandOver(Connection& connection) {
   const std::shared_ptr<Connection> owned = std::move(found->second);
   connections_.erase(found);
   std::erase(hot_, &connection);
-  if (std::exchange(connection.has_turn_ahead, false)) std::erase(again_, owned);
+  if (std::exchange(connection.has_turn_ahead, false)) {
+    std::erase(again_, owned);
+    std::erase(large_, owned);
+  }
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.fd(), nullptr);
   if (is_door()) server_.lobby.Leave(connection);
   Mailbox& to = is_door() ? *serving_[next_++ % serving_.size()] : *door_;
@@ -210,7 +235,9 @@ void IoThread::ReadLetters() {
       case LetterKind::kArrived:
       case LetterKind::kStop: break;
     }
-    UpdateInterest(connection, connection.Advance(frame_));
+    // A crowd may arrive at once: it has its turns among the others.
+    const bool arrives = letter.kind == LetterKind::kArrived && !is_door();
+    UpdateInterest(connection, arrives || connection.Advance(frame_));
   }
   letters_.clear();
 }

@@ -57,8 +57,12 @@ class IoThread {
   void LetIn(Descriptor socket, const SocketAddress& peer);
   void Adopt(const std::shared_ptr<Connection>& connection);
   void EnterLobby(const std::shared_ptr<Connection>& connection);
+  using Turns = std::deque<std::shared_ptr<Connection>>;
   // Gives some of those that have more to do a turn, for a while.
-  void GoOnWithSome();
+  void GoOnWithSome(Turns& turns);
+  // The same for one that receives a large request, unless small ones need the time. `traffic`: one of those
+  // came just now.
+  void GoOnWithLarge(bool traffic);
   // After something was done with a connection: what to wait for next, or the end of it here.
   void UpdateInterest(Connection& connection, bool again);
   // To the thread that it belongs to now.
@@ -75,7 +79,9 @@ class IoThread {
   // ---- of the thread alone
   const std::unique_ptr<memory::ThreadMemory> memory_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  std::deque<std::shared_ptr<Connection>> again_;  // there is more to do for them at once
+  Turns again_;  // there is more to do for them at once
+  Turns large_;  // and for them, more of a large request
+  Nanos large_again_{0};  // while small requests come closely, not before this time
   std::vector<Letter> letters_;
   wire::Frame frame_;
   bool stopping_ = false;
