@@ -496,7 +496,8 @@ void Connection::OnMakeRoom() {
 
 bool Connection::IsLate(Nanos now) {
   if (state_ != State::kServing) return IsStranger() && now >= deadline_;
-  if (KeepsWaiting()) return progress_.HasStalled(now, buffer_share_);
+  // With a turn ahead, it is the node that keeps the client waiting.
+  if (KeepsWaiting() && !has_turn_ahead) return progress_.HasStalled(now, buffer_share_);
   progress_.Rest();
   return false;
 }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -45,9 +46,15 @@ Bytes ReadFrame(uint64_t bytes) {
   return FrameOf({Read(At(0), {static_cast<std::byte*>(nullptr), bytes}).Lower()});
 }
 
-Task<Done> ReadInto(Client& client, std::span<std::byte> into) {
+Task<Done> ReadInto(Client& client, std::span<std::byte> into, uint64_t offset = 0) {
   Op op(client, OpKind::kSearch);
-  co_await op.InOrder(Read(At(0), into));
+  co_await op.InOrder(Read(At(offset), into));
+  co_return Done{};
+}
+
+Task<Done> WriteFrom(Client& client, std::span<const std::byte> from) {
+  Op op(client, OpKind::kUpdate);
+  co_await op.InOrder(Write(At(4 * kMiB), from));
   co_return Done{};
 }
 
@@ -422,6 +429,63 @@ TEST(TcpFloods, ATurnExecutesABoundedNumberOfVerbs) {
   // Expect that all is done in the end.
   while (connection.Advance()) continue;
   EXPECT_EQ(executed, kVerbs * kFrames);
+}
+
+TEST(TcpFloods, ATurnTakesInLittleOfALargeRequest) {
+  // Given a client that has sent a part of a large request.
+  ServedConnection connection(OneThread());
+  const Bytes frame = FrameOf({Write(At(0), Bytes(512 * kKiB)).Lower()});
+  const size_t part = 200 * kKiB;
+  connection.Send({frame.begin(), frame.begin() + part});
+  // When it has its turn. Expect that others have theirs before all of that is taken in, and that it says so.
+  EXPECT_TRUE(connection.Advance());
+  EXPECT_GE(static_cast<size_t>(connection.Unread()), part - 64 * kKiB);
+  EXPECT_TRUE(connection->IsReceivingLarge());
+  // When the rest has come. Expect that it is a client with small requests again.
+  connection.AdvanceToRest();
+  connection.Send({frame.begin() + part, frame.end()});
+  connection.AdvanceToRest();
+  EXPECT_FALSE(connection->IsReceivingLarge());
+}
+
+TEST(TcpFloods, LargeRequestsEndWhileSmallOnesComeClosely) {
+  // Given a node with one thread, and a client that asks for little without a pause.
+  TestNode node(8 * kMiB, OneThread());
+  Bystander large(node);
+  std::atomic<bool> ended = false;
+  std::thread small([&node, &ended] {
+    Bystander bystander(node, 4080);
+    while (!ended) bystander.ExpectServed();
+  });
+  // When another client writes much. Expect that all of it arrives.
+  Bytes from(4 * kMiB);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 / 64);
+  Bytes into(from.size());
+  for (int i = 0; i < 4; ++i) {
+    const Result<Done> wrote = fabric::Run(large.client(), WriteFrom(large.client(), from));
+    EXPECT_TRUE(wrote.ok()) << wrote.error().ToString();
+  }
+  const Result<Done> read = fabric::Run(large.client(), ReadInto(large.client(), into, 4 * kMiB));
+  ended = true;
+  small.join();
+  EXPECT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_TRUE(from == into);
+}
+
+TEST(TcpFloods, ClientThatWaitsForItsTurnIsNotLate) {
+  // Given a client that has sent half a request, which the node has not gone on with.
+  ServedConnection connection(TenSeconds());
+  const Bytes frame = ReadFrame(8);
+  connection.Send({frame.begin(), frame.begin() + 8});
+  connection.Advance();
+  EXPECT_FALSE(connection->IsLate(100s));
+  connection->has_turn_ahead = true;
+  // When it has waited for a long time. Expect that the node does not blame the client; from its turn on, it
+  // does.
+  EXPECT_FALSE(connection->IsLate(200s));
+  connection->has_turn_ahead = false;
+  EXPECT_FALSE(connection->IsLate(300s));
+  EXPECT_TRUE(connection->IsLate(310s));
 }
 
 // A client that has always sent more than its node can execute, and another one that asks once. All is sent
