@@ -55,7 +55,11 @@ template <class World, class Member>
 std::string ManyInFlight(uint64_t seed, const OptionMap& table, Options options) {
   World world({.seed = seed, .chaos = fabric::sim::Chaos::ForSeed(seed, /*faults=*/false)});
   std::vector<std::unique_ptr<Member>> members;
-  for (int i = 0; i < 2; ++i) members.push_back(std::make_unique<Member>(world, table));
+  OptionMap shared = table;
+  shared["share_searches"] = "yes";
+  // One of them does, in half of the runs.
+  for (int i = 0; i < 2; ++i)
+    members.push_back(std::make_unique<Member>(world, i == 1 && seed / 4 % 2 == 1 ? shared : table));
   Random random(seed);
   History history;
   int values = 0;
@@ -136,6 +140,27 @@ std::string PutsAreCoalescedIntoOneChange() {
   }
   if (puts.index_trips != 4) return fmt::format("they took {} trips and not 4", puts.index_trips);
   return puts.value == "value 9" ? "" : "the key has " + puts.value;
+}
+
+// The trips of ten searches of one key that are in flight at once, end to end, if they share them. Negative:
+// something went wrong.
+template <class World, class Member>
+int TripsOfSearchesThatShare() {
+  World world;
+  Member member(world, {{"share_searches", "yes"}});
+  member.Now(member.Put("hot", "value"));
+  member.Now(member.Maintain());
+  const fabric::OpTally before = member.client().counters().Total();
+  std::vector<Task<std::string>> searches;
+  for (int i = 0; i < 10; ++i) searches.push_back(member.Get("hot"));
+  for (Task<std::string>& search : searches) search.Start();
+  const auto done = [](const Task<std::string>& search) { return search.done(); };
+  world.Drive([&] { return std::all_of(searches.begin(), searches.end(), done); });
+  for (Task<std::string>& search : searches) {
+    if (!search.done() || search.TakeResult().value() != "value") return -1;
+  }
+  searches.clear();
+  return static_cast<int>(member.client().counters().Total().end_to_end_trips - before.end_to_end_trips);
 }
 
 }  // namespace farside::index::in_flight

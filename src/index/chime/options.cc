@@ -38,8 +38,8 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
      [](Options& o, const OptionText& given) { return SetToOneOf(o.fence_read, given, kFenceReads); }},
     {"lock_read",
      [](Options& o, const OptionText& given) { return SetToOneOf(o.lock_read, given, kLockReads); }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

@@ -14,7 +14,7 @@ using fabric::OpKind;
 using fabric::OpOutcome;
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : KeyedIndex(pool, options.backoff),
+    : KeyedIndex(pool, options),
       context_(options, pool, roots),
       bounds_(context_),
       inner_nodes_(context_, bounds_),

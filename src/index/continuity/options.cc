@@ -21,8 +21,8 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
      [](Options& o, const OptionText& given) { return Set(o.shared_slots, given.Number(1, kSharedSlots)); }},
     {"group_slots",
      [](Options& o, const OptionText& given) { return Set(o.group_slots, given.Number(1, kGroupSlots)); }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

@@ -21,6 +21,7 @@ struct Options {
   uint32_t group_slots = kGroupSlots;
   // The first pause of a waiting client; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
+  bool share_searches = false;  // of one key that are in flight (index/kit/search_ticket.h)
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

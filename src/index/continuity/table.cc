@@ -11,7 +11,7 @@ using fabric::FarAddr;
 using fabric::Op;
 
 Table::Table(const Options& options, pool::PoolClient& pool, const std::vector<FarAddr>& roots)
-    : KeyedIndex(pool, options.backoff), parts_(options, pool, roots) {}
+    : KeyedIndex(pool, options), parts_(options, pool, roots) {}
 
 SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value) {
   const uint64_t hash = Hash64(AsBytes(key));

@@ -19,6 +19,7 @@
 
 #include "fabric/client.h"
 #include "farside/result.h"
+#include "index/kit/carrying_ticket.h"
 #include "index/kit/change.h"
 #include "index/kit/key_queue.h"
 
@@ -31,12 +32,11 @@ class ChangeQueue {
   KeyQueue tickets_;
 };
 
-class ChangeTicket : public Ticket {
+class ChangeTicket : public CarryingTicket<ChangeTicket> {
  public:
   // `change` must outlive the ticket.
   ChangeTicket(ChangeQueue& queue, fabric::Client& client, uint64_t hash, const Change& change)
-      : Ticket(queue.tickets_, client, hash), change_(change) {}
-  ~ChangeTicket() { Release(); }
+      : CarryingTicket(queue.tickets_, client, hash), change_(change) {}
 
   // What came of the change, if another one has coalesced it.
   const std::optional<Result<Changed>>& result() const { return result_; }
@@ -44,19 +44,17 @@ class ChangeTicket : public Ticket {
   // Of a put or an update that has its turn: takes along the changes behind it, up to the first that differs
   // in its kind or its key. True: there are some, and `value` is the last one's.
   bool Coalesce(std::string& value) {
-    assert(is_first() && passengers_ == 0);
+    assert(is_first() && !has_passengers());
     if (change_.kind != ChangeKind::kPut && change_.kind != ChangeKind::kUpdate) return false;
     const ChangeTicket* last = nullptr;
-    for (ChangeTicket* other = NextChange(); other != nullptr; other = other->NextChange()) {
+    for (ChangeTicket* other = NextOfKey(); other != nullptr; other = other->NextOfKey()) {
       if (other->change_.kind != change_.kind || other->change_.key != change_.key) break;
-      other->carrier_ = this;
+      TakeAlong(*other);
       last = other;
-      ++passengers_;
     }
     if (last != nullptr) value = last->change_.value;
     return last != nullptr;
   }
-  bool has_passengers() const { return passengers_ > 0; }
   // Gives the passengers their result. They took effect at the same moment, one after the other: behind a
   // put, the key is present.
   void Complete(const Result<Changed>& result) {
@@ -67,27 +65,9 @@ class ChangeTicket : public Ticket {
       other.Dismiss();
     });
   }
-  // The change had no effect: the passengers wait for their own turns again.
-  void Release() {
-    ForEachPassenger([](ChangeTicket&) {});
-  }
 
  private:
-  ChangeTicket* NextChange() const { return static_cast<ChangeTicket*>(Next()); }
-  template <class Do>
-  void ForEachPassenger(Do act) {
-    if (passengers_ == 0) return;
-    for (ChangeTicket* other = NextChange(); other != nullptr; other = other->NextChange()) {
-      if (other->carrier_ != this) continue;
-      other->carrier_ = nullptr;
-      act(*other);
-    }
-    passengers_ = 0;
-  }
-
   const Change& change_;
-  size_t passengers_ = 0;
-  ChangeTicket* carrier_ = nullptr;  // of this one
   std::optional<Result<Changed>> result_;
 };
 

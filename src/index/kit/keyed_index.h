@@ -22,7 +22,8 @@
 //     with its own;
 //   - it completes its passengers with its result. A change that is destroyed on the way gives them up
 //     (queued_change.h).
-// A search takes a pin for every attempt and waits in the same way.
+// A search takes a pin for every attempt and waits in the same way. If the client has asked for that, the
+// searches of one key that it has in flight share trips (search_ticket.h).
 //
 // A template: between the virtual function and the engine's attempt is neither a call through a pointer nor a
 // coroutine but the driver itself. It is instantiated once, in the .cc file that defines TryChange.
@@ -34,15 +35,19 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "fabric/op.h"
 #include "farside/task.h"
 #include "index/index.h"
 #include "index/kit/change.h"
 #include "index/kit/change_queue.h"
 #include "index/kit/context.h"
+#include "index/kit/key_queue.h"
 #include "index/kit/queued_change.h"
 #include "index/kit/retry_policy.h"
+#include "index/kit/search_ticket.h"
 #include "pool/client.h"
 #include "pool/memory/block.h"
 
@@ -51,10 +56,9 @@ namespace farside::index {
 template <class Table>
 class KeyedIndex : public Index {
  public:
-  // An engine whose first look at a key needs no coroutine of its own overrides Get, and goes on with
-  // SearchUntilDecided.
-  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override {
-    return SearchUntilDecided(op, key, value, std::nullopt);
+  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) final {
+    if (shares_searches_) [[unlikely]] return GetShared(op, key, value);
+    return table().SearchAlone(op, key, value);
   }
   Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) final {
     return Execute<PutOutcome>(op, Change(ChangeKind::kPut, key, value));
@@ -89,10 +93,18 @@ class KeyedIndex : public Index {
   }
 
  protected:
-  // `backoff`: the first pause of an operation that waits.
-  KeyedIndex(pool::PoolClient& pool, Nanos backoff) : pool_(pool), backoff_(backoff) {}
+  // Of the engine's options, `backoff` is the first pause of an operation that waits, and `share_searches`
+  // whether searches of one key share trips.
+  template <class Options>
+  KeyedIndex(pool::PoolClient& pool, const Options& options)
+      : pool_(pool), backoff_(options.backoff), shares_searches_(options.share_searches) {}
 
   // What an engine may say otherwise, by members of the same name.
+  // An engine whose first look at a key needs no coroutine of its own begins with that, and goes on with
+  // SearchUntilDecided.
+  Task<bool> SearchAlone(fabric::Op& op, std::string_view key, std::string& value) {
+    return SearchUntilDecided(op, key, value, std::nullopt);
+  }
   static constexpr int kEagerAttempts = 8;
   static Status CheckKey(std::string_view /*key*/) { return OkStatus(); }
   // The record in a block of the table.
@@ -136,6 +148,27 @@ class KeyedIndex : public Index {
 
  private:
   static Task<bool> NotMoved() { co_return false; }
+
+  // The ticket ends in any case before the task does: an error that ended the coroutine where it awaits would
+  // keep it until the task is destroyed, and the others waiting.
+  Task<bool> GetShared(fabric::Op& op, std::string_view key, std::string& value) {
+    const uint64_t catalogs = pool_.known_catalog_changes();
+    SearchTicket ticket(searches_, op.client(), Hash64(AsBytes(key)), key, value);
+    if (!ticket.is_first()) {
+      {
+        const pool::PoolClient::UnpinnedWait wait(pool_);
+        co_await ticket;
+      }
+      if (ticket.found().has_value()) co_return EndSearch(op, *ticket.found());
+      const Status unchanged = RetryPolicy::CheckCatalogs(pool_, catalogs);
+      if (!unchanged.ok()) co_return unchanged.error();
+      ticket.ServeWaiting();
+    }
+    const Result<bool> found = co_await table().SearchAlone(op, key, value).Outcome();
+    if (found.ok()) ticket.Tell(*found);
+    co_return found;  // after an error, the others search for themselves
+  }
+
   // For as long as a change may be destroyed on the way.
   template <class Context>
   class GivesUp {
@@ -238,7 +271,9 @@ class KeyedIndex : public Index {
 
   pool::PoolClient& pool_;
   const Nanos backoff_;
+  const bool shares_searches_;
   ChangeQueue queue_;
+  KeyQueue searches_;  // those that share trips
 };
 
 }  // namespace farside::index

@@ -25,6 +25,11 @@ inline constexpr MutantName kValueOfAPassenger{"kit/value-of-a-released-passenge
 // Passengers of a change that is destroyed on the way try again, although it may have had an effect.
 inline constexpr MutantName kReleasedInDoubt{"kit/passengers-released-in-doubt"};
 
+// ---- searches that share trips
+
+// A search that comes while another one of its key is on its way gets the answer of that one (search/1).
+inline constexpr MutantName kJoinsSearchUnderWay{"kit/joins-search-under-way"};
+
 // ---- growing
 
 // What was announced counts without waiting for clients that have not seen the announcement (growth/1).
@@ -44,6 +49,7 @@ inline constexpr std::array kAllMutants = {
     kPassengersShareTheFailure,
     kValueOfAPassenger,
     kReleasedInDoubt,
+    kJoinsSearchUnderWay,
     kSplitBeforeGrace,
     kDirectoryWrittenLate,
     kStateOfSameRead,

@@ -72,6 +72,19 @@ struct OptionRule {
   Status (*set)(Options& options, const OptionText& given);
 };
 
+inline constexpr std::array kNoYes = {OptionWord<bool>{"no", false}, OptionWord<bool>{"yes", true}};
+
+// ---- what every engine has: how a client waits, and whether its searches of one key share trips
+// (keyed_index.h)
+template <class Options>
+inline constexpr OptionRule<Options> kBackoffRule = {
+    "backoff_us",
+    [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }};
+template <class Options>
+inline constexpr OptionRule<Options> kShareSearchesRule = {
+    "share_searches",
+    [](Options& o, const OptionText& given) { return SetToOneOf(o.share_searches, given, kNoYes); }};
+
 // "the shard table has no option 'x'; it has ...".
 Error UnknownOption(std::string_view table, std::string_view key, std::span<const std::string_view> known);
 

@@ -21,7 +21,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
      }},
     {"grow",
      [](Options& o, const OptionText& given) {
-       return SetToOneOf(o.grow, given, std::to_array<OptionWord<bool>>({{"yes", true}, {"no", false}}));
+       return SetToOneOf(o.grow, given, kNoYes);
      }},
     {"max_load",
      [](Options& o, const OptionText& given) { return Set(o.max_load, given.Fraction(1e-6, 1.0)); }},
@@ -31,8 +31,8 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"burst", [](Options& o, const OptionText& given) { return Set(o.burst, given.Number(0, 1 << 20)); }},
     {"chain", [](Options& o, const OptionText& given) { return Set(o.chain, given.Number(0, kMostChain)); }},
     {"sweep", [](Options& o, const OptionText& given) { return Set(o.sweep, given.Number(0, kMostSweep)); }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

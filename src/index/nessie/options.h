@@ -31,6 +31,7 @@ struct Options {
   uint64_t sweep = 3;
   // The first pause of a client that waits; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
+  bool share_searches = false;  // of one key that are in flight (index/kit/search_ticket.h)
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

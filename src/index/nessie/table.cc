@@ -12,7 +12,7 @@ using fabric::FarAddr;
 using fabric::Op;
 
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
-    : KeyedIndex(pool, options.backoff),
+    : KeyedIndex(pool, options),
       partitions_(options, pool, roots),
       spares_(pool),
       cleaner_(pool, spares_),

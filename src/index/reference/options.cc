@@ -11,8 +11,8 @@ namespace {
 constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"buckets",
      [](Options& o, const OptionText& given) { return Set(o.buckets, given.Number(1, 1'000'000)); }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

@@ -10,7 +10,7 @@ using fabric::FarAddr;
 using fabric::Op;
 
 Table::Table(const Options& options, pool::PoolClient& pool, std::vector<FarAddr> roots)
-    : KeyedIndex(pool, options.backoff), options_(options), roots_(std::move(roots)) {
+    : KeyedIndex(pool, options), options_(options), roots_(std::move(roots)) {
   for (const FarAddr& root : roots_) nodes_.push_back(root.node);
 }
 

@@ -18,7 +18,6 @@ constexpr auto kSplitBy = std::to_array<OptionWord<SplitBy>>({
     {"entries", SplitBy::kEntries},
     {"blocks", SplitBy::kBlocks},
 });
-constexpr auto kYesNo = std::to_array<OptionWord<bool>>({{"yes", true}, {"no", false}});
 
 constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"entries",
@@ -36,13 +35,13 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
        return Set(o.shape.depth_bits, given.Number(1, kMostDepthBits));
      }},
     {"fptable", [](Options& o, const OptionText& given) { return SetToOneOf(o.fp_table, given, kFpTables); }},
-    {"filter", [](Options& o, const OptionText& given) { return SetToOneOf(o.filter, given, kYesNo); }},
+    {"filter", [](Options& o, const OptionText& given) { return SetToOneOf(o.filter, given, kNoYes); }},
     {"window",
      [](Options& o, const OptionText& given) { return Set(o.window, given.Number(0, kMostEntries)); }},
-    {"zero_wait", [](Options& o, const OptionText& given) { return SetToOneOf(o.zero_wait, given, kYesNo); }},
+    {"zero_wait", [](Options& o, const OptionText& given) { return SetToOneOf(o.zero_wait, given, kNoYes); }},
     {"split_by", [](Options& o, const OptionText& given) { return SetToOneOf(o.split_by, given, kSplitBy); }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

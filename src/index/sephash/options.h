@@ -25,6 +25,7 @@ struct Options {
   SplitBy split_by = SplitBy::kEntries;  // where a split finds the bits that it looks at
   // How long a client that finds a CurSegment full waits for another one to merge it.
   Nanos backoff = std::chrono::microseconds(4);
+  bool share_searches = false;  // of one key that are in flight (index/kit/search_ticket.h)
 
   // Unknown keys and bad values are errors.
   static Result<Options> Parse(const OptionMap& options);

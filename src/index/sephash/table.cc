@@ -12,7 +12,7 @@ using fabric::FarAddr;
 using fabric::Op;
 
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
-    : KeyedIndex(pool, options.backoff),
+    : KeyedIndex(pool, options),
       options_(options),
       reader_(options_, pool),
       merger_(options_, pool, reader_),

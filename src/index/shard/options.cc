@@ -34,8 +34,8 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
      [](Options& o, const OptionText& given) {
        return Set(o.cached_locations, given.NumberInMemory(sizeof(Location)));
      }},
-    {"backoff_us",
-     [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},
+    kBackoffRule<Options>,
+    kShareSearchesRule<Options>,
 });
 
 }  // namespace

@@ -23,6 +23,7 @@ struct Options {
   uint64_t cached_locations = 0;  // entries of the location cache; 0: none
   // The first pause of a client that waits for a lock; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
+  bool share_searches = false;  // of one key that are in flight (index/kit/search_ticket.h)
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

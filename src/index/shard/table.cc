@@ -14,7 +14,7 @@ using fabric::Op;
 using fabric::Read;
 
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
-    : KeyedIndex(pool, options.backoff),
+    : KeyedIndex(pool, options),
       partitions_(options, pool, roots),
       locations_(options.cached_locations),
       locks_(pool, options.backoff, splitter_),
@@ -46,7 +46,7 @@ SearchContext Table::ContextOf(Op& op, std::string_view key, std::string& value)
 // The operation takes effect when the line with the entry is sampled, or (if it is absent) at some moment
 // between the first and the last sample: a key that is not in the lines that were read was deleted or not yet
 // inserted at one of them. The pin keeps what was found.
-Task<bool> Table::Get(Op& op, std::string_view key, std::string& value) {
+Task<bool> Table::SearchAlone(Op& op, std::string_view key, std::string& value) {
   const KeyHash hash(Hash64(AsBytes(key)));
   const KeyAccess at(op, partitions_.Of(hash), hash, key);
   Partition& part = at.part;

@@ -31,7 +31,6 @@ class Table final : public KeyedIndex<Table> {
  public:
   Table(const Options& options, pool::PoolClient& pool, std::span<const fabric::FarAddr> roots);
 
-  Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) override;
   bool searches_together() const override { return true; }
   Task<Done> SearchTogether(fabric::Op& op, std::span<Search> searches) override {
     return batches_.SearchTogether(op, searches);
@@ -50,6 +49,7 @@ class Table final : public KeyedIndex<Table> {
 
  private:
   friend class KeyedIndex<Table>;
+  Task<bool> SearchAlone(fabric::Op& op, std::string_view key, std::string& value);
   ChangeContext ContextOf(fabric::Op& op, Change& change);
   SearchContext ContextOf(fabric::Op& op, std::string_view key, std::string& value);
   Task<Attempt> TryChange(ChangeContext& context) { return changer_.TryChange(context); }

@@ -82,5 +82,11 @@ TEST(ChimeInFlight, CoalescingChangeIsAbandoned_OthersDoNotWaitForEver) {
   }
 }
 
+TEST(ChimeInFlight, SearchesOfOneKey_ShareTrips) {
+  // Given a key. When ten searches of it are in flight at once, and share trips. Expect the trips of two: of
+  // the first, and of the one that serves all others.
+  EXPECT_EQ((in_flight::TripsOfSearchesThatShare<World, Member>()), 4);
+}
+
 }  // namespace
 }  // namespace farside::index::chime

@@ -20,20 +20,41 @@ struct Scenario {
   TableWorld world;
   ToyMember member{world, state};
   std::vector<std::optional<Task<PutOutcome>>> puts;
+  std::vector<std::optional<Task<std::string>>> searches;
 
   // The client learns by a sync that the table was made; only a later change of the catalog is news.
-  Scenario() { member.Now(member.Maintain()); }
+  explicit Scenario(bool share_searches = false) : state{.share_searches = share_searches} {
+    member.Now(member.Maintain());
+  }
 
   void StartPut(std::string key, std::string value) {
     puts.emplace_back(member.Put(std::move(key), std::move(value)));
     puts.back()->Start();
   }
-  // Until all puts that were not destroyed have ended.
+  void StartSearch(std::string key) {
+    searches.emplace_back(member.Get(std::move(key)));
+    searches.back()->Start();
+  }
+  // Until all operations that were not destroyed have ended.
   void Finish() {
-    world.Drive([this] {
-      return std::all_of(puts.begin(), puts.end(),
-                         [](const auto& put) { return !put.has_value() || put->done(); });
+    const auto ended = [](const auto& operation) { return !operation.has_value() || operation->done(); };
+    world.Drive([&] {
+      return std::all_of(puts.begin(), puts.end(), ended) &&
+             std::all_of(searches.begin(), searches.end(), ended);
     });
+  }
+  Result<std::string> FoundBy(size_t search) {
+    if (!searches[search]->done())
+      return Error(ErrorCode::kUnavailable, "it waits for something that never comes");
+    return searches[search]->TakeResult();
+  }
+  void ExpectFound(size_t search, std::string_view expected) {
+    const Result<std::string> found = FoundBy(search);
+    if (!found.ok()) {
+      state.Complain(fmt::format("search {} failed: {}", search, found.error().ToString()));
+    } else if (*found != expected) {
+      state.Complain(fmt::format("search {} found {} and not {}", search, *found, expected));
+    }
   }
   Result<PutOutcome> ResultOf(size_t put) {
     if (!puts[put]->done()) return Error(ErrorCode::kUnavailable, "it waits for something that never comes");
@@ -78,6 +99,15 @@ void StartThreePuts(Scenario& scenario) {
   scenario.StartPut("k", "a");
   scenario.StartPut("k", "b");
   scenario.StartPut("k", "c");
+}
+
+constexpr bool kShared = true;
+
+// A key with the value "a", and a search of it that is on its way for long, as the script has it.
+void StartSearchOfA(Scenario& scenario, Step step) {
+  scenario.state.records.emplace("k", "a");
+  scenario.state.script = {step};
+  scenario.StartSearch("k");
 }
 
 }  // namespace
@@ -191,6 +221,71 @@ std::string CarrierIsDestroyedBeforeItDidAnything_PassengersGoOn() {
   scenario.ExpectAttempts({0, 0, 0});
   scenario.ExpectPut(2, PutOutcome::kReplaced);
   scenario.ExpectValue("k", "c");
+  return scenario.Problem();
+}
+
+// ---- searches that share trips -----------------------------------------------------------------------
+
+std::string SearchesThatWaitShareTheNext() {
+  Scenario scenario(kShared);
+  StartSearchOfA(scenario, Step::Late());
+  scenario.StartPut("k", "b");
+  scenario.world.Drive([&] { return scenario.puts[0]->done(); });
+  if (scenario.searches[0]->done()) scenario.state.Complain("the first search is not late");
+  for (int i = 0; i < 3; ++i) scenario.StartSearch("k");
+  scenario.Finish();
+  // The first search, the put, and one for the three others.
+  scenario.ExpectAttempts({0, 0, 0});
+  scenario.ExpectFound(0, "a");
+  for (size_t search : {1, 2, 3}) scenario.ExpectFound(search, "b");
+  return scenario.Problem();
+}
+
+std::string SearchesOfTwoKeysGoAtOnce() {
+  Scenario scenario(kShared);
+  StartSearchOfA(scenario, Step::Late());
+  scenario.StartSearch("other");
+  scenario.world.Drive([&] { return scenario.searches[1]->done(); });
+  if (scenario.searches[0]->done()) scenario.state.Complain("a search waited for one of another key");
+  scenario.ExpectFound(1, "absent");
+  scenario.Finish();
+  return scenario.Problem();
+}
+
+std::string SearchesAreAloneByDefault() {
+  Scenario scenario;
+  StartSearchOfA(scenario, Step::Late());
+  scenario.StartSearch("k");
+  scenario.world.Drive([&] { return scenario.searches[1]->done(); });
+  if (scenario.searches[0]->done()) scenario.state.Complain("a search waited for another one");
+  scenario.Finish();
+  scenario.ExpectAttempts({0, 0});
+  return scenario.Problem();
+}
+
+std::string SearchFails_TheOthersSearchForThemselves() {
+  Scenario scenario(kShared);
+  StartSearchOfA(scenario, Step{});
+  scenario.state.script = {Step::Fail(ErrorCode::kCorrupt)};
+  for (int i = 0; i < 3; ++i) scenario.StartSearch("k");
+  scenario.Finish();
+  // The first, the second for all, and the third for itself and the fourth.
+  scenario.ExpectAttempts({0, 0, 0});
+  scenario.ExpectError(scenario.FoundBy(1), ErrorCode::kCorrupt);
+  for (size_t search : {2, 3}) scenario.ExpectFound(search, "a");
+  return scenario.Problem();
+}
+
+std::string SearchIsDestroyed_TheOthersSearchForThemselves() {
+  Scenario scenario(kShared);
+  StartSearchOfA(scenario, Step{});
+  scenario.state.script = {Step::Hang()};
+  for (int i = 0; i < 3; ++i) scenario.StartSearch("k");
+  scenario.world.Drive([&] { return scenario.state.attempts.size() == 2; });
+  scenario.searches[1].reset();
+  scenario.Finish();
+  scenario.ExpectAttempts({0, 0, 0});
+  for (size_t search : {0, 2, 3}) scenario.ExpectFound(search, "a");
   return scenario.Problem();
 }
 
@@ -317,6 +412,16 @@ std::string TableIsDroppedWhileASearchWaits() {
   search.Start();
   DropUnder(scenario, [&] { return search.done(); });
   if (search.done()) scenario.ExpectError(search.TakeResult(), ErrorCode::kContended);
+  return scenario.Problem();
+}
+
+std::string TableIsDroppedWhileASearchIsQueued() {
+  Scenario scenario(kShared);
+  scenario.state.always_contended = true;
+  for (int i = 0; i < 2; ++i) scenario.StartSearch("k");
+  DropUnder(scenario, [&] { return scenario.searches[1]->done(); });
+  scenario.Finish();
+  scenario.ExpectError(scenario.FoundBy(1), ErrorCode::kContended);
   return scenario.Problem();
 }
 

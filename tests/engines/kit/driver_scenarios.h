@@ -23,9 +23,17 @@ std::string ContendedChangeGivesUpAfterSomeLeases();
 std::string ContendedSearchWaitsWithoutPin();
 std::string OtherErrorsEndAChangeAtOnce();
 
+// ---- searches that share trips
+std::string SearchesThatWaitShareTheNext();
+std::string SearchesOfTwoKeysGoAtOnce();
+std::string SearchesAreAloneByDefault();
+std::string SearchFails_TheOthersSearchForThemselves();
+std::string SearchIsDestroyed_TheOthersSearchForThemselves();
+
 // ---- dropped tables
 std::string TableIsDroppedWhileAChangeWaits();
 std::string TableIsDroppedWhileAChangeIsQueued();
 std::string TableIsDroppedWhileASearchWaits();
+std::string TableIsDroppedWhileASearchIsQueued();
 
 }  // namespace farside::index::toy

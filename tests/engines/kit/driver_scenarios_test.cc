@@ -50,12 +50,30 @@ TEST(KitDriver, ContendedChangeGivesUpAfterSomeLeases) {
 TEST(KitDriver, ContendedSearchWaitsWithoutPin) { EXPECT_EQ(ContendedSearchWaitsWithoutPin(), ""); }
 TEST(KitDriver, OtherErrorsEndAChangeAtOnce) { EXPECT_EQ(OtherErrorsEndAChangeAtOnce(), ""); }
 
+// Given a client whose searches of one key share trips.
+// When one is on its way, a put ends, and others come.
+// Expect that the next one serves all of those, and that they are told what the put has left.
+TEST(KitDriver, SearchesThatWaitShareTheNext) { EXPECT_EQ(SearchesThatWaitShareTheNext(), ""); }
+TEST(KitDriver, SearchesOfTwoKeysGoAtOnce) { EXPECT_EQ(SearchesOfTwoKeysGoAtOnce(), ""); }
+TEST(KitDriver, SearchesAreAloneByDefault) { EXPECT_EQ(SearchesAreAloneByDefault(), ""); }
+
+// Given a search that serves others.
+// When it fails, or is destroyed.
+// Expect that the others search for themselves.
+TEST(KitDriver, SearchFails_TheOthersSearchForThemselves) {
+  EXPECT_EQ(SearchFails_TheOthersSearchForThemselves(), "");
+}
+TEST(KitDriver, SearchIsDestroyed_TheOthersSearchForThemselves) {
+  EXPECT_EQ(SearchIsDestroyed_TheOthersSearchForThemselves(), "");
+}
+
 // Given an operation that waits without a pin.
 // When another client drops the table.
 // Expect that the operation ends with kContended, and no attempt begins at the dropped table.
 TEST(KitDriver, TableIsDroppedWhileAChangeWaits) { EXPECT_EQ(TableIsDroppedWhileAChangeWaits(), ""); }
 TEST(KitDriver, TableIsDroppedWhileAChangeIsQueued) { EXPECT_EQ(TableIsDroppedWhileAChangeIsQueued(), ""); }
 TEST(KitDriver, TableIsDroppedWhileASearchWaits) { EXPECT_EQ(TableIsDroppedWhileASearchWaits(), ""); }
+TEST(KitDriver, TableIsDroppedWhileASearchIsQueued) { EXPECT_EQ(TableIsDroppedWhileASearchIsQueued(), ""); }
 
 }  // namespace
 }  // namespace farside::index::toy

@@ -20,6 +20,8 @@ std::vector<Detector> Detectors() {
       {"table is dropped while a change waits", TableIsDroppedWhileAChangeWaits},
       {"table is dropped while a change is queued", TableIsDroppedWhileAChangeIsQueued},
       {"table is dropped while a search waits", TableIsDroppedWhileASearchWaits},
+      {"table is dropped while a search is queued", TableIsDroppedWhileASearchIsQueued},
+      {"searches that wait share the next", SearchesThatWaitShareTheNext},
       {"growth waits for operations in flight", growing::GrowthWaitsForOperationsInFlight},
       {"preparer dies", growing::PreparerDies},
       {"directory is read while a resize is announced",

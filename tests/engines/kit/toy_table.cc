@@ -22,7 +22,7 @@ using fabric::OpOutcome;
 namespace {
 
 constexpr Nanos kAttemptTakes = std::chrono::microseconds(5);
-constexpr Nanos kBackoff = std::chrono::microseconds(2);
+constexpr Nanos kLateBy = std::chrono::microseconds(50);
 constexpr uint64_t kRootBytes = 64;
 
 struct ToyChange : index::ChangeContext {
@@ -31,10 +31,15 @@ struct ToyChange : index::ChangeContext {
   bool posted = false;
 };
 
+struct ToyOptions {
+  bool share_searches;
+  Nanos backoff = std::chrono::microseconds(2);
+};
+
 class ToyTable final : public KeyedIndex<ToyTable> {
  public:
   ToyTable(pool::PoolClient& pool, FarAddr root, std::shared_ptr<ToyState> state)
-      : KeyedIndex(pool, kBackoff), root_(root), node_(root.node), state_(std::move(state)) {}
+      : KeyedIndex(pool, ToyOptions{state->share_searches}), root_(root), node_(root.node), state_(std::move(state)) {}
 
   Task<bool> Next(Op& op, Cursor&, std::vector<Record>&) override {
     op.End(OpKind::kScan, OpOutcome::kDone);
@@ -78,9 +83,12 @@ class ToyTable final : public KeyedIndex<ToyTable> {
   }
   // Takes time, and comes to what the script says: an error, or true if the attempt is to succeed.
   Task<bool> Play(OperationContext& context, Step step) {
-    co_await context.op.Pause(step.kind == Step::Kind::kHang ? Nanos(std::chrono::hours(1)) : kAttemptTakes);
+    Nanos takes = kAttemptTakes;
+    if (step.kind == Step::Kind::kSucceedLate) takes = kLateBy;
+    if (step.kind == Step::Kind::kHang) takes = std::chrono::hours(1);
+    co_await context.op.Pause(takes);
     if (step.kind == Step::Kind::kFail) co_return Error(step.error, "as the script has it");
-    co_return step.kind == Step::Kind::kSucceed;
+    co_return step.kind == Step::Kind::kSucceed || step.kind == Step::Kind::kSucceedLate;
   }
 
   // An attempt of a change, for as long as this exists.
@@ -137,14 +145,17 @@ class ToyTable final : public KeyedIndex<ToyTable> {
     return Attempt::kDone;
   }
 
+  // Its sample is taken when it begins.
   Task<bool> TrySearch(SearchContext& context) {
     const Step step = NextStep(context);
+    std::optional<std::string> sample;
+    const auto record = state_->records.find(context.key);
+    if (record != state_->records.end()) sample = record->second;
     const Result<bool> played = co_await Play(context, step).Outcome();
     ++state_->ended;
     if (!played.ok()) co_return played.error();
-    const auto record = state_->records.find(context.key);
-    if (record == state_->records.end()) co_return false;
-    context.value = record->second;
+    if (!sample.has_value()) co_return false;
+    context.value = *sample;
     co_return true;
   }
 

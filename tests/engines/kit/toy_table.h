@@ -21,12 +21,13 @@ namespace farside::index::toy {
 
 // What an attempt comes to.
 struct Step {
-  enum class Kind : uint8_t { kSucceed, kRetry, kFail, kHang };
+  enum class Kind : uint8_t { kSucceed, kSucceedLate, kRetry, kFail, kHang };
   Kind kind = Kind::kSucceed;
   ErrorCode error = ErrorCode::kContended;
   bool with_draft = false;  // a block is allocated first
   bool in_doubt = false;    // from now on the change may have had an effect
 
+  static Step Late() { return {.kind = Kind::kSucceedLate}; }
   static Step Retry() { return {.kind = Kind::kRetry}; }
   static Step Fail(ErrorCode error) { return {.kind = Kind::kFail, .error = error}; }
   static Step FailWithDraft() { return {.kind = Kind::kFail, .with_draft = true}; }
@@ -39,6 +40,7 @@ struct ToyState {
   std::map<std::string, std::string, std::less<>> records;
   size_t most_value_bytes = 1000;  // a change that stores more is out of memory
   std::deque<Step> script;         // of the attempts to come; when it is used up, they succeed
+  bool share_searches = false;     // of members that join from now on
   bool always_contended = false;   // whatever the script says
   bool dropped = false;            // set by the test: no attempt may begin any more
 

@@ -39,5 +39,11 @@ TEST(NessieInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   EXPECT_EQ(puts.value, "value 9");
 }
 
+TEST(NessieInFlight, SearchesOfOneKey_ShareTrips) {
+  // Given a key. When ten searches of it are in flight at once, and share trips. Expect the trips of two: of
+  // the first, and of the one that serves all others.
+  EXPECT_EQ((in_flight::TripsOfSearchesThatShare<World, Member>()), 4);
+}
+
 }  // namespace
 }  // namespace farside::index::nessie

@@ -19,5 +19,11 @@ TEST(ShardInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
   EXPECT_EQ((in_flight::PutsAreCoalescedIntoOneChange<World, Member>()), "");
 }
 
+TEST(ShardInFlight, SearchesOfOneKey_ShareTrips) {
+  // Given a key. When ten searches of it are in flight at once, and share trips. Expect the trips of two: of
+  // the first, and of the one that serves all others.
+  EXPECT_EQ((in_flight::TripsOfSearchesThatShare<World, Member>()), 4);
+}
+
 }  // namespace
 }  // namespace farside::index::shard
