@@ -158,7 +158,8 @@ TEST_P(IdleSessionOverTcp, OfAnotherProcess_DoesNotMakeAPutFail) {
 }
 
 TEST_P(IdleSession, OfAnotherProcess_OwnsAllChunks_TheyAreEmptiedForSmallRecords) {
-  // Given a process that has filled the pool with values of 4,000 bytes, has deleted 85 % of them, and is idle.
+  // Given a process that has filled the pool with values of 4,000 bytes, has deleted 85 % of them, and is
+  // idle.
   // When another process puts values of 500 bytes at once, until the pool is full.
   // Expect that nearly all of the pool is in use, and that every record is there.
   //

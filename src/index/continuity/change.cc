@@ -203,8 +203,8 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
   co_return Done{};
 }
 
-// Two trips and more, for the memory and for the Call. One of the operations of this client does it; the others
-// wait, and the table that another client brings first counts.
+// Two trips and more, for the memory and for the Call. One of the operations of this client does it; the
+// others wait, and the table that another client brings first counts.
 Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   Partition& part = context.part;
   if (part.grows()) co_return Grows();

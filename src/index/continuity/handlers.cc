@@ -119,7 +119,8 @@ class KeyChange {
     return OkStatus();
   }
 
-  // The rules of all tables (kit/change.h). A touch is decided by the slot: it names the block, or not (evac/1).
+  // The rules of all tables (kit/change.h). A touch is decided by the slot: it names the block, or not
+  // (evac/1).
   Result<Decision> DecideHere() {
     if (head_.kind == ChangeKind::kTouch) {
       const std::optional<SlotView> view =
