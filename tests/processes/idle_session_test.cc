@@ -146,14 +146,14 @@ TEST_P(IdleSession, OfAnotherProcess_DoesNotMakeAPutFail) {
   // many bytes as the pool has.
   // Expect that no put fails: memory comes back although the idle session does nothing.
   ASSERT_NO_FATAL_FAILURE(Begin(/*share=*/0.25, /*kept=*/0.02, /*records=*/5'000));
-  records_.Churn(/*pools=*/kSanitized ? 2 : 10, /*most_live=*/0.7, /*largest=*/30'000);
+  records_.Churn(/*pools=*/kSanitized ? 2 : 10, /*most_live=*/0.7, /*largest=*/65'536);
   records_.ExpectAll();
 }
 
 TEST_P(IdleSessionOverTcp, OfAnotherProcess_DoesNotMakeAPutFail) {
   // Given, when and expect the same, with twice as many bytes as the pool has.
   ASSERT_NO_FATAL_FAILURE(Begin(/*share=*/0.25, /*kept=*/0.02, /*records=*/5'000));
-  records_.Churn(/*pools=*/2, /*most_live=*/0.7, /*largest=*/30'000);
+  records_.Churn(/*pools=*/2, /*most_live=*/0.7, /*largest=*/65'536);
   records_.ExpectAll();
 }
 
