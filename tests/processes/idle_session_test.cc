@@ -146,7 +146,11 @@ TEST_P(IdleSession, OfAnotherProcess_DoesNotMakeAPutFail) {
   // many bytes as the pool has.
   // Expect that no put fails: memory comes back although the idle session does nothing.
   ASSERT_NO_FATAL_FAILURE(Begin(/*share=*/0.25, /*kept=*/0.02, /*records=*/5'000));
-  records_.Churn(/*pools=*/kSanitized ? 2 : 10, /*most_live=*/0.7, /*largest=*/65'536);
+  //
+  // It is nearly all that fits. The index of nessie is in blocks of six sizes, in a chunk each: at 68 %, one
+  // run in six finds the pool full.
+  const double most_live = GetParam().engine == "nessie" ? 0.64 : 0.7;
+  records_.Churn(/*pools=*/kSanitized ? 2 : 10, most_live, /*largest=*/65'536);
   records_.ExpectAll();
 }
 
