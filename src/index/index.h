@@ -152,8 +152,8 @@ struct Traits {
   bool persistent = true;
   // Walk posts READs only, whatever state clients that died have left the table in.
   bool read_only_walk = false;
-  // A change that was acknowledged survives a power cut of its node, if the pool is durable. Other engines make
-  // no tables in durable pools.
+  // A change that was acknowledged survives a power cut of its node, if the pool is durable. Other engines
+  // make no tables in durable pools.
   bool durable = false;
   // A new key may need index memory of another size than the blocks of deleted records: in a full pool,
   // deleting half of the records makes room for few new keys.

@@ -161,8 +161,9 @@ Result<OpenTable> Tables::OpenKnown(const TableInfo& info, const OptionMap& opti
 
 Task<Done> Tables::Validate(Op& op, OpenTable& table) {
   pool::Membership& home = HomeOf(table.info.name);
-  // INVARIANT catalog/5: while this waits, a sync of another task may learn of a drop that came after the READ.
-  // The operation would begin with the epoch of that sync, and the grace of the drop would not wait for it.
+  // INVARIANT catalog/5: while this waits, a sync of another task may learn of a drop that came after the
+  // READ. The operation would begin with the epoch of that sync, and the grace of the drop would not wait for
+  // it.
   for (int attempt = 0; attempt < kMostValidations; ++attempt) {
     const uint64_t changes = home.control().catalog_changes;
     if (changes == table.validated_at) co_return Done{};

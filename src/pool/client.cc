@@ -301,8 +301,8 @@ bool PoolClient::OwnsNothing() const {
                      [](const auto& node) { return node->allocator.OwnsNothing(); });
 }
 
-// Tasks of one client that search together share the looks: all that wait here when a look ends need one more,
-// and one of them makes it.
+// Tasks of one client that search together share the looks: all that wait here when a look ends need one
+// more, and one of them makes it.
 Task<Done> PoolClient::LookForRoom(Op& op) {
   const uint64_t wanted = looks_begun_ + 1;
   GrowingPause pause;

@@ -16,8 +16,8 @@
 // has to come back (ComeOnline) before its next operation begins. The rules are in presence.cc.
 //
 // A client may reach only some of the nodes (fabric::Client::Reaches). It is a member of those; operations on
-// the others fail with kUnavailable. Fencing a client, and the repair of what dead clients have left, need all
-// nodes, and wait until a client reaches them; a table is not dropped without them.
+// the others fail with kUnavailable. Fencing a client, and the repair of what dead clients have left, need
+// all nodes, and wait until a client reaches them; a table is not dropped without them.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// How a client makes bytes of a durable pool survive a power cut of their node: a Call, answered when they do.
+// How a client makes bytes of a durable pool survive a power cut of their node: a Call, answered when they
+// do.
 //
 // A pool is durable if its superblock says so (Geometry::durable). WRITEs and atomics of clients are durable
 // only after such a Call.

@@ -116,8 +116,8 @@ inline constexpr MutantName kSuperblockNotDurable{"pool/superblock-not-durable-b
 inline constexpr MutantName kZerosNotDurable{"pool/zeros-not-durable-before-the-magic"};
 // Clients are served before what an opening has found and put in order is durable (durable/1).
 inline constexpr MutantName kOpeningNotDurable{"pool/opening-not-durable"};
-// Blocks of a chunk are handed out before its word is durable (durable/5): by the client that has claimed it, by
-// one that has taken it over, and those of extents.
+// Blocks of a chunk are handed out before its word is durable (durable/5): by the client that has claimed it,
+// by one that has taken it over, and those of extents.
 inline constexpr MutantName kChunkNotDurable{"pool/chunk-word-not-durable"};
 inline constexpr MutantName kTakenNotDurable{"pool/taken-chunk-word-not-durable"};
 inline constexpr MutantName kExtentNotDurable{"pool/extent-words-not-durable"};

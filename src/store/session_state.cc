@@ -352,8 +352,8 @@ Task<Done> SessionState::MakeRoom(Registration& registration, RoomEffort& effort
   co_return Done{};
 }
 
-// Only a search that has waited for the answers of other clients says that the next ones need not; otherwise a
-// session that keeps failing would not hear of what they give back.
+// Only a search that has waited for the answers of other clients says that the next ones need not; otherwise
+// a session that keeps failing would not hear of what they give back.
 void SessionState::NoteFull(Registration& registration, const RoomEffort& effort) {
   if (effort.search->patient()) full_at_ = registration.client().Now();
 }
@@ -408,8 +408,8 @@ Task<bool> SessionState::Evacuate(Registration& registration, bool all_tables) {
   co_return true;
 }
 
-// Tasks that run together, such as the items of a batch, find one after the other that the session is cut off.
-// If no node answers, only the first of them waits for that.
+// Tasks that run together, such as the items of a batch, find one after the other that the session is cut
+// off. If no node answers, only the first of them waits for that.
 Status SessionState::Reconnect() {
   if (!running_) return Register();
   const Nanos began = current_->client().Now();

@@ -49,8 +49,8 @@ TEST(CheckWorkload, WithScans_OnlyReadsBecomeOthers) {
 }
 
 TEST(CheckWorkload, Sweeps_ClientsDieOnTheirWayOfflineAndBack) {
-  // Given a client that dies at every verb of short scripts. Expect that some of these verbs are those by which
-  // it goes offline or comes back, and that nothing is wrong then.
+  // Given a client that dies at every verb of short scripts. Expect that some of these verbs are those by
+  // which it goes offline or comes back, and that nothing is wrong then.
   const auto engine = index::reference::MakeReferenceEngine({});
   const CampaignReport report = RunCampaign(**engine, {.seeds = 3, .crash = true});
   EXPECT_GT(report.deaths_offline, 50u);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,13 +21,15 @@ namespace farside::damage {
 
 class CommandClient : private index::TableTasks {
  public:
-  CommandClient(fabric::sim::SimFabric& world, const std::shared_ptr<index::Engine>& engine,
-                Findings& findings, Damaged damaged = Damaged::kAnyBytes)
+  CommandClient(
+      fabric::sim::SimFabric& world, const std::shared_ptr<index::Engine>& engine, Findings& findings,
+      Damaged damaged = Damaged::kAnyBytes, std::function<void()> between_steps = [] {})
       : TableTasks(std::move(*world.Connect())),
         world_(world),
         engine_(engine),
         findings_(findings),
-        damaged_(damaged) {}
+        damaged_(damaged),
+        between_steps_(std::move(between_steps)) {}
 
   // Joins the pool, and opens the table or makes it. False: that is not possible.
   bool Open();
@@ -49,6 +52,7 @@ class CommandClient : private index::TableTasks {
     task.Start();
     while (!task.done() && world_.Now() - began <= kMostTime && world_.verbs_posted() - verbs <= kMostVerbs &&
            world_.Step()) {
+      between_steps_();
     }
     findings_.longest = std::max(findings_.longest, world_.Now() - began);
     if (!task.done()) {
@@ -81,6 +85,7 @@ class CommandClient : private index::TableTasks {
   const std::shared_ptr<index::Engine> engine_;
   Findings& findings_;
   const Damaged damaged_;
+  const std::function<void()> between_steps_;  // of the world
 };
 
 }  // namespace farside::damage

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "fabric/sim/sim.h"
 #include "pool/region/superblock.h"
 #include "store/engines.h"
@@ -35,6 +36,15 @@ struct World {
 void CopyInto(const Regions& regions, SimFabric& world) {
   for (size_t node = 0; node < regions.size(); ++node)
     std::copy(regions[node].begin(), regions[node].end(), world.memory(static_cast<NodeId>(node)).begin());
+}
+
+void DoWhatIsDue(std::vector<LaterDamage>& later, SimFabric& world) {
+  std::erase_if(later, [&world](const LaterDamage& one) {
+    if (world.verbs_posted() < one.verbs) return false;
+    std::byte* const at = world.memory(static_cast<NodeId>(one.node)).data() + one.offset;
+    StoreU64(at, one.value + (one.adds ? LoadU64(at) : 0));
+    return true;
+  });
 }
 
 }  // namespace
@@ -75,13 +85,14 @@ Findings DamagedPool::Try(uint64_t seed) const {
 }
 
 // As commands of a command line do it, each client leaves before the next one comes, or dies if it cannot.
-Findings DamagedPool::TryWith(const Regions& regions, Damaged damaged) const {
+Findings DamagedPool::TryWith(const Regions& regions, Damaged damaged, std::vector<LaterDamage> later) const {
   Findings findings;
   World world;
   CopyInto(regions, world.fabric);
   Content content = content_;
+  const auto meddle = [&] { DoWhatIsDue(later, world.fabric); };
   {
-    CommandClient reader(world.fabric, engine_, findings, damaged);
+    CommandClient reader(world.fabric, engine_, findings, damaged, meddle);
     if (reader.Open()) {
       reader.Look(content);
       reader.Check();
@@ -89,14 +100,14 @@ Findings DamagedPool::TryWith(const Regions& regions, Damaged damaged) const {
     }
   }
   {
-    CommandClient writer(world.fabric, engine_, findings, damaged);
+    CommandClient writer(world.fabric, engine_, findings, damaged, meddle);
     if (writer.Open()) {
       writer.Change(content);
       writer.Look(content);
       writer.LeavePool();
     }
   }
-  CommandClient dropper(world.fabric, engine_, findings, damaged);
+  CommandClient dropper(world.fabric, engine_, findings, damaged, meddle);
   if (dropper.Open()) {
     dropper.DropTable();
     dropper.LeavePool();

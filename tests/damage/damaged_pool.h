@@ -35,6 +35,15 @@ enum class Damaged : uint8_t {
   kBlocks,  // and nothing else: every value is right, those that stand in an index without a checksum, too
 };
 
+// A word that changes while the commands run, when so many verbs of all clients have been posted.
+struct LaterDamage {
+  uint64_t verbs = 0;
+  size_t node = 0;
+  uint64_t offset = 0;
+  uint64_t value = 0;
+  bool adds = false;  // to what stands there
+};
+
 // What came of the commands on one pool.
 struct Findings {
   std::vector<std::string> wrong;  // a line each
@@ -64,8 +73,9 @@ class DamagedPool {
 
   // Damages a copy of the pool, and runs all commands on it.
   Findings Try(uint64_t seed) const;
-  // The same with a damage of the caller's.
-  Findings TryWith(const Regions& regions, Damaged damaged = Damaged::kAnyBytes) const;
+  // The same with a damage of the caller's; `later` is what happens while the commands run.
+  Findings TryWith(const Regions& regions, Damaged damaged = Damaged::kAnyBytes,
+                   std::vector<LaterDamage> later = {}) const;
 
   const Regions& regions() const { return regions_; }
 

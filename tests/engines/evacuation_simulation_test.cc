@@ -8,6 +8,7 @@
 
 #include "check/campaign.h"
 #include "store/engines.h"
+#include "tests/engines/evacuation_scenarios.h"
 
 namespace farside {
 namespace {
@@ -58,6 +59,16 @@ TEST_P(EvacuationSimulation, TheEvacuatorDiesAtEveryVerb_OthersAdoptAndSweep) {
   campaign_.seeds = 4;
   campaign_.crash = true;
   EXPECT_EQ(Violation(), "");
+}
+
+TEST_P(EvacuationSimulation, AReaderStopsWhileItsRecordMoves_AndFindsIt) {
+  // Given a reader that stops at every step of its search. When the record moves meanwhile, and the chunks
+  // that are free then are used for other records. Expect that the reader finds its record: what it may still
+  // read is not used again.
+  for (const store::EngineEntry& entry : store::Engines()) {
+    if (entry.name != GetParam()) continue;
+    EXPECT_EQ(index::AReaderStopsWhileItsRecordMoves(GetParam(), entry.make), "");
+  }
 }
 
 }  // namespace

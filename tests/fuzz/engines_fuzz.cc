@@ -1,9 +1,11 @@
-// Tables in damaged memory: an input says which words of a pool hold what, and all commands of a user are run
-// on it (tests/damage). Each ends with an answer or an error.
+// Tables in damaged memory: an input says which words of a pool hold what, from the beginning, or from when
+// so many verbs were posted, maybe between two READs of one operation; and all commands of a user are run on
+// it (tests/damage). Each ends with an answer or an error.
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/engines.h"
@@ -21,9 +23,12 @@ struct Patch {
   uint16_t how;  // odd: the word is added to what stands there
   uint32_t word;
   uint64_t value;
+  uint64_t verbs;  // 0: from the beginning
 };
-static_assert(sizeof(Patch) == 16);
+static_assert(sizeof(Patch) == 24);
 constexpr size_t kMostPatches = 16;
+// All commands on one pool take some thousand.
+constexpr uint64_t kMostVerbs = 8192;
 
 const std::vector<DamagedPool>& Pools() {
   static const std::vector<DamagedPool> pools = [] {
@@ -36,13 +41,13 @@ const std::vector<DamagedPool>& Pools() {
   return pools;
 }
 
-void Apply(const Patch& patch, damage::Regions& regions) {
-  std::vector<std::byte>& region = regions[patch.node % regions.size()];
-  std::byte* const at = region.data() + patch.word % (region.size() / 8) * 8;
-  uint64_t word = 0;
-  if (patch.how % 2 != 0) std::memcpy(&word, at, sizeof word);
-  word += patch.value;
-  std::memcpy(at, &word, sizeof word);
+damage::LaterDamage DamageOf(const Patch& patch, const damage::Regions& regions) {
+  const size_t node = patch.node % regions.size();
+  return {.verbs = patch.verbs % kMostVerbs,
+          .node = node,
+          .offset = patch.word % (regions[node].size() / 8) * 8,
+          .value = patch.value,
+          .adds = patch.how % 2 != 0};
 }
 
 }  // namespace
@@ -58,9 +63,13 @@ std::vector<Bytes> Seeds() {
       std::memcpy(&value, region.data() + word * 8, sizeof value);
       if (value == 0 || (++found != 64 && found != 256)) continue;
       Bytes seed = {static_cast<uint8_t>(pool)};
-      Append(seed, Patch{0, 1, word, 1});
-      Append(seed, Patch{0, 0, word + 1, value});
+      Append(seed, Patch{0, 1, word, 1, 0});
+      Append(seed, Patch{0, 0, word + 1, value, 0});
       seeds.push_back(seed);
+      // A word that changes, and changes back.
+      Bytes& later = seeds.emplace_back(Bytes{static_cast<uint8_t>(pool)});
+      Append(later, Patch{0, 0, word, value + 1, 300});
+      Append(later, Patch{0, 0, word, value, 310});
     }
   }
   return seeds;
@@ -68,9 +77,10 @@ std::vector<Bytes> Seeds() {
 
 void Try(Input input) {
   const DamagedPool& pool = Pools()[input.Take<uint8_t>() % Pools().size()];
-  damage::Regions regions = pool.regions();
-  for (size_t i = 0; i < kMostPatches && !input.empty(); ++i) Apply(input.Take<Patch>(), regions);
-  const damage::Findings found = pool.TryWith(regions);
+  std::vector<damage::LaterDamage> damages;
+  for (size_t i = 0; i < kMostPatches && !input.empty(); ++i)
+    damages.push_back(DamageOf(input.Take<Patch>(), pool.regions()));
+  const damage::Findings found = pool.TryWith(pool.regions(), damage::Damaged::kAnyBytes, std::move(damages));
   for (const std::string& line : found.wrong) std::fprintf(stderr, "fuzz: %s\n", line.c_str());
   Require(found.wrong.empty(), "commands on a damaged pool end with an answer or an error");
 }

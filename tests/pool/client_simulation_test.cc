@@ -151,7 +151,8 @@ TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
   // Given a word that rides with every sync, and a client that changes it and waits for grace, again and
   // again
   // When two others act on the word as they know it, over many seeds
-  // Expect that no client acts on an old one when the grace is over, whether READs of a trip are ordered or not
+  // Expect that no client acts on an old one when the grace is over, whether READs of a trip are ordered or
+  // not
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const EpochOutcome outcome = RunSyncListeners(PoolChaos(seed, /*faults=*/false), seed % 2 == 0);
     EXPECT_EQ(outcome.problem, "") << "seed " << seed;

@@ -1,6 +1,6 @@
-// A memory node of a durable pool that is killed again and again under load: what was acknowledged is there when
-// it serves its file again. That shows restarts alone: the kernel keeps what was stored when a process is killed.
-// What a power cut leaves is shown by the simulator (docs/persistence.md).
+// A memory node of a durable pool that is killed again and again under load: what was acknowledged is there
+// when it serves its file again. That shows restarts alone: the kernel keeps what was stored when a process
+// is killed. What a power cut leaves is shown by the simulator (docs/persistence.md).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -219,9 +219,9 @@ class KilledDurableNode : public testing::Test {
 };
 
 TEST_F(KilledDurableNode, AHundredTimesUnderLoad_EveryAcknowledgedChangeIsThere) {
-  // Given a table of a durable pool in a file, and two processes that read and change it, one over shared memory
-  // and one over TCP. When its node is killed and started again. Expect each time that every key is as it was
-  // acknowledged; and in the end that fsck finds nothing.
+  // Given a table of a durable pool in a file, and two processes that read and change it, one over shared
+  // memory and one over TCP. When its node is killed and started again. Expect each time that every key is as
+  // it was acknowledged; and in the end that fsck finds nothing.
   ASSERT_NO_FATAL_FAILURE(Start());
   {
     Result<Pool> pool = Pool::Open(daemon_->Url("tcp"));

@@ -143,7 +143,8 @@ TEST_F(ReconnectTest, ASessionThatHasWaitedForItsNodes_LeavesItToItsNextOperatio
 }
 
 TEST_F(ReconnectTest, ABatchWhoseNodesAllHang_WaitsForThemOnce) {
-  // Given a session that has lost its nodes, and that waits for half of a lease when it tries to connect anew.
+  // Given a session that has lost its nodes, and that waits for half of a lease when it tries to connect
+  // anew.
   const Nanos lease = state_->client_options().lease.lease;
   int attempts = 0;
   Access::StateOf(*session_).registration().Break();

@@ -57,8 +57,8 @@ class ClientThatMayFail final : public WrappedClient {
 };
 using FabricThatMayFail = WrappedFabric<ClientThatMayFail, Script>;
 
-// A pool without free memory, in which another session, which is idle, owns sparse chunks; and what becomes of
-// a put, of which the n-th trip fails.
+// A pool without free memory, in which another session, which is idle, owns sparse chunks; and what becomes
+// of a put, of which the n-th trip fails.
 struct Attempt {
   std::optional<Error> error;
   bool happened = false;  // the trip; otherwise the put took fewer

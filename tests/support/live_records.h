@@ -50,8 +50,9 @@ class LiveRecords {
     const auto kept = static_cast<size_t>(static_cast<double>(live_.size()) * share);
     while (live_.size() > kept) Delete();
   }
-  // Puts as many bytes as so many pools have, of values of 16 to `largest` bytes, small ones as often as large
-  // ones, and deletes others so that no more than `most_live` of the pool are live. Ends at the first error.
+  // Puts as many bytes as so many pools have, of values of 16 to `largest` bytes, small ones as often as
+  // large ones, and deletes others so that no more than `most_live` of the pool are live. Ends at the first
+  // error.
   void Churn(double pools, double most_live, double largest) {
     double put_bytes = 0;
     while (put_bytes < pools * pool_bytes_) {

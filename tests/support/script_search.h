@@ -20,6 +20,10 @@ struct ScriptSearch {
   bool sweep = false;  // also a fault at every single verb
 };
 
+// Few keys, whose records are moved again and again.
+inline constexpr check::WorkloadShape kEvacuations{
+    .clients = 3, .operations = 12, .keys = 2, .evacuates = true};
+
 // Runs with faults by chance, and without; the engines take turns from seed to seed. What was found, or
 // nothing.
 inline std::string SearchScripts(const std::vector<std::shared_ptr<index::Engine>>& engines,

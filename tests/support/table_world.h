@@ -46,7 +46,8 @@ class TableWorld {
     store::RegisterHandlers(fabric.calls());
     for (size_t node = 0; node < options.nodes; ++node) {
       geometries.push_back(*pool::FormatVolatile(fabric.memory(static_cast<fabric::NodeId>(node)),
-                                                 {.chunk_bytes = 4096, .durable = options.durable}, {1, node}));
+                                                 {.chunk_bytes = 4096, .durable = options.durable},
+                                                 {1, node}));
     }
   }
 

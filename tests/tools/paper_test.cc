@@ -296,9 +296,9 @@ TEST(PaperCuckooModel, AMigrationMovesARecordToItsOtherChoice) {
 }
 
 TEST(PaperContinuityModel, APairHasTheSlotsOfItsBucketsAndThoseThatTheyShare) {
-  // Given one pair, without groups and with one. When hashes of one bucket come, and then of the other. Expect
-  // 4 and 12 slots for the first, 4 for the second, and 12 more where there is a group; and loads that count
-  // its slots, or not.
+  // Given one pair, without groups and with one. When hashes of one bucket come, and then of the other.
+  // Expect 4 and 12 slots for the first, 4 for the second, and 12 more where there is a group; and loads that
+  // count its slots, or not.
   for (const uint32_t every : {0u, 1u}) {
     const uint64_t in_group = every == 0 ? 0 : 12;
     for (const uint64_t bucket : {0u, 1u}) {
@@ -318,8 +318,8 @@ TEST(PaperContinuityModel, APairHasTheSlotsOfItsBucketsAndThoseThatTheyShare) {
 
 TEST(PaperContinuityModel, GrowsWheneverAKeyHasNoPlace) {
   // Given ten pairs, of which one in ten may have a group. When random hashes come, through eight doublings.
-  // Expect twice as many pairs each time, loads of more than a half, and no more groups than are allowed, or two
-  // (a pair that moves takes its group along).
+  // Expect twice as many pairs each time, loads of more than a half, and no more groups than are allowed, or
+  // two (a pair that moves takes its group along).
   Random random(1);
   ContinuityModel model(10, 10, true);
   while (model.growths().size() < 8) EXPECT_TRUE(model.Insert(random.Next()));

@@ -6,9 +6,9 @@
 // waited for the flush before it makes something visible; and what is visible must not be less durable than
 // the handler believes.
 //
-// INVARIANT handler/2: after a handler has given up on a line (line_patience.h), nothing that it stores becomes
-// visible. What it loaded may mean nothing, and a store is missing. So memory is as if the handler had been
-// stopped there, as by a power cut, but that it still makes durable what it had stored.
+// INVARIANT handler/2: after a handler has given up on a line (line_patience.h), nothing that it stores
+// becomes visible. What it loaded may mean nothing, and a store is missing. So memory is as if the handler
+// had been stopped there, as by a power cut, but that it still makes durable what it had stored.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,8 @@ class HandlerMemory final : public NodeMemory {
 
   bool failed() const { return medium_ != nullptr && medium_->failure().has_value(); }
 
-  // Runs a handler. kOutcomeUnknown if it gives up on a line, or if a flush of it fails; from then on, without
-  // running any, kUnavailable.
+  // Runs a handler. kOutcomeUnknown if it gives up on a line, or if a flush of it fails; from then on,
+  // without running any, kUnavailable.
   Result<std::string> Handle(const CallTable& calls, CallId call, ClientId caller, std::string_view request);
 
   // As flushed(), from any thread: of the Calls that have ended.

@@ -85,9 +85,10 @@ class Region {
   // When it has returned, the bytes survive a power cut (and perhaps others of the same pages with them).
   // Does nothing on memory that cannot outlive this process. kCorrupt if the file was cut short meanwhile.
   Status Persist(uint64_t offset, uint64_t size) const;
-  // Reads anew from the disk what the kernel keeps of the file, after it has written what it can. So pages that
-  // only this machine's memory has, because an earlier write of them failed, are as after a power cut: the
-  // kernel takes them for clean, and would never write them (medium/1). No other process may map the file.
+  // Reads anew from the disk what the kernel keeps of the file, after it has written what it can. So pages
+  // that only this machine's memory has, because an earlier write of them failed, are as after a power cut:
+  // the kernel takes them for clean, and would never write them (medium/1). No other process may map the
+  // file.
   Status Reload() const;
   // By which handlers make single lines survive a power cut. kUnsupported for memory that cannot outlive this
   // process. The region must outlive it.

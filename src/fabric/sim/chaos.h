@@ -66,8 +66,8 @@ struct Chaos {
     }
     return chaos;
   }
-  // The chance of power cuts; none for some seeds. Checked runs have some hundred steps, and the first of them
-  // make the pool's tables: most of the cuts are to come later.
+  // The chance of power cuts; none for some seeds. Checked runs have some hundred steps, and the first of
+  // them make the pool's tables: most of the cuts are to come later.
   static uint32_t PowerCutsForSeed(uint64_t seed) {
     constexpr uint32_t kChances[] = {0, 3, 10, 40};
     return kChances[Random(seed ^ 0x90e4).Below(4)];

@@ -11,8 +11,8 @@
 //
 // Nodes may hang one after the other, or all stop again and again: each is waited for, and then an operation
 // that visits them has waited for all. So a client has patience for two that are silent for as long as a node
-// may be. When it has waited for so long, it gives up every node that is silent for a part of that time, until
-// it has been answered for a while.
+// may be. When it has waited for so long, it gives up every node that is silent for a part of that time,
+// until it has been answered for a while.
 //
 // A client that some node has fenced is broken as a whole. What had been sent to other nodes is still waited
 // for, so that as few outcomes as possible are unknown.

@@ -166,7 +166,8 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   void LogClient(std::string_view what);
 
   ServerState& server_;
-  // Of the thread that serves it, since it is expected there. They stay when it leaves: a fence may come late.
+  // Of the thread that serves it, since it is expected there. They stay when it leaves: a fence may come
+  // late.
   std::shared_ptr<Mailbox> mailbox_;
   memory::ThreadMemory* memory_ = nullptr;
   const uint64_t network_;

@@ -50,7 +50,12 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
     // by trip.
     Ticket ticket(leaf_queue_, op.client(), at.word());
     if (!ticket.is_first()) co_await ticket;
-    co_await locks_.Lock(op, at, leaf.reads());  // trip 1
+    if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite)) {
+      co_await NodeLocks::ReadAll(op, leaf.reads());
+      co_await locks_.Lock(op, at, {});
+    } else {
+      co_await locks_.Lock(op, at, leaf.reads());  // trip 1
+    }
     leaf.TakeReads();
     step = co_await ChangeLocked(change, leaf).Outcome();  // trip 2
   }
@@ -142,7 +147,13 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   const Result<Decision> decision = Decide(change.change, value, block);
   if (!decision.ok()) co_return decision.error();
   change.result = {.was_present = finder.found(), .applied = decision->applied, .counter = decision->counter};
-  if (!decision->applied) co_return Step::kUnchanged;
+  if (!decision->applied) {
+    const uint64_t bytes = pool::BlockBytes(change.change.key.size(), change.change.value.size());
+    if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchRetiresLosing))
+      table_.pool.allocator(change.change.victim.node)
+          .Retire(change.change.victim, bytes, change.pin->epoch(change.change.victim.node));
+    co_return Step::kUnchanged;
+  }
   const Entry entry = EntryFor(change, *decision);
   const size_t free = finder.found() ? 0 : FirstFree(hood);
   if (free == hood.size()) {
@@ -211,7 +222,8 @@ Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf
 void Changer::RetireBlock(const ChangeContext& change, BlockRef block, uint64_t bytes) const {
   const FarAddr at = table_.At(block);
   pool::Allocator& allocator = table_.pool.allocator(at.node);
-  if (Mutant(kReuseAtOnce)) {
+  const bool touches = change.change.kind == ChangeKind::kTouch;
+  if (Mutant(kReuseAtOnce) || (touches && Mutant(kTouchFreesAtOnce))) {
     allocator.FreeUnpublished(at, bytes);
   } else {
     allocator.Retire(at, bytes, change.pin->epoch(at.node));

@@ -26,8 +26,8 @@ class Circle {
   uint64_t until_ = 1;
 };
 
-// Of a way along siblings and heirs. An heir stands before the dead node that names it, so the way may come to
-// where it has been before; but it never comes to a dead node twice.
+// Of a way along siblings and heirs. An heir stands before the dead node that names it, so the way may come
+// to where it has been before; but it never comes to a dead node twice.
 class CircleWithHeirs {
  public:
   // As above. `dead`: the node leads on to its heir, not to its sibling.

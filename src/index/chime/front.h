@@ -2,10 +2,10 @@
 // inner nodes will have to do so again, as with a queue, whose leaves are merged all the time. So it READs
 // those of the front in the same trip as the root block: `First` takes no trip for each level.
 //
-// Bounds that stand in blocks of their own are not READ for that. Without them nothing is found by its key, and
-// children whose bounds begin alike have no certain order. But the way to the first leaf needs no bound: the
-// first bound of each level is the empty text. And for the leaves behind it an order that is likely will do,
-// because a scan takes a leaf only if the one before names it as its sibling.
+// Bounds that stand in blocks of their own are not READ for that. Without them nothing is found by its key,
+// and children whose bounds begin alike have no certain order. But the way to the first leaf needs no bound:
+// the first bound of each level is the empty text. And for the leaves behind it an order that is likely will
+// do, because a scan takes a leaf only if the one before names it as its sibling.
 #pragma once
 
 #include <vector>

@@ -115,18 +115,28 @@ inline constexpr MutantName kFailedSplitKeeps{"chime/failed-split-keeps-memory"}
 // An insert that fails keeps the block that it has taken.
 inline constexpr MutantName kFailedInsertKeeps{"chime/failed-insert-keeps-memory"};
 
+// ---- touches (evac/1)
+
+// A touch writes what it has made of what stood there before it took the lock: it changes its entry whatever
+// the entry holds by then.
+inline constexpr MutantName kTouchByWrite{"chime/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once.
+inline constexpr MutantName kTouchFreesAtOnce{"chime/evacuates-frees-at-once"};
+// A touch that finds its record in another block by then retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"chime/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
-    kNotNormalized,     kOddIgnored,          kClearedFirst,      kLockBroken,        kNoTakeover,
-    kUnlockByWrite,     kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,   kPrefixIsKey,
-    kZeroKeyIsFree,     kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,
-    kWaitsWithPin,      kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,
-    kDeadPivotInserted, kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered,
-    kSweptUnannounced,  kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded,
-    kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,      kHalfIgnored,
-    kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,   kInnerFilledFirst,
-    kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,  kFirstRemembered,
-    kFailedInsertKeeps,
+    kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,       kSourceFirst,
+    kNotNormalized,     kOddIgnored,          kClearedFirst,      kLockBroken,         kNoTakeover,
+    kUnlockByWrite,     kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,    kPrefixIsKey,
+    kZeroKeyIsFree,     kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,    kCacheUnbounded,
+    kWaitsWithPin,      kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted,  kDeadChildKept,
+    kDeadPivotInserted, kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,    kOldReadRemembered,
+    kSweptUnannounced,  kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,       kHotspotsUnbounded,
+    kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,       kHalfIgnored,
+    kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,    kInnerFilledFirst,
+    kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,   kFirstRemembered,
+    kFailedInsertKeeps, kTouchByWrite,        kTouchFreesAtOnce,  kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::chime

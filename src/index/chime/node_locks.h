@@ -68,6 +68,9 @@ class NodeLocks {
   // to rest. kCorrupt if no client moves them.
   Task<Done> AwaitRest(fabric::Op& op, NodePtr leaf, TornReads torn, LockWait wait = LockWait::kBrief);
 
+  // `reads` alone, in one trip.
+  static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
+
   // For trips that lock or unlock together with something else.
   uint64_t HeldBySelf(NodePtr at) const { return pool::LockWord::HeldBy(table_.MemberOf(at).self()).word(); }
   fabric::AtomicVerb LockVerb(NodePtr at) const {
@@ -82,7 +85,6 @@ class NodeLocks {
                                NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
   // Whether the lock names this client, although no operation of this client holds it.
   Task<bool> IsOwnByMistake(fabric::Op& op, NodePtr at);
-  static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
 
   const TableContext& table_;
   Recovery& recovery_;

@@ -50,6 +50,10 @@ Task<Attempt> Table::TryChange(ChangeContext& context) {
   for (uint64_t calls = 0; calls < most_calls; ++calls) {
     const Reply reply = co_await CallChange(context);
     RetireAll(context, reply);
+    if (context.change.kind == ChangeKind::kTouch && !reply.applied && Mutant(kTouchRetiresLosing))
+      pool()
+          .allocator(context.node)
+          .Retire(context.change.victim, context.draft.bytes(), context.pin->epoch(context.node));
     if (reply.needs == Needs::kNothing) {
       context.result = {.was_present = reply.was_present, .applied = reply.applied, .counter = reply.counter};
       co_return Attempt::kDone;
@@ -157,7 +161,8 @@ void Table::RetireAll(ChangeContext& context, const Reply& reply) {
   for (const Memory& memory : reply.freed) {
     if (memory.bytes == 0) continue;
     const FarAddr at(context.node, memory.offset);
-    if (Mutant(kOldTableFreedAtOnce)) {
+    const bool moved = context.change.kind == ChangeKind::kTouch && at == context.change.victim;
+    if (Mutant(kOldTableFreedAtOnce) || (moved && Mutant(kTouchFreesAtOnce))) {
       allocator.FreeUnpublished(at, memory.bytes);
     } else {
       allocator.Retire(at, memory.bytes, context.pin->epoch(context.node));
@@ -198,8 +203,8 @@ Task<Done> Table::Provide(ChangeContext& context, const Reply& reply) {
   co_return Done{};
 }
 
-// Two trips and more, for the memory and for the Call. One of the operations of this client does it; the others
-// wait, and the table that another client brings first counts.
+// Two trips and more, for the memory and for the Call. One of the operations of this client does it; the
+// others wait, and the table that another client brings first counts.
 Task<Done> Table::Grow(ChangeContext& context, uint64_t doublings) {
   Partition& part = context.part;
   if (part.grows()) co_return Grows();

@@ -1,6 +1,6 @@
-// The continuity table: it survives power cuts. Lookups are one-sided and take one trip; a change is one Call,
-// decided by the processor of the node and answered when it is durable. See docs/engines/continuity.md; the
-// invariants stand in node_table.h, segment.h and partition.h.
+// The continuity table: it survives power cuts. Lookups are one-sided and take one trip; a change is one
+// Call, decided by the processor of the node and answered when it is durable. See docs/engines/continuity.md;
+// the invariants stand in node_table.h, segment.h and partition.h.
 #pragma once
 
 #include <cstdint>

@@ -119,12 +119,14 @@ class KeyChange {
     return OkStatus();
   }
 
-  // The rules of all tables (kit/change.h). A touch is decided by the slot: it names the block, or not (evac/1).
+  // The rules of all tables (kit/change.h). A touch is decided by the slot: it names the block, or not
+  // (evac/1).
   Result<Decision> DecideHere() {
     if (head_.kind == ChangeKind::kTouch) {
       const std::optional<SlotView> view =
           found_.has_value() ? DecodeSlot(found_->content) : std::optional<SlotView>();
-      const bool stands_there = view.has_value() && view->in_block && view->offset == head_.victim;
+      const bool in_block = view.has_value() && view->in_block;
+      const bool stands_there = in_block && (view->offset == head_.victim || Mutant(kTouchByWrite));
       return Decision{.applied = stands_there && view->bytes == head_.block.bytes};
     }
     Change change(head_.kind, key_, value_);
@@ -197,7 +199,8 @@ class KeyChange {
     }
     if (head_.kind == ChangeKind::kTouch) {
       const std::optional<SlotView> view = DecodeSlot(found_->content);
-      memory.StoreBytes(block.offset, memory.LoadBytes(view->offset, view->bytes));
+      const uint64_t from = Mutant(kTouchByWrite) ? head_.victim : view->offset;
+      memory.StoreBytes(block.offset, memory.LoadBytes(from, view->bytes));
     } else if (head_.kind == ChangeKind::kIncrement) {
       std::vector<std::byte> bytes(block.bytes);
       pool::EncodeBlock(bytes, key_, value, head_.hash);

@@ -47,8 +47,8 @@ static_assert(kFirstOdd == 16 && kFirstGroup == 20 && kSlots == 32);
 // The word that says what of a pair counts.
 //   63      62..32     31..0
 //   moved   sequence   one bit for each slot that counts
-// The sequence is odd while a handler changes the pair, or since a power cut stopped one. `moved`: the records
-// of the pair stand in the next table; the bits mean nothing any more.
+// The sequence is odd while a handler changes the pair, or since a power cut stopped one. `moved`: the
+// records of the pair stand in the next table; the bits mean nothing any more.
 class Indicator {
  public:
   using Bits = Field<0, 32>;
@@ -111,8 +111,8 @@ constexpr uint64_t SlotInPair(uint32_t slot) {
 // How a table was made; never changed.
 //   63..44   43..39   38..35   34..32   31..0
 //   every    group    shared   bucket   pairs
-// The table begins with so many pairs. Of every bucket, shared region and group, so many slots are used: fewer
-// than there are for tests alone. One pair in `every` may have a group; 0: none.
+// The table begins with so many pairs. Of every bucket, shared region and group, so many slots are used:
+// fewer than there are for tests alone. One pair in `every` may have a group; 0: none.
 class Shape {
  public:
   using Pairs = Field<0, 32>;

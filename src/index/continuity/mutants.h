@@ -100,6 +100,15 @@ inline constexpr MutantName kMarkIgnored{"continuity/mark-ignored"};
 // A group is read without a look at the indicator (continuity/1).
 inline constexpr MutantName kGroupUnchecked{"continuity/group-unchecked"};
 
+// ---- touches (evac/1)
+
+// A handler moves the block that a touch names whatever the slot of its key holds by then.
+inline constexpr MutantName kTouchByWrite{"continuity/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once.
+inline constexpr MutantName kTouchFreesAtOnce{"continuity/evacuates-frees-at-once"};
+// A touch that the handler has refused retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"continuity/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
     kSequenceNotOdd,
     kUpdateInPlace,
@@ -142,6 +151,9 @@ inline constexpr std::array kAllMutants = {
     kUnnamedTooEarly,
     kFullSegmentRefuses,
     kSentAgain,
+    kTouchByWrite,
+    kTouchFreesAtOnce,
+    kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::continuity

@@ -18,8 +18,8 @@ Error Damaged(uint64_t root) {
 
 Result<NodeTable> NodeTable::Open(fabric::NodeMemory& memory, uint64_t root) {
   NodeTable table(memory, root);
-  // A handler that gave up on a line (fabric/46) has left the pair that it was changing. What it had stored is
-  // durable, and it stores nothing more, so the bits under the odd sequence count (continuity/6).
+  // A handler that gave up on a line (fabric/46) has left the pair that it was changing. What it had stored
+  // is durable, and it stores nothing more, so the bits under the odd sequence count (continuity/6).
   const bool was_left = table.memory_.Load(pool::kHandlerOffset) != 0;
   if (was_left && !Mutant(kHandlerLeftNamed)) table.memory_.Store(pool::kHandlerOffset, 0);
   if (root == 0 || root % pool::kLine != 0 || !table.memory_.Has(root, sizeof(Root))) return Damaged(root);
@@ -155,8 +155,8 @@ void NodeTable::Apply(Pair& pair, const PairChange& change) {
   memory_.Store(pool::kHandlerOffset, 0);
 }
 
-// No other handler runs, so an odd sequence was left, and the bits under it are durable (continuity/6). The even
-// one is not made so: after another cut it may be odd again.
+// No other handler runs, so an odd sequence was left, and the bits under it are durable (continuity/6). The
+// even one is not made so: after another cut it may be odd again.
 void NodeTable::Settle(TableWord table, uint64_t number) {
   if (table != root_.current && !(growing() && table == root_.next)) return;
   if (number >= PairsIn(table)) return;

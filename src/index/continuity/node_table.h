@@ -1,16 +1,16 @@
 // A table as a handler sees it, for the duration of one Call.
 //
 // Invariants
-//   continuity/1  A pair is changed by one handler at a time, between an odd sequence and the next even one. A
-//                 reader that finds the same even indicator before and after it has read a segment has read it
-//                 as it was at one moment.
+//   continuity/1  A pair is changed by one handler at a time, between an odd sequence and the next even one.
+//                 A reader that finds the same even indicator before and after it has read a segment has read
+//                 it as it was at one moment.
 //   continuity/2  A slot whose bit is set is never written. A change writes a free slot, and counts from the
 //                 store of the indicator that sets one bit, clears another, or both.
-//   continuity/3  What a bit or a pointer leads to is durable before the bit or the pointer is stored; bits are
-//                 durable before the sequence is even. So what a reader has seen is durable.
+//   continuity/3  What a bit or a pointer leads to is durable before the bit or the pointer is stored; bits
+//                 are durable before the sequence is even. So what a reader has seen is durable.
 //   continuity/4  The records of a pair are copied to the next table, without being removed, and are durable
-//                 there before the pair is marked as moved, and the mark is durable before the next table takes
-//                 a change of them. So each record counts exactly once at any moment.
+//                 there before the pair is marked as moved, and the mark is durable before the next table
+//                 takes a change of them. So each record counts exactly once at any moment.
 //   continuity/5  `next` becomes the current table when all pairs are marked. The client that is told so
 //                 retires the old one, which readers may still have.
 #pragma once

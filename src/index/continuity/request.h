@@ -108,8 +108,8 @@ template <class Fixed>
 std::string EncodeFixed(const Fixed& fixed) {
   return std::string(reinterpret_cast<const char*>(&fixed), sizeof fixed);
 }
-// kVersionMismatch if it has another size: the other side is of another version. kCorrupt if a field has a value
-// that there is not.
+// kVersionMismatch if it has another size: the other side is of another version. kCorrupt if a field has a
+// value that there is not.
 Result<Reply> DecodeReply(std::string_view bytes);
 Result<GrowRequest> DecodeGrow(std::string_view bytes);
 Result<MoveRequest> DecodeMove(std::string_view bytes);

@@ -2,10 +2,10 @@
 //
 //   InOrder: READ indicator, READ bytes, READ indicator            one trip
 //
-// INVARIANT continuity/6: an odd sequence may be what a power cut has left of a handler: then the bits under it
-// count, since what survived is durable. It is so if the sequence was seen, then no handler was changing this
-// pair (pool::kHandlerOffset), and then the sequence was still the same: a handler names the pair before it
-// makes the sequence odd, and makes it another one before it names no pair any more.
+// INVARIANT continuity/6: an odd sequence may be what a power cut has left of a handler: then the bits under
+// it count, since what survived is durable. It is so if the sequence was seen, then no handler was changing
+// this pair (pool::kHandlerOffset), and then the sequence was still the same: a handler names the pair before
+// it makes the sequence odd, and makes it another one before it names no pair any more.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ struct PairImage {
 
 enum class Part : uint8_t { kEven, kOdd, kWhole };
 
-// Reads the slots of a part of a pair, and the indicator. Of a pair that was moved, the indicator alone counts.
+// Reads the slots of a part of a pair, and the indicator. Of a pair that was moved, the indicator alone
+// counts.
 Task<Done> ReadPair(fabric::Op& op, fabric::FarAddr pair, Part part, PairImage& image);
 // Reads the slots of its group. False: the pair has changed since `image` was read; read it again.
 Task<bool> ReadGroup(fabric::Op& op, fabric::FarAddr pair, PairImage& image);

@@ -203,6 +203,9 @@ Task<Attempt> Changer::PlaceAndConclude(ChangeContext& context, Look& look, OwnE
   const fabric::FarAddr slot = context.part.SlotAt(look.of(own.candidate).step(own.step).slot);
   const bool placed =
       co_await committer_.Place(context, own, Cas(slot, from.word(), own.pending.word()), look);
+  const bool touches = context.change.kind == ChangeKind::kTouch;
+  if (!placed && touches && Mutant(kTouchRetiresLosing))
+    cleaner_.Retire(context.access(), own.replaced, own.bytes);
   if (!placed) co_return Attempt::kRetry;
   // A source that was left there is cleared by the very CAS that makes the entry pending.
   if (own.is_fresh() && from.is(Kind::kLive)) cleaner_.Retire(context.access(), from, own.bytes);

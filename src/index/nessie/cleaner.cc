@@ -7,6 +7,8 @@ namespace farside::index::nessie {
 
 using fabric::Cas;
 using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Read;
 
 Word Cleaner::NewToken(const Partition& part, Kind kind) {
   if (Mutant(kEmptyIsZero) && kind == Kind::kEmpty) return Word::FirstEmpty();
@@ -43,9 +45,9 @@ Task<Swapped> Cleaner::Unlink(Access at, uint64_t slot, Word item, Word to, uint
 }
 
 // A dead writer's entry is never finished: beside a value that the key has in its other slot by now, that
-// would make a second one. Of an operation of this client that was destroyed, a verb may still be on its way: so
-// its item is not used again while this client lives. A spare line is, after a grace period, which waits for
-// that verb too.
+// would make a second one. Of an operation of this client that was destroyed, a verb may still be on its way:
+// so its item is not used again while this client lives. A spare line is, after a grace period, which waits
+// for that verb too.
 Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const Item& item) {
   const bool had_value = item.replaced.is(Kind::kLive);
   Word back = had_value ? item.replaced : NewToken(at.part, Kind::kEmpty);
@@ -65,10 +67,27 @@ Task<Swapped> Cleaner::RollBack(Access at, uint64_t slot, Word pending, const It
   co_return swapped;
 }
 
+// CAS, READ keep their order. Once the CAS has unlinked the item, it stays what it is until this client
+// retires it: so if no item is there, the word was damaged, and what it names is not the table's to give
+// back.
 Task<Swapped> Cleaner::RemoveClaim(Access at, uint64_t slot, Word claim) {
-  const uint64_t bytes = co_await BytesOfItem(at.op, at.node(), claim);
-  const Swapped swapped = co_await Unlink(at, slot, claim, NewToken(at.part, Kind::kEmpty), bytes);
-  co_return swapped;
+  const Word to = NewToken(at.part, Kind::kEmpty);
+  if (claim.bytes() == 0) {
+    const uint64_t bytes = co_await BytesOfItem(at.op, at.node(), claim);
+    const Swapped swapped = co_await Unlink(at, slot, claim, to, bytes);
+    co_return swapped;
+  }
+  ItemRead read(claim);
+  auto [old, item] = co_await at.op.InOrder(
+      Cas(at.part.SlotAt(slot), claim.word(), to.word()),
+      ForBlock(Read(FarAddr(at.node(), claim.offset()), read.buffer.Resize(claim.bytes()))));
+  const bool done = old == claim.word();
+  if (done) {
+    const Result<Item> unlinked = read.Decode();
+    if (!unlinked.ok()) co_return unlinked.error();
+  }
+  if (done || Mutant(kLoserRetires)) Retire(at, claim, claim.bytes());
+  co_return Swapped{.done = done, .now = done ? to : Word(old)};
 }
 
 Task<Swapped> Cleaner::ClearSource(Access at, uint64_t slot, Word live, uint64_t bytes) {

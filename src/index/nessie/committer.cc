@@ -28,6 +28,8 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
   Trail& other = look.of(Other(own.candidate));
   fabric::SmallBatch<2 * kMostSteps + 2> batch(context.op, Order::kInOrder);
   batch.Add(context.item.Write());
+  const bool by_write = context.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite);
+  if (by_write) cas = fabric::MaskedCas(cas.verb.at, 0, 0, 0, own.pending.word(), ~uint64_t{0});
   const size_t swap = batch.Add(cas);
   for (size_t i = 0; i < own.step; ++i)
     batch.Add(Read(part.SlotAt(trail.step(i).slot), BytesOf(trail.step(i).word)));
@@ -40,7 +42,8 @@ Task<bool> Committer::Place(ChangeContext& context, OwnEntry own, fabric::Atomic
   trail.step(own.step).word = old;
   // A masked CAS compares the kind alone (nessie/7).
   const bool done =
-      cas.verb.kind == fabric::VerbKind::kMaskedCas ? old.is(Kind::kEmpty) : old == Word(cas.verb.expect);
+      by_write ||
+      (cas.verb.kind == fabric::VerbKind::kMaskedCas ? old.is(Kind::kEmpty) : old == Word(cas.verb.expect));
   if (!done) context.NotPublished();
   co_return done;
 }
@@ -184,7 +187,9 @@ Task<bool> Committer::Commit(ChangeContext& context, const OwnEntry& own, uint64
     if (!Mutant(kFailedCommitIgnored)) co_return TakenForDead();
   }
   // INVARIANT nessie/10.
-  if (!own.is_fresh()) cleaner_.Retire(at, own.replaced, own.bytes);
+  const bool frees_at_once = context.change.kind == ChangeKind::kTouch && Mutant(kTouchFreesAtOnce);
+  if (frees_at_once) pool_.allocator(at.node()).FreeUnpublished(context.change.victim, own.bytes);
+  if (!own.is_fresh() && !frees_at_once) cleaner_.Retire(at, own.replaced, own.bytes);
   if (own.removes) cleaner_.Retire(at, own.pending, own.own_bytes);
   co_return true;
 }

@@ -100,6 +100,15 @@ inline constexpr MutantName kOwnTrailNotLookedAt{"nessie/own-trail-not-looked-at
 // A writer leaves the marks of clients that split slots of its key (nessie/8).
 inline constexpr MutantName kMarkLeft{"nessie/mark-left"};
 
+// ---- touches (evac/1)
+
+// A touch puts its entry into its slot whatever the slot holds by then.
+inline constexpr MutantName kTouchByWrite{"nessie/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once.
+inline constexpr MutantName kTouchFreesAtOnce{"nessie/evacuates-frees-at-once"};
+// A touch whose CAS has failed retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"nessie/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
     kSlotsReadInTurn,
     kMissAtOnce,
@@ -136,6 +145,9 @@ inline constexpr std::array kAllMutants = {
     kLoserRetires,
     kFailedCommitIgnored,
     kLostClaimIgnored,
+    kTouchByWrite,
+    kTouchFreesAtOnce,
+    kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::nessie

@@ -12,8 +12,8 @@
 // A mark stops no reader and no writer: a writer of one of the slot's keys takes it away, and then this split
 // fails; another client that splits the slot takes it over. A split or a migration of a key that may belong
 // to the slot takes the mark away and gives up: the mark may be that of a dead client. A client that dies
-// leaves a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client which
-// wants that slot.
+// leaves a mark that counts as unsplit, or a second copy in the parent that is cleared by the next client
+// which wants that slot.
 #pragma once
 
 #include <cstddef>

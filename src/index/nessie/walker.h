@@ -71,8 +71,8 @@ class Walker {
   // What came to other slots of the range while they were sampled. Returns how many moves there were.
   Task<uint64_t> AppendChanged(fabric::Op& op, Partition& part, const Range& range,
                                std::vector<Record>& page);
-  // Appends the keys that have moved behind the cursor, of `count` moves, with a cursor that has to start anew
-  // if entries are lost.
+  // Appends the keys that have moved behind the cursor, of `count` moves, with a cursor that has to start
+  // anew if entries are lost.
   Task<Done> AppendMoved(fabric::Op& op, Partition& part, Cursor& cursor, uint64_t count,
                          std::vector<Record>& page);
   // The same when the cursor has read all slots.

@@ -36,10 +36,16 @@ Error BucketIsFull() {
 // it.
 Task<Attempt> Table::TryChange(ChangeContext& context) {
   Bucket before;
-  if (Mutant(kReadBeforeLock)) before = co_await ReadBucket(context.op, context.bucket);
+  const bool writes_blindly = context.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite);
+  if (Mutant(kReadBeforeLock) || writes_blindly) before = co_await ReadBucket(context.op, context.bucket);
   Bucket bucket = co_await Lock(context.op, context.bucket);  // trip 1
   if (Mutant(kReadBeforeLock)) bucket.images = before.images;
   if (Mutant(kReadBeforeLock)) bucket.head = before.head.WithOwner(bucket.head.owner());
+  if (writes_blindly) {
+    Image& image = bucket.images[bucket.head.image()];
+    image = *CurrentImage(before);
+    Seal(image, bucket.head.version());
+  }
 
   context.result = {};
   const Result<Done> outcome = co_await ChangeLocked(context, bucket).Outcome();  // trips 2 and 3
@@ -65,12 +71,16 @@ Task<Done> Table::ChangeLocked(ChangeContext& context, const Bucket& bucket) {
   if (!decision.ok()) co_return decision.error();
   const Changed changed{
       .was_present = match.has_value(), .applied = decision->applied, .counter = decision->counter};
+  pool::Allocator& allocator = pool().allocator(context.node);
+  const bool touches = context.change.kind == ChangeKind::kTouch;
   if (!decision->applied) {
+    const uint64_t bytes = pool::BlockBytes(context.key.size(), context.change.value.size());
+    if (touches && Mutant(kTouchRetiresLosing))
+      allocator.Retire(context.change.victim, bytes, context.pin->epoch(context.node));
     context.result = changed;
     co_return Done{};
   }
 
-  pool::Allocator& allocator = pool().allocator(context.node);
   const std::optional<size_t> target = match.has_value() ? std::optional(match->entry) : FindEmpty(image);
   if (!target.has_value()) co_return BucketIsFull();
   const Entry replaced = image.entries[*target];
@@ -87,7 +97,11 @@ Task<Done> Table::ChangeLocked(ChangeContext& context, const Bucket& bucket) {
   // INVARIANT reference/5: the CAS of this client took the block out of the table.
   if (match.has_value()) {
     const FarAddr old_block(context.node, replaced.offset());
-    allocator.Retire(old_block, match->block_bytes, context.pin->epoch(context.node));
+    if (touches && Mutant(kTouchFreesAtOnce)) {
+      allocator.FreeUnpublished(old_block, match->block_bytes);
+    } else {
+      allocator.Retire(old_block, match->block_bytes, context.pin->epoch(context.node));
+    }
   }
   co_return Done{};
 }

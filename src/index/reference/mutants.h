@@ -28,9 +28,21 @@ inline constexpr MutantName kUnknownReportedAsRefused{"reference/unknown-reporte
 // A scan leaves out the keys of a bucket that is locked.
 inline constexpr MutantName kScanSkipsLockedBucket{"reference/scan-skips-locked-bucket"};
 
+// ---- touches (evac/1)
+
+// A touch writes what it has made of what stood there before it took the lock: it changes its entry whatever
+// the entry holds by then.
+inline constexpr MutantName kTouchByWrite{"reference/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once.
+inline constexpr MutantName kTouchFreesAtOnce{"reference/evacuates-frees-at-once"};
+// A touch that finds its record in another block by then retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"reference/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
-    kAcceptTornImage,  kNewestImageWins, kReadBeforeLock, kWriteCurrentImage,        kCommitTogetherWithWrite,
-    kVersionNotRaised, kUnlockByWrite,   kNoTakeover,     kUnknownReportedAsRefused, kScanSkipsLockedBucket,
+    kAcceptTornImage,          kNewestImageWins,       kReadBeforeLock, kWriteCurrentImage,
+    kCommitTogetherWithWrite,  kVersionNotRaised,      kUnlockByWrite,  kNoTakeover,
+    kUnknownReportedAsRefused, kScanSkipsLockedBucket, kTouchByWrite,   kTouchFreesAtOnce,
+    kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::reference

@@ -11,6 +11,7 @@ namespace farside::index::sephash {
 
 using fabric::Cas;
 using fabric::FarAddr;
+using fabric::MaskedCas;
 using fabric::Order;
 using fabric::Read;
 using fabric::Write;
@@ -93,6 +94,14 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
       decision.removes ? Entry::Tombstone(look.epoch(), tag, found->entry.offset())
                        : Entry::OfBlock(look.epoch(), tag, context.draft.at().offset, context.draft.bytes());
   const Attempt appended = co_await Append(context, segment, look, entry);  // trip 2
+  if (context.change.kind == ChangeKind::kTouch) {
+    pool::Allocator& allocator = pool_.allocator(context.node);
+    const bool done = appended == Attempt::kDone;
+    const FarAddr moved(context.node, found->entry.offset());
+    if (done && Mutant(kTouchFreesAtOnce)) allocator.FreeUnpublished(moved, found->bytes);
+    if (!done && Mutant(kTouchRetiresLosing))
+      allocator.Retire(moved, found->bytes, context.pin->epoch(context.node));
+  }
   if (appended == Attempt::kDone && decision.removes)
     closer_.NoteDelete(at, segment, look, view.main_entries);
   co_return appended;
@@ -180,12 +189,15 @@ Task<bool> Changer::TrySlot(ChangeContext& context, Segment& segment, Look& look
   const bool has_draft = context.draft.owned();
   if (has_draft && !context.written) trip.Add(context.draft.Write());
   if (sets_filter && options_.zero_wait) trip.Add(set_filter);
-  const size_t cas = trip.Add(Cas(EntryAt(segment.at, slot), expected.word(), appended.word()));
+  const bool by_write = context.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite);
+  const FarAddr at = EntryAt(segment.at, slot);
+  const size_t cas = trip.Add(by_write ? MaskedCas(at, 0, 0, 0, appended.word(), ~uint64_t{0})
+                                       : Cas(at, expected.word(), appended.word()));
   if (has_draft) context.draft.Publish();
   co_await trip;
   context.filtered = look.meta();
   look.image.entries[slot] = Entry(trip.Old(cas));
-  const bool done = trip.Old(cas) == expected.word();
+  const bool done = trip.Old(cas) == expected.word() || by_write;
   if (done) look.image.entries[slot] = appended;
   if (!done && has_draft) context.draft.Unpublish();
   context.written = has_draft && !done;

@@ -10,8 +10,8 @@
 // from, is merged (sephash/3): if no key of the parent is changed any more, the parent's round is closed.
 //
 // Blocks that an evacuation wants to have back are named by slots and by lists of what was dropped, whether
-// or not their records have moved: the rounds of their segments are closed too, as soon as there is memory. So
-// are some rounds when a block finds no room: every segment holds back as many blocks as a CurSegment has
+// or not their records have moved: the rounds of their segments are closed too, as soon as there is memory.
+// So are some rounds when a block finds no room: every segment holds back as many blocks as a CurSegment has
 // entries, and the last merge has dropped as many.
 //
 // That is housekeeping: a merge is right at any time, and if the client dies or is wrong, nothing is lost.

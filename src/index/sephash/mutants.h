@@ -88,6 +88,15 @@ inline constexpr MutantName kSpareWithoutGrace{"sephash/spare-without-grace"};
 // Clients that find the spare memory at the same time all use it.
 inline constexpr MutantName kSpareTakenTwice{"sephash/spare-taken-twice"};
 
+// ---- touches (evac/1)
+
+// A touch appends its entry whatever the slot holds by then.
+inline constexpr MutantName kTouchByWrite{"sephash/evacuates-by-write"};
+// The block that a touch has emptied is handed out at once, and not when no slot names it any more.
+inline constexpr MutantName kTouchFreesAtOnce{"sephash/evacuates-frees-at-once"};
+// A touch whose CAS has failed retires the block all the same.
+inline constexpr MutantName kTouchRetiresLosing{"sephash/evacuates-retires-losing"};
+
 inline constexpr std::array kAllMutants = {
     kTornLookTaken,        kOwnCommitsIgnored,   kEntryOfLastRoundTaken, kOldestEntryWins,
     kFreeSlotByPair,       kNextSlotUnseen,      kFilledSlotTaken,       kWindowTrusted,
@@ -98,7 +107,8 @@ inline constexpr std::array kAllMutants = {
     kSplitKeepsEpoch,      kDepthIgnored,        kSiblingForgotten,      kDirectoryNotAsked,
     kSiblingNotCompleted,  kEntryBeforeSegment,  kPartNotEmpty,          kOldDepthBits,
     kTagsNotRenewed,       kTagsBeforeForgotten, kCursorSkipsSibling,    kWalkCompletes,
-    kWalkWithoutSpare,     kSpareTakenTwice,     kSpareWithoutGrace,
+    kWalkWithoutSpare,     kSpareTakenTwice,     kSpareWithoutGrace,     kTouchByWrite,
+    kTouchFreesAtOnce,     kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::sephash

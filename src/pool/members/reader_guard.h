@@ -20,8 +20,9 @@
 // to the members, which may rely on it (join.cc).
 //
 // INVARIANT reader/4: the readers of a node together have at most half of its slots (of a single slot, that
-// one). So clients that may write can join, however many connections a reader makes. The slot of a reader that
-// another client has fenced counts until a member has released it; the node looks when the next reader comes.
+// one). So clients that may write can join, however many connections a reader makes. The slot of a reader
+// that another client has fenced counts until a member has released it; the node looks when the next reader
+// comes.
 //
 // So the worst that a connection can do is to take one slot, and to keep its epoch back: memory that others
 // free waits for it, as for any member, until it is closed.

@@ -257,8 +257,8 @@ Task<FarAddr> Allocator::Allocate(Op& op, uint64_t bytes, BlockUse use) {
   int pauses = 0;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     std::optional<FarAddr> block = Take(kind);
-    // Another operation of this client is fetching more. After long it is not waited for: its trip may be held
-    // up, or it has failed and was not destroyed yet.
+    // Another operation of this client is fetching more. After long it is not waited for: its trip may be
+    // held up, or it has failed and was not destroyed yet.
     while (!block.has_value() && StateOf(kind).refilling > 0 && pauses < kMostPauses) {
       ++pauses;
       op.CountRetry();

@@ -55,9 +55,10 @@ class Carving {
     return ChunkAt(chunk) + shape.first_block + block * shape.block_bytes;
   }
 
-  // The chunk that an address lies in, if any.
+  // The chunk that an address lies in, if any. Of a node that was never reached, there is none, of whatever
+  // size.
   std::optional<uint32_t> ChunkOf(fabric::FarAddr at) const {
-    if (at.node != node_ || at.offset < first_chunk_) return std::nullopt;
+    if (chunks_ == 0 || at.node != node_ || at.offset < first_chunk_) return std::nullopt;
     const uint64_t chunk = (at.offset - first_chunk_) / classes_.chunk_bytes();
     if (chunk >= chunks_) return std::nullopt;
     return static_cast<uint32_t>(chunk);

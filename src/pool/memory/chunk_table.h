@@ -33,8 +33,8 @@ class ChunkTable {
   Task<std::optional<Found>> FindForBlocks(fabric::Op& op, BlockKind kind);
   // The first of `count` free chunks in a row.
   Task<std::optional<uint32_t>> FindRun(fabric::Op& op, uint32_t count);
-  // After FindRun has found one: whether what is reserved stays free if that run is taken. No trip, if there is
-  // enough in what was READ for the run.
+  // After FindRun has found one: whether what is reserved stays free if that run is taken. No trip, if there
+  // is enough in what was READ for the run.
   Task<bool> LeavesReserve(fabric::Op& op, BlockUse use, uint32_t count);
 
   // Reads the words from `first` on. A word that is not sound reads as kUnsound.

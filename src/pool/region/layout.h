@@ -67,9 +67,9 @@ inline constexpr uint64_t kRoomWantedOffset = kControlOffset + offsetof(Control,
 inline constexpr uint64_t kCatalogLockOffset = 128;
 // Which node of which pool this is, a NodeIdentity (node_identity.h) on a line of its own.
 inline constexpr uint64_t kIdentityOffset = 192;
-// Offset of what a handler of this node is changing now; 0: nothing, which it is whenever the region is opened.
-// Stored by handlers alone, of which one runs at a time. For engines whose readers have to tell a change that
-// is under way from one that a power cut has stopped.
+// Offset of what a handler of this node is changing now; 0: nothing, which it is whenever the region is
+// opened. Stored by handlers alone, of which one runs at a time. For engines whose readers have to tell a
+// change that is under way from one that a power cut has stopped.
 inline constexpr uint64_t kHandlerOffset = 256;
 
 // ---- clients -----------------------------------------------------------------------------------------

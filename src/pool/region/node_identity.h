@@ -65,9 +65,9 @@ struct FoundNode {
 // which node.
 Status CheckIdentities(const std::vector<FoundNode>& nodes);
 
-// Writes the words that are missing, and sees to it that durable nodes keep theirs: each is durable before the
-// next is written, those that are there already included, because the client that wrote them may have died.
-// After CheckIdentities, if all nodes are reached.
+// Writes the words that are missing, and sees to it that durable nodes keep theirs: each is durable before
+// the next is written, those that are there already included, because the client that wrote them may have
+// died. After CheckIdentities, if all nodes are reached.
 Task<Done> ClaimIdentities(fabric::Op& op, std::vector<FoundNode> nodes);
 
 }  // namespace farside::pool

@@ -50,8 +50,8 @@
 
 namespace farside::pool {
 
-// Puts the region of a durable pool in order, whichever of its words survived. No client may use it. It can be
-// cut off at any point and run again; run twice, it changes nothing the second time. Words that no client
+// Puts the region of a durable pool in order, whichever of its words survived. No client may use it. It can
+// be cut off at any point and run again; run twice, it changes nothing the second time. Words that no client
 // writes are left for a check of the pool to find.
 void Recover(std::span<std::byte> region, const Geometry& geometry);
 // And makes all of it durable, as the process that opens a region must (durable/1).

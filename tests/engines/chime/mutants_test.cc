@@ -16,6 +16,7 @@
 #include "tests/engines/chime/scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/script_search.h"
 
 namespace farside::index::chime {
 namespace {
@@ -36,6 +37,13 @@ std::string Search(uint64_t seeds) {
   if (report.violations == 0)
     return report.undecided == 0 ? "" : "undecided: " + report.first_undecided->problem;
   return "run " + report.first_violation->run.ToString() + ": " + report.first_violation->problem;
+}
+
+std::string SearchEvacuations(uint64_t seeds) {
+  std::vector<std::shared_ptr<Engine>> engines;
+  for (const OptionMap& options : (*MakeChimeEngine({}))->stress_options())
+    engines.push_back(*MakeChimeEngine(options));
+  return SearchScripts(engines, {.seeds = seeds, .shape = kEvacuations});
 }
 
 // The quick ones first.
@@ -67,6 +75,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"cursor at a leaf that goes", [] { return CursorStandsAtALeafThatGoes(/*inline_keys=*/true); }},
       {"a client waits for a lock", ClientWaitsForALock},
       {"table dropped under a waiter", TableIsDroppedUnderAWaiter},
+      {"evacuations", [=] { return SearchEvacuations(100 / fewer); }},
       {"readers meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/false); }},
       {"readers meet a split", [=] { return ReadersMeetAMove(200 / fewer, 0, /*by_scan=*/false); }},
       {"scans meet a move", [=] { return ReadersMeetAMove(200 / fewer, 1, /*by_scan=*/true); }},

@@ -98,9 +98,9 @@ TEST_P(EngineFullTest, Deletes_MakeRoomAgain) {
 }
 
 TEST_P(EngineFullTest, ValuesThatFillChunks_ComeBack) {
-  // Given a pool that was full of values that take a chunk each, which has 8 KiB in so small a pool, and of which
-  // an eighth was deleted. When one is put and another deleted, time and again. Expect that there is room for
-  // each, however long the table holds deleted values back.
+  // Given a pool that was full of values that take a chunk each, which has 8 KiB in so small a pool, and of
+  // which an eighth was deleted. When one is put and another deleted, time and again. Expect that there is
+  // room for each, however long the table holds deleted values back.
   const std::string value(6000, 'v');
   size_t count = 0;
   while (session_.Put(table_, Key(count), value).ok()) ++count;

@@ -66,16 +66,16 @@ class BareClient {
   BareClient(uint64_t root, Memory table, Take take)
       : root_(root), take_(std::move(take)), linked_{{table.offset, table.bytes}} {}
 
-  // Writes what does not fit into the request, and calls handlers until the change is decided; brings what they
-  // say is missing.
+  // Writes what does not fit into the request, and calls handlers until the change is decided; brings what
+  // they say is missing.
   Result<Reply> Make(fabric::NodeMemory& memory, const BareChange& change);
   // Moves some pairs of a table that grows.
   Result<Reply> Move(fabric::NodeMemory& memory);
   // Until the table does not grow any more.
   Status EndGrowth(fabric::NodeMemory& memory);
 
-  // What is wrong if the table uses this memory: all of it was linked by a handler and not unlinked since, or is
-  // named by a Call that is under way. `at_rest`: none is, and then it is all that was linked.
+  // What is wrong if the table uses this memory: all of it was linked by a handler and not unlinked since, or
+  // is named by a Call that is under way. `at_rest`: none is, and then it is all that was linked.
   std::string Check(std::vector<Memory> used, bool at_rest) const;
   // After a power cut, or an outcome that is unknown: what the table uses is what is linked, and all else is
   // swept.

@@ -190,7 +190,8 @@ TEST(ContinuityBounded, WhereverAHandlerOfAnyChangeStops_AWholeLookupEnds) {
   // Given a handler of any kind of change that stands still between any two of its steps, for longer than a
   // lookup may wait, and clients that give signs of life
   // When a key of that pair is read
-  // Expect a value that was there at some moment, or kContended, within the number of trips that is documented
+  // Expect a value that was there at some moment, or kContended, within the number of trips that is
+  // documented
   constexpr Nanos kLease = std::chrono::milliseconds(10);
   for (const bool ordered : {true, false}) {
     for (const ChangeKindOf& kind : KindsOfChanges()) {

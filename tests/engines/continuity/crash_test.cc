@@ -1,5 +1,5 @@
-// The continuity table under clients that die and nodes that lose their power: at every verb, and at every step
-// of the handlers.
+// The continuity table under clients that die and nodes that lose their power: at every verb, and at every
+// step of the handlers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,8 +135,8 @@ TEST_F(ContinuityCrash, EveryVerbAndEveryStepOfEveryShortScript_SurvivorsGoOn) {
 TEST_F(ContinuityCrash, PowerIsCutByChanceWhileTablesGrow_NothingIsLost) {
   // Given scripts of many changes
   // When nodes lose their power by chance, and clients die
-  // Expect every history to be linearizable, and every table to be whole at the end; and that tables got groups
-  // and grew, in runs with power cuts
+  // Expect every history to be linearizable, and every table to be whole at the end; and that tables got
+  // groups and grew, in runs with power cuts
   check::CampaignOptions options;
   options.crash = true;
   options.shape = {.clients = 3, .operations = 16, .keys = 8};

@@ -184,8 +184,8 @@ TEST(ContinuityHandlers, GroupsThatCannotBe) {
 }
 
 TEST(ContinuityHandlers, SlotsOfAGroupThatIsNot) {
-  // Given a pair in which slots of a group count, of which the pointer to the group is gone, in a region whose
-  // first bytes look like slots of its keys
+  // Given a pair in which slots of a group count, of which the pointer to the group is gone, in a region
+  // whose first bytes look like slots of its keys
   // When keys of the pair are changed, the table grows, or the pair is settled
   // Expect errors, and no change
   constexpr Shape kOnePair(1, 1, 1, 1, 1);
@@ -470,8 +470,8 @@ BareModel RecordsBut(std::string_view key, const Example& example) {
 TEST(ContinuityHandlers, RequestsByChance) {
   // Given a table
   // When 20,000 requests come in which some bytes are any
-  // Expect that each ends, in an error or an answer, that memory outside of the region is not touched, and that
-  // one that names no memory but its client's own changes no record of another key
+  // Expect that each ends, in an error or an answer, that memory outside of the region is not touched, and
+  // that one that names no memory but its client's own changes no record of another key
   const Example fresh;
   Random random(18);
   uint64_t changes = 0;

@@ -40,7 +40,8 @@ ErrorCode CodeOf(const Result<bool>& result) {
 }
 
 TEST(ContinuityHostileNode, AsksForTheSameAgainAndAgain) {
-  // Given a node that answers every change by asking for a group, for a larger table, or for the end of growth
+  // Given a node that answers every change by asking for a group, for a larger table, or for the end of
+  // growth
   // When a key is put
   // Expect kCorrupt
   for (const Needs needs : {Needs::kGroup, Needs::kTable, Needs::kEndOfGrowth}) {
@@ -134,8 +135,8 @@ std::vector<std::string> ThreeKeysOfOneBucket(uint64_t pairs) {
 }
 
 TEST(ContinuityGrowth, AChangeThatAwaitsItsEnd_GivesSignsOfLife) {
-  // Given a table of many pairs in which a key has no place before it has doubled twice, and handlers that take
-  // their time
+  // Given a table of many pairs in which a key has no place before it has doubled twice, and handlers that
+  // take their time
   // When the key is put, which ends one growth and begins another
   // Expect a sync of the client in every quarter of a lease, and a change that is made
   constexpr uint64_t kPairs = 8192;

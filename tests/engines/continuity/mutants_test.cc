@@ -13,6 +13,7 @@
 #include "tests/engines/continuity/abandoned_handler.h"
 #include "tests/engines/continuity/scenarios.h"
 #include "tests/engines/continuity/sweep.h"
+#include "tests/engines/evacuation_scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/script_search.h"
@@ -54,6 +55,9 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
           {"handlers give up", [] { return HandlersGiveUp().problem; }},
           {"a sweep settles pairs", ASweepSettlesPairs},
           {"power comes back", PowerComesBack},
+          {"evacuations", [=] { return RunScripts(100 / fewer, kEvacuations); }},
+          {"a reader stops while its record moves",
+           [] { return AReaderStopsWhileItsRecordMoves("continuity", MakeContinuityEngine); }},
           {"power is cut when a table was made", PowerIsCutWhenATableWasMade},
           {"an answer is lost", AnAnswerIsLost},
           {"a segment is full", ASegmentIsFull},

@@ -1,5 +1,5 @@
-// What a power cut leaves of a continuity table in the image of a real pool: it is opened as a pool is, swept, and
-// fsck accounts for every byte.
+// What a power cut leaves of a continuity table in the image of a real pool: it is opened as a pool is,
+// swept, and fsck accounts for every byte.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,8 +102,8 @@ class PoolImage {
 TEST(ContinuityPoolImage, PowerIsCutAtAnyMoment_NothingIsLostOrLeaked) {
   // Given a table of a pool that gets groups and grows, with records in slots and in blocks
   // When the power is cut at any moment, and some of the states that this may leave are opened
-  // Expect every acknowledged change, and that fsck finds every byte free or reachable when the first client has
-  // swept
+  // Expect every acknowledged change, and that fsck finds every byte free or reachable when the first client
+  // has swept
   const PoolImage image;
   std::vector<BareChange> changes;
   for (int i = 0; i < 8; ++i) {

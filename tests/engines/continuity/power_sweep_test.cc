@@ -1,5 +1,5 @@
-// Power cuts at every moment of changes of a continuity table: nothing acknowledged is lost, nothing is torn or
-// there twice, and no memory is leaked, used twice, or used after it was given back.
+// Power cuts at every moment of changes of a continuity table: nothing acknowledged is lost, nothing is torn
+// or there twice, and no memory is leaked, used twice, or used after it was given back.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,8 +21,8 @@ TEST(ContinuityPowerSweep, EveryKindOfStep) {
   // Given scripts of inserts, updates and deletes of records in slots and in blocks, counters, comparisons,
   // groups, and growth through several doublings
   // When the power fails at any moment, and any subset of what was not durable survives, up to 1024 states
-  // Expect every acknowledged change exactly once, and the one that was under way or not; no memory that is used
-  // twice, or that was given back; most of these moments without samples
+  // Expect every acknowledged change exactly once, and the one that was under way or not; no memory that is
+  // used twice, or that was given back; most of these moments without samples
   uint64_t states = 0;
   uint64_t groups = 0;
   uint64_t tables = 0;

@@ -26,9 +26,9 @@ struct SweepReport {
 };
 
 // Of every state it asks: are the records those of the changes that were acknowledged, or of these and of the
-// one that was under way, each exactly once and whole? Is what a reader has seen there? Is all memory that the table
-// uses its own, and used once? When no change is under way, it must be all that was linked and not unlinked. Some
-// states are taken further: their growth ends, and their keys are deleted one by one.
+// one that was under way, each exactly once and whole? Is what a reader has seen there? Is all memory that
+// the table uses its own, and used once? When no change is under way, it must be all that was linked and not
+// unlinked. Some states are taken further: their growth ends, and their keys are deleted one by one.
 SweepReport Sweep(const SweepScript& script, check::SurvivorLimits limits, uint64_t seed = 1);
 
 // One for each kind of step that there is.

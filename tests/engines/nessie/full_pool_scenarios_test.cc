@@ -14,15 +14,15 @@ TEST(NessieFullPool, KeyIsThere_AnInsertOfItIsRefused) {
 
 TEST(NessieFullPool, ClientDiesWithASpareLine_AnotherTakesItOver) {
   // Given a pool without memory, and a table with one spare line left. When a client dies in the middle of a
-  // delete, at every verb, and another one deletes another key. Expect that it gets the line at last, and that
-  // the first key is there, or not, as it was before.
+  // delete, at every verb, and another one deletes another key. Expect that it gets the line at last, and
+  // that the first key is there, or not, as it was before.
   EXPECT_EQ(DiesWithASpareLine(), "");
 }
 
 TEST(NessieFullPool, SlowClientMeetsADeadOnesSpareLine_ItIsNotUsedAgainMeanwhile) {
-  // Given the entry of a dead client on a spare line. When a client that wants to change the key stops at every
-  // step, and another one takes the line over, changes the key, and deletes it. Expect that the slow one does
-  // not take the new entry for the old one.
+  // Given the entry of a dead client on a spare line. When a client that wants to change the key stops at
+  // every step, and another one takes the line over, changes the key, and deletes it. Expect that the slow
+  // one does not take the new entry for the old one.
   EXPECT_EQ(SlowClientMeetsASpareLine(), "");
 }
 

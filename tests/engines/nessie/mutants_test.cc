@@ -10,6 +10,7 @@
 #include "check/workload.h"
 #include "index/nessie/mutants.h"
 #include "index/nessie/nessie.h"
+#include "tests/engines/evacuation_scenarios.h"
 #include "tests/engines/nessie/explored.h"
 #include "tests/engines/nessie/full_pool_scenarios.h"
 #include "tests/engines/nessie/scenarios.h"
@@ -58,6 +59,9 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"a client dies with a spare line", DiesWithASpareLine},
       {"a slow client meets a spare line", SlowClientMeetsASpareLine},
       {"two remove a claim", TwoRemoveAClaim},
+      {"evacuations", [=] { return RunScripts(100 / fewer, kEvacuations); }},
+      {"a reader stops while its record moves",
+       [] { return AReaderStopsWhileItsRecordMoves("nessie", MakeNessieEngine); }},
       {"short scripts", [=] { return RunScripts(60 / fewer, {}); }},
       {"long scripts", [=] { return RunScripts(60 / fewer, long_scripts); }},
       Explore("a key goes and comes back", KeyGoesAndComesBack),

@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(All, NessieTwoStop, testing::ValuesIn(StoriesOfTwo()),
 
 TEST_P(NessieTwoStop, TwoOthersStopAtEveryVerb_ReadsNeverWait) {
   // Given two clients in the middle of changes that meet. When one stops at every verb, then
-  // the other at every step, and a third reads present keys and absent ones. Expect that every read ends at once, after three trips at most.
+  // the other at every step, and a third reads present keys and absent ones. Expect that every read ends at
+  // once, after three trips at most.
   ReadsOfTwo reads;
   EXPECT_EQ(ReadsWhileTwoStopped(GetParam(), reads), "");
   EXPECT_LE(reads.most_of_hits, 3u);
@@ -125,6 +126,22 @@ TEST(NessieScenarios, TwoRemoveAClaim_OneOfThemRetiresTheCopy) {
   // Given a claim of a client that has stopped. When a client that needs the key stops at every step, and
   // another one, which needs the slot, goes on. Expect that the copy's memory comes back, once.
   EXPECT_EQ(TwoRemoveAClaim(), "");
+}
+
+TEST(NessieScenarios, AClaimThatNamesNoItem_IsRemovedAndFreesNothing) {
+  // Given a word that is damaged: it is a claim, and names memory of the table that is no item, its root.
+  Play play;
+  Member& member = play.Enter();
+  play.Do(member, Put(K(), "1"));
+  play.Set(1, Word::Of(Kind::kClaim, HashOf(K()).tag(), play.world.roots[0].offset, pool::kLine));
+  // When a change of a key that may stand there removes the claim.
+  const Result<PutOutcome> put = member.Try(member.TableMember::Put(K(), "2"));
+  // Expect an error, nothing changed, and that the memory is not given back: every byte is in order.
+  ASSERT_FALSE(put.ok());
+  EXPECT_EQ(put.error().code(), ErrorCode::kCorrupt) << put.error().ToString();
+  EXPECT_TRUE(play.At(1).is(Kind::kEmpty));
+  LetMemoryGo(play.world);
+  EXPECT_EQ(play.End(), "");
 }
 
 TEST(NessieScenarios, EntryIsGoneAtItsCommit_TheWriterLearnsThatNothingWasChanged) {

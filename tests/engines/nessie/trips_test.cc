@@ -278,8 +278,8 @@ TEST_F(NessieTrips, TwoMigrations_FourTripsMore) {
 
 TEST_F(NessieTrips, NoPlace_TwoForEachStepOfTheWays) {
   // Given ways of more than two migrations from both slots of a key, the bound of this table. When the key is
-  // inserted. Expect that the insert fails, has followed both to their bound, and has looked whether the key is
-  // there: then it would have been refused.
+  // inserted. Expect that the insert fails, has followed both to their bound, and has looked whether the key
+  // is there: then it would have been refused.
   for (uint64_t i = 0; i < 6; ++i) Insert(KeyAt(i, i + 2));
   EXPECT_EQ(Insert(KeyAt(0, 1)).trips, 1u + 2 * 2 + kSearch.trips);
   EXPECT_TRUE(failed_);

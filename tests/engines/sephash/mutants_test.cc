@@ -35,6 +35,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
                                         {{"entries", "14"}, {"main", "2"}, {"window", "1"}}};
   const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
   return {
+      {"evacuations", [=] { return Search(stress, 100 / fewer, kEvacuations); }},
       {"short scripts", [=] { return Search(stress, 60 / fewer, {}); }},
       {"a cursor meets splits", CursorMeetsSplits},
       {"keys with the same tag", KeysWithTheSameTag},

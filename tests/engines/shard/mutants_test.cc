@@ -36,11 +36,10 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   const std::vector<OptionMap> stress = (*MakeShardEngine({}))->stress_options();
   const auto long_scripts = WorkloadShape{.clients = 4, .operations = 40, .keys = 12};
   const auto many_keys = WorkloadShape{.clients = 4, .operations = 40, .keys = 24};
-  const auto evacuations = WorkloadShape{.clients = 3, .operations = 12, .keys = 2, .evacuates = true};
   return {
-      {"evacuations", [=] { return Search(stress, 100 / fewer, evacuations); }},
+      {"evacuations", [=] { return Search(stress, 100 / fewer, kEvacuations); }},
       {"evacuations, and a fault at every verb",
-       [=] { return Search(stress, 2, evacuations, 1, /*sweep=*/true); }},
+       [=] { return Search(stress, 2, kEvacuations, 1, /*sweep=*/true); }},
       {"short scripts", [=] { return Search(stress, 100 / fewer, {}); }},
       {"many in flight", [=] { return ManyInFlightOften(200 / fewer); }},
       {"two keys with one tag", TwoKeysWithOneTag},

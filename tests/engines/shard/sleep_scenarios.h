@@ -33,7 +33,8 @@ std::string SplitterFallsAsleep(const KeysOfAUnit& keys, Meanwhile meanwhile);
 // What happens to a bucket that is to be split while a client is about to insert into it.
 enum class Behind {
   kHasRoom,  // it has unused slots, and so the key is appended by a client that only knows the announcement
-  kIsFullThenSplit,  // it has none, and so the key goes to level 2; then a third one splits it, and it has some
+  // It has none, and so the key goes to level 2; then a third one splits it, and it has some.
+  kIsFullThenSplit,
 };
 
 // A client that knows the new version inserts a key, and falls asleep after every step of that in turn.

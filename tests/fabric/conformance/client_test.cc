@@ -191,7 +191,8 @@ Task<Done> PausesLong(Client& client, Nanos pause, Nanos& took) {
   co_return Done{};
 }
 
-// Given a client that waits for a long time, as for a lock whose holder is stopped, and has nothing in flight.
+// Given a client that waits for a long time, as for a lock whose holder is stopped, and has nothing in
+// flight.
 // Expect that its thread sleeps, and does not look again and again: on a machine that is busy it takes even
 // less time of a processor.
 TEST_P(FabricClient, ALongPauseTakesLittleProcessorTime) {

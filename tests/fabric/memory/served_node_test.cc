@@ -118,7 +118,8 @@ TEST_F(ServedNodeTest, AHolderThatDoesNotGoOn_IsWaitedForOnce) {
   EXPECT_TRUE(IsWaitedFor(sequences[5], patience, clock_));
   sequences[1] = 4 * kOneChange + 7;
   EXPECT_TRUE(IsWaitedFor(sequences[1], patience, clock_));
-  // When the client puts the value of one back, and takes it again at that value. Expect that it is waited for
+  // When the client puts the value of one back, and takes it again at that value. Expect that it is waited
+  // for
   sequences[4000] = 3 * kOneChange;
   stuck.Forget();
   sequences[4000] = 3 * kOneChange + 7;

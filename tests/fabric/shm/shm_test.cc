@@ -247,8 +247,8 @@ TEST_F(ShmTest, WhenAllSlotsAreTaken_ClientsAreRefused) {
 }
 
 // Given ten thousand clients that come and go (fewer under a sanitizer, where each costs several times as
-// much). Expect that no slot, no client and no descriptor is lost, and no memory but what it takes to remember
-// that an id was used.
+// much). Expect that no slot, no client and no descriptor is lost, and no memory but what it takes to
+// remember that an id was used.
 TEST_F(ShmTest, TenThousandClientsThatComeAndGo_LeaveNothingBehind) {
   constexpr uint64_t kFirst = 500 / kFewer;
   constexpr uint64_t kClients = 10'000 / kFewer;

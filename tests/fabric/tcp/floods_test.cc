@@ -1,10 +1,12 @@
 // A server that is flooded: by strangers, by clients that take no answers, and by halves of frames. Others go
 // on, and what all of them can make the node hold is bounded.
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -14,11 +16,25 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limited_log.h"
 #include "fabric/tcp/connection.h"
 #include "fabric/tcp/server.h"
 #include "tests/fabric/tcp/lone_connection.h"
 #include "tests/fabric/tcp/world.h"
 #include "tests/support/heap_count.h"
+
+namespace {
+std::atomic<bool> watches_run_out{false};
+}  // namespace
+
+// epoll_ctl of this program (CMakeLists.txt): the system's, unless a test says that there is no room for
+// another socket.
+extern "C" int __real_epoll_ctl(int epoll, int operation, int fd, epoll_event* event);
+extern "C" int __wrap_epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+  if (operation != EPOLL_CTL_ADD || !watches_run_out) return __real_epoll_ctl(epoll, operation, fd, event);
+  errno = ENOSPC;
+  return -1;
+}
 
 namespace farside::fabric::tcp {
 namespace {
@@ -91,6 +107,26 @@ TEST(TcpFloods, ATurnReadsLittleOfAPeerThatIsLeaving) {
   connection.Advance();
   ASSERT_EQ(connection->state(), Connection::State::kLeaving);
   EXPECT_GE(connection.Unread(), before - 64 * 1024);
+}
+
+TEST(TcpFloods, ConnectionsThatCannotBeServed_AreNotALineEach) {
+  // Given a node whose threads can watch no other socket.
+  constexpr size_t kMany = 1000;
+  TestNode node;
+  watches_run_out = true;
+  // When many peers connect, one after the other.
+  for (size_t i = 0; i < kMany; ++i) {
+    RawPeer peer(node.port());
+    ASSERT_TRUE(peer.NodeHungUp());
+  }
+  watches_run_out = false;
+  // Expect that the log has some lines about it, and not one for each.
+  const size_t lines = node.log().Count("a connection cannot be served");
+  EXPECT_GE(lines, size_t{LimitedLog::kBurst});
+  EXPECT_LT(lines, kMany);
+  // Expect that others are served when there is room.
+  Bystander bystander(node);
+  bystander.ExpectServed();
 }
 
 // ---- strangers that wait

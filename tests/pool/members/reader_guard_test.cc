@@ -210,8 +210,8 @@ TEST_F(ReaderGuard, ReadersTogether_HaveHalfOfTheSlots) {
 }
 
 TEST_F(ReaderGuard, AFencedSlot_CountsAsOneOfReadersUntilItIsReleased) {
-  // Given readers that have half of the slots, and a member that has fenced them all. When they depart. Expect
-  // that no other reader gets a slot, however many come, before the member has released one.
+  // Given readers that have half of the slots, and a member that has fenced them all. When they depart.
+  // Expect that no other reader gets a slot, however many come, before the member has released one.
   const auto make = GuardReaders(kGeometry);
   std::vector<Reader> readers;
   for (uint32_t id = 100; id < 104; ++id) readers.emplace_back(make, memory_, kGeometry, id);

@@ -123,7 +123,8 @@ Task<Done> MakeAndDrop(fabric::Client& fabric_client, PoolRun& run, std::string 
   }
 }
 
-// What was under way may still happen, until its client is fenced; after that (`settled`), what is found stays.
+// What was under way may still happen, until its client is fenced; after that (`settled`), what is found
+// stays.
 Task<Done> CheckTold(fabric::Client& fabric_client, PoolRun& run, Told& told, bool settled) {
   fabric::Op op(fabric_client, fabric::OpKind::kMaintenance);
   std::unique_ptr<TablesClient> client = co_await JoinTables(op, fabric_client, run.geometry(), run.nodes());

@@ -16,7 +16,8 @@ std::string ATableIsMadeWhileANodeOfItLosesPower();
 // Expect the table to be there, which the second client may have used.
 std::string ATableIsOpenedBeforeItsMakerHasMadeItDurable(uint64_t seed);
 
-// Given a table that is being dropped, whose dropper dies before that is durable, and a client that finds it gone.
+// Given a table that is being dropped, whose dropper dies before that is durable, and a client that finds it
+// gone.
 // When the power is cut.
 // Expect the table not to be there again: that client may have made another one of its name.
 std::string ADropIsSeenBeforeItIsDurable(uint64_t seed);

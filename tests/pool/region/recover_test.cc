@@ -115,7 +115,8 @@ TEST_F(RecoverTest, AnExtentThatLacksAWord_IsFree) {
 }
 
 TEST_F(RecoverTest, AnExtentWhoseChunksAreUsedAgain_GivesUpTheRest) {
-  // Given the stale words of an extent of four chunks, in which a chunk of blocks and a smaller extent are now.
+  // Given the stale words of an extent of four chunks, in which a chunk of blocks and a smaller extent are
+  // now.
   SetChunk(0, ChunkState::kExtent, 4, kGone);
   SetChunk(1, ChunkState::kBlocks, 2, kGone);
   SetChunk(2, ChunkState::kExtent, 2, kGone);
