@@ -32,7 +32,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"burst", [](Options& o, const OptionText& given) { return Set(o.burst, given.Number(0, 1 << 20)); }},
     {"cache",
      [](Options& o, const OptionText& given) {
-       return Set(o.cached_locations, given.NumberInMemory(sizeof(Location)));
+       return Set(o.cached_locations, given.NumberInMemory(LocationCache::kBytesEach));
      }},
     {"backoff_us",
      [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }},

@@ -13,6 +13,7 @@
 #include "tests/engines/shard/death_scenarios.h"
 #include "tests/engines/shard/in_flight.h"
 #include "tests/engines/shard/race_scenarios.h"
+#include "tests/engines/shard/remembered_scenarios.h"
 #include "tests/engines/shard/scenarios.h"
 #include "tests/engines/shard/sleep_scenarios.h"
 #include "tests/support/detector.h"
@@ -64,6 +65,13 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"cached block is reused", [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/true); }},
       {"cached block is reused, READs have no order",
        [=] { return CachedBlockIsReused(16 / fewer, /*ordered_reads=*/false); }},
+      {"remembered word names another key",
+       [] { return RememberedWordNamesAnotherKey(Remembered::kLongAgo); }},
+      {"remembered word names another key, in grace",
+       [] { return RememberedWordNamesAnotherKey(Remembered::kDuringGrace); }},
+      {"remembered entry is replaced", RememberedEntryIsReplaced},
+      {"remembered unit is split, announced", [] { return RememberedUnitIsSplit(Meets::kAnnouncement); }},
+      {"remembered unit is split", [] { return RememberedUnitIsSplit(Meets::kNewVersion); }},
       // Around a seed that has shown something once.
       {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
       {"many operations in flight", [=] { return ManyOperationsInFlight(64 / fewer, "0"); }},

@@ -48,7 +48,7 @@ TEST(ShardOptions, BadOnesAreRefusedWithTheirNames) {
       {{{"alpha", ""}}, "alpha="},
       {{{"head_start", "0.6"}}, "head_start=0.6"},
       {{{"backoff_us", "0"}}, "backoff_us=0"},
-      {{{"cache", "9223372036854775808"}}, "of 32 bytes each: a quarter of the machine's memory"},
+      {{{"cache", "9223372036854775808"}}, "of 22 bytes each: a quarter of the machine's memory"},
       {{{"bucket", "1"}}, "has no option 'bucket'; it has buckets"},
   };
   for (const auto& [options, text] : bad) {
