@@ -105,7 +105,9 @@ Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::opti
   if (decision->applied && !decision->removes) {
     const std::string_view stored = decision->Value(change);
     context.draft.Reserve(pool_.allocator(context.node), pool::BlockBytes(change.key.size(), stored.size()));
-    context.draft.Fill(change.key, stored, context.hash);
+    // INVARIANT shard/12: the mark says how this attempt goes about it, so it is made anew for each.
+    const bool marked = found.has_value() && IsOverwrite(change.kind);
+    context.draft.Fill(change.key, stored, context.hash, marked);
   }
   return decision;
 }
@@ -119,7 +121,7 @@ Task<Attempt> Changer::Replace(ChangeContext& context, const Slot& slot, uint64_
   const bool touches = context.change.kind == ChangeKind::kTouch;
   if (!written.done) {
     if (touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, slot, block_bytes);
-    if (locking == Locking::kIfCareful) NoteRival(context, slot, written.found);
+    if (locking == Locking::kIfCareful) NoteRival(context, slot, written.found, /*seen=*/true);
     co_return Attempt::kRetry;
   }
   RetireReplaced(context, slot, block_bytes);

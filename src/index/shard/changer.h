@@ -17,8 +17,12 @@
 #include "index/shard/view.h"
 #include "index/shard/view_reader.h"
 #include "pool/client.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
+
+// Whether the change gives a key that is present a value of its own, whatever the key has had.
+inline bool IsOverwrite(ChangeKind kind) { return kind == ChangeKind::kPut || kind == ChangeKind::kUpdate; }
 
 class Changer {
  public:
@@ -75,8 +79,11 @@ class Changer {
   Task<std::optional<Attempt>> TryRemembered(ChangeContext& context);
   Task<std::optional<Attempt>> ChangeUnseen(ChangeContext& context, Location known);
   Task<std::optional<Attempt>> TryRival(ChangeContext& context);
-  // A CAS of the slot has failed, and has found this entry.
-  static void NoteRival(ChangeContext& context, Slot slot, Entry found);
+  // A CAS of the slot has failed, and has found this entry. `seen`: the one that it expected was seen by this
+  // operation.
+  static void NoteRival(ChangeContext& context, Slot slot, Entry found, bool seen);
+  // Whether the change may end as if it had taken effect just before the rival (shard/12).
+  static bool MayYield(const ChangeContext& context, const Rival& rival, const pool::BlockView& block);
 
   // ---- in careful mode (changer_locked.cc)
   // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that
