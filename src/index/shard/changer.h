@@ -57,12 +57,9 @@ class Changer {
   Result<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
   // The key is not in the view.
   Task<Attempt> InsertAbsent(ChangeContext& context, const View& view);
-  // Replaces an entry, of a block of so many bytes, by the draft's block or by nothing. kRetry: another
-  // client has changed it.
-  Task<Attempt> Replace(ChangeContext& context, const Slot& slot, uint64_t block_bytes, bool removes,
-                        Locking locking);
   // The entry that takes the place of this one.
   static Entry Successor(const ChangeContext& context, const Slot& slot, bool removes);
+  // Replaces an entry by this one, whose block is the draft's unless it `removes`.
   Task<Written> Write(ChangeContext& context, const Slot& slot, Entry desired, bool removes, Locking locking);
   // This client's CAS has taken the block out of the table.
   void RetireReplaced(const ChangeContext& context, const Slot& slot, uint64_t block_bytes);
