@@ -54,6 +54,16 @@ class TableTasks {
     const bool deleted = co_await index().Delete(op, key);
     co_return deleted;
   }
+  Task<bool> CompareAndSet(std::string key, std::string expected, std::string value) {
+    fabric::Op op(*client_, fabric::OpKind::kUpdate);
+    const bool set = co_await index().CompareAndSet(op, key, expected, value);
+    co_return set;
+  }
+  Task<uint64_t> Increment(std::string key, uint64_t delta) {
+    fabric::Op op(*client_, fabric::OpKind::kUpdate);
+    const uint64_t counter = co_await index().Increment(op, key, delta);
+    co_return counter;
+  }
   Task<std::vector<Record>> Scan(KeyRange range, size_t limit) {
     fabric::Op op(*client_, fabric::OpKind::kScan);
     std::vector<Record> page;

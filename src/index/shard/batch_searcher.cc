@@ -54,11 +54,11 @@ Task<Done> BatchSearcher::SearchTogether(Op& op, std::span<Search> searches) {
   Borrowed borrowed(*this);
   SearchBatch& batch = borrowed.batch();
   Begin(batch, searches);
-  AddReadsOfBuckets(op, batch, pin);
+  AddReadsOfBuckets(op, batch, searches, pin);
   co_await fabric::ReadsTrip(op, batch.order, batch.added_reads());  // trip 1
-  TakeBuckets(batch, searches, pin);
+  TakeBuckets(op, batch, searches, pin);
   co_await fabric::ReadsTrip(op, batch.order, batch.added_reads());  // trip 2
-  TakeBlocks(batch, searches, pin);
+  TakeBlocks(op, batch, searches, pin);
   op.EndTogether(OpKind::kSearch, batch.found, batch.absent);
   co_return Done{};
 }
@@ -79,23 +79,23 @@ void BatchSearcher::Begin(SearchBatch& batch, std::span<const Search> searches) 
   batch.order = one_node ? Order::kInOrder : Order::kTogether;
 }
 
-void BatchSearcher::AddReadsOfBuckets(Op& op, SearchBatch& batch, const pool::PoolClient::Pin& pin) {
+void BatchSearcher::AddReadsOfBuckets(Op& op, SearchBatch& batch, std::span<const Search> searches,
+                                      const pool::PoolClient::Pin& pin) {
   const bool in_order = batch.order == Order::kInOrder && op.client().orders_reads();
   batch.added = 0;
-  for (SearchBatch::Member& member : std::span(batch.members).first(batch.size)) {
-    const Partition& part = *member.part;
+  for (size_t i = 0; i < batch.size; ++i) {
+    SearchBatch::Member& member = batch.members[i];
+    Partition& part = *member.part;
     member.stage = SearchBatch::Stage::kClosed;
     if (part.IsBehind() || part.directory().announced) continue;
     if (locations_.enabled()) {
-      const std::optional<Location> known =
-          locations_.Known(part, member.hash, pin.epoch(part.node()), in_order);
+      const KeyAccess at(op, part, KeyHash(member.hash), searches[i].key);
+      const std::optional<Location> known = locations_.FindForLook(at, pin, in_order);
       if (known.has_value()) {
         member.stage = SearchBatch::Stage::kLocated;
         member.location = *known;
-        const FarAddr line_at(part.node(), known->slot / pool::kLine * pool::kLine);
-        const FarAddr block_at(part.node(), known->entry.offset());
-        batch.Add(Read(line_at, std::span(member.bytes).first(pool::kLine)));
-        batch.Add(ForBlock(Read(block_at, member.behind_line(known->entry.bytes()))));
+        batch.Add(Read(known->line_at(), std::span(member.bytes).first(pool::kLine)));
+        batch.Add(ForBlock(Read(known->block_at(), member.behind_line(known->slot.entry.bytes()))));
         continue;
       }
     }
@@ -105,32 +105,33 @@ void BatchSearcher::AddReadsOfBuckets(Op& op, SearchBatch& batch, const pool::Po
   }
 }
 
-void BatchSearcher::TakeBuckets(SearchBatch& batch, std::span<Search> searches,
+void BatchSearcher::TakeBuckets(Op& op, SearchBatch& batch, std::span<Search> searches,
                                 const pool::PoolClient::Pin& pin) {
   batch.added = 0;
   for (size_t i = 0; i < batch.size; ++i) {
     SearchBatch::Member& member = batch.members[i];
     const SearchBatch::Stage stage = std::exchange(member.stage, SearchBatch::Stage::kClosed);
     if (stage == SearchBatch::Stage::kLocated) {
-      TakeLocated(batch, member, searches[i], pin.epoch(member.part->node()));
+      TakeLocated(op, batch, member, searches[i], pin);
     } else if (stage == SearchBatch::Stage::kBucket) {
       TakeBucket(shape_, batch, member, searches[i]);
     }
   }
 }
 
-void BatchSearcher::TakeLocated(SearchBatch& batch, SearchBatch::Member& member, Search& search,
-                                uint64_t epoch) {
+void BatchSearcher::TakeLocated(Op& op, SearchBatch& batch, SearchBatch::Member& member, Search& search,
+                                const pool::PoolClient::Pin& pin) {
   if (!member.location.IsIn(*member.lines())) return;
-  const Result<pool::BlockView> view = pool::DecodeBlock(member.behind_line(member.location.entry.bytes()));
+  const Result<pool::BlockView> view =
+      pool::DecodeBlock(member.behind_line(member.location.slot.entry.bytes()));
   if (!view.ok() || view->key != search.key) return;
   search.value->assign(view->value);
   search.outcome = Search::Outcome::kFound;
   ++batch.found;
-  locations_.Confirm(member.location, epoch);
+  Remember(op, member, member.location.slot, search.key, pin);
 }
 
-void BatchSearcher::TakeBlocks(SearchBatch& batch, std::span<Search> searches,
+void BatchSearcher::TakeBlocks(Op& op, SearchBatch& batch, std::span<Search> searches,
                                const pool::PoolClient::Pin& pin) {
   for (size_t i = 0; i < batch.size; ++i) {
     const SearchBatch::Member& member = batch.members[i];
@@ -141,8 +142,14 @@ void BatchSearcher::TakeBlocks(SearchBatch& batch, std::span<Search> searches,
     searches[i].value->assign(view->value);
     searches[i].outcome = Search::Outcome::kFound;
     ++batch.found;
-    locations_.RememberSlot(*member.part, member.hash, member.slot, pin.epoch(member.part->node()));
+    Remember(op, member, member.slot, searches[i].key, pin);
   }
+}
+
+void BatchSearcher::Remember(Op& op, const SearchBatch::Member& member, const Slot& slot,
+                             std::string_view key, const pool::PoolClient::Pin& pin) {
+  if (locations_.enabled())
+    locations_.Remember(KeyAccess(op, *member.part, KeyHash(member.hash), key), slot, pin);
 }
 
 }  // namespace farside::index::shard

@@ -91,11 +91,17 @@ class BatchSearcher {
   };
 
   void Begin(SearchBatch& batch, std::span<const Search> searches);
-  void AddReadsOfBuckets(fabric::Op& op, SearchBatch& batch, const pool::PoolClient::Pin& pin);
+  void AddReadsOfBuckets(fabric::Op& op, SearchBatch& batch, std::span<const Search> searches,
+                         const pool::PoolClient::Pin& pin);
   // Takes what the first trip has read, and adds the READs of the second.
-  void TakeBuckets(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
-  void TakeLocated(SearchBatch& batch, SearchBatch::Member& member, Search& search, uint64_t epoch);
-  void TakeBlocks(SearchBatch& batch, std::span<Search> searches, const pool::PoolClient::Pin& pin);
+  void TakeBuckets(fabric::Op& op, SearchBatch& batch, std::span<Search> searches,
+                   const pool::PoolClient::Pin& pin);
+  void TakeLocated(fabric::Op& op, SearchBatch& batch, SearchBatch::Member& member, Search& search,
+                   const pool::PoolClient::Pin& pin);
+  void TakeBlocks(fabric::Op& op, SearchBatch& batch, std::span<Search> searches,
+                  const pool::PoolClient::Pin& pin);
+  void Remember(fabric::Op& op, const SearchBatch::Member& member, const Slot& slot, std::string_view key,
+                const pool::PoolClient::Pin& pin);
 
   pool::PoolClient& pool_;
   const Shape shape_;

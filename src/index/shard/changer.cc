@@ -52,11 +52,11 @@ Task<Attempt> Changer::TryChange(ChangeContext& context) {
     co_await views_.EnsureOverflows(at, view);
     found = co_await FindInOverflows(at, view, block);
   }
-  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kIfCareful);
+  const Attempt changed = co_await ChangeFound(context, &view, found, block, Locking::kIfCareful);
   co_return changed;
 }
 
-Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std::optional<Found>& found,
+Task<Attempt> Changer::ChangeFound(ChangeContext& context, View* view, const std::optional<Found>& found,
                                    const BlockBuffer& block, Locking locking, Split* split) {
   const KeyAccess& at = context.at;
   const Result<Decision> decision = DecideAndDraft(context, found);
@@ -70,9 +70,9 @@ Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std
     if (split != nullptr) {
       inserted = co_await InsertWithSplit(context, *split);  // trip 2
     } else if (locking == Locking::kHeld) {
-      inserted = co_await InsertUnderLock(context, view);  // trip 2
+      inserted = co_await InsertUnderLock(context, *view);  // trip 2
     } else {
-      inserted = co_await InsertAbsent(context, view);  // trip 2
+      inserted = co_await InsertAbsent(context, *view);  // trip 2
     }
     if (inserted == Attempt::kDone) at.part.CountRecords(1);
     co_return inserted;
@@ -87,12 +87,18 @@ Task<Attempt> Changer::ChangeFound(ChangeContext& context, View& view, const std
     if (brought) co_return Attempt::kRetry;
     locking = Locking::kTake;
   }
-  const bool written = co_await Write(context, found->slot, removes, locking);  // trip 2
-  const bool touches = context.change.kind == ChangeKind::kTouch;
-  if (!written && touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, found->slot, block);
-  if (!written) co_return Attempt::kRetry;
-  RetireReplaced(context, found->slot, block);
+  const Slot& slot = found->slot;
+  const Entry desired = Successor(context, slot, removes);
+  const Written written = co_await Write(context, slot, desired, removes, locking);  // trip 2
+  if (!written.done) {
+    const bool touches = context.change.kind == ChangeKind::kTouch;
+    if (touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, slot, block.bytes().size());
+    if (locking == Locking::kIfCareful) NoteRival(context, slot, written.found, /*seen=*/true);
+    co_return Attempt::kRetry;
+  }
+  RetireReplaced(context, slot, block.bytes().size());
   if (removes) at.part.CountRecords(-1);
+  Remember(context, slot, desired);
   co_return Attempt::kDone;
 }
 
@@ -109,36 +115,45 @@ Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::opti
   if (decision->applied && !decision->removes) {
     const std::string_view stored = decision->Value(change);
     context.draft.Reserve(pool_.allocator(context.node), pool::BlockBytes(change.key.size(), stored.size()));
-    context.draft.Fill(change.key, stored, context.hash);
+    // INVARIANT shard/12: the mark says how this attempt goes about it, so it is made anew for each.
+    const bool marked = found.has_value() && IsOverwrite(change.kind);
+    context.draft.Fill(change.key, stored, context.hash, marked);
   }
   return decision;
 }
 
 // ---- replacing ---------------------------------------------------------------------------------------
 
-Task<bool> Changer::Write(ChangeContext& context, const Slot& slot, bool removes, Locking locking) {
-  Entry desired;
-  if (!removes) {
-    desired = EntryFor(context.draft, context.at.tag(slot.candidate, slot.version));
-  } else if (slot.candidate == Candidate::kLevel1 && !Mutant(kPublishedRefill)) {
-    // INVARIANT shard/1: a slot that was used does not become unused.
-    desired = Entry::Hole();
-  }
+Entry Changer::Successor(const ChangeContext& context, const Slot& slot, bool removes) {
+  if (!removes) return EntryFor(context.draft, context.at.tag(slot.candidate, slot.version));
+  // INVARIANT shard/1: a slot that was used does not become unused.
+  const bool stays_used = slot.candidate == Candidate::kLevel1 && !Mutant(kPublishedRefill);
+  return stays_used ? Entry::Hole() : Entry();
+}
+
+Task<Written> Changer::Write(ChangeContext& context, const Slot& slot, Entry desired, bool removes,
+                             Locking locking) {
   if (context.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite))
     return SlotWriter::WriteSlot(context.at.op, slot, desired, context.draft);
   return writer_.Write(context.at, slot, desired, removes ? nullptr : &context.draft, locking);
 }
 
-// This client's CAS has taken the block out of the table.
-void Changer::RetireReplaced(const ChangeContext& context, const Slot& slot, const BlockBuffer& block) {
+void Changer::RetireReplaced(const ChangeContext& context, const Slot& slot, uint64_t block_bytes) {
   pool::Allocator& allocator = pool_.allocator(context.node);
   const FarAddr replaced(context.node, slot.entry.offset());
   const bool touches = context.change.kind == ChangeKind::kTouch;
   if (Mutant(kReuseAtOnce) || (touches && Mutant(kTouchFreesAtOnce))) {
-    allocator.FreeUnpublished(replaced, block.bytes().size());
+    allocator.FreeUnpublished(replaced, block_bytes);
   } else {
-    allocator.Retire(replaced, block.bytes().size(), pool_.published_epoch(context.node));
+    allocator.Retire(replaced, block_bytes, pool_.published_epoch(context.node));
   }
+}
+
+void Changer::Remember(const ChangeContext& context, Slot slot, Entry entry) {
+  if (!locations_.enabled()) return;
+  if (!entry.has_block()) return locations_.Forget(context.at);
+  slot.entry = entry.WithFlagOf(slot.entry);
+  locations_.Remember(context.at, slot, *context.pin);
 }
 
 Task<bool> Changer::BringUpToDate(const KeyAccess& at, const Slot& slot, bool removes) {
@@ -169,8 +184,10 @@ Task<Attempt> Changer::InsertAbsent(ChangeContext& context, const View& view) {
   // was read, and so none has had to go to another level.
   const Slot slot = SlotOf(at.part, bucket, *unused);
   const Entry desired = EntryFor(context.draft, at.tag(Candidate::kLevel1, bucket.version));
-  const bool written = co_await writer_.Write(at, slot, desired, &context.draft, Locking::kIfCareful);
-  co_return written ? Attempt::kDone : Attempt::kRetry;
+  const Written written = co_await writer_.Write(at, slot, desired, &context.draft, Locking::kIfCareful);
+  if (!written.done) co_return Attempt::kRetry;
+  Remember(context, slot, desired);
+  co_return Attempt::kDone;
 }
 
 }  // namespace farside::index::shard

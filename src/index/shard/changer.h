@@ -9,6 +9,7 @@
 #include "index/kit/block_buffer.h"
 #include "index/kit/context.h"
 #include "index/shard/context.h"
+#include "index/shard/location_cache.h"
 #include "index/shard/overflow_inserter.h"
 #include "index/shard/slot_writer.h"
 #include "index/shard/splitter.h"
@@ -16,40 +17,70 @@
 #include "index/shard/view.h"
 #include "index/shard/view_reader.h"
 #include "pool/client.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
+
+// Whether the change gives a key that is present a value of its own, whatever the key has had.
+inline bool IsOverwrite(ChangeKind kind) { return kind == ChangeKind::kPut || kind == ChangeKind::kUpdate; }
 
 class Changer {
  public:
   Changer(pool::PoolClient& pool, UnitLocks& locks, ViewReader& views, SlotWriter& writer, Splitter& splitter,
-          OverflowInserter& overflows)
+          OverflowInserter& overflows, LocationCache& locations)
       : pool_(pool),
         locks_(locks),
         views_(views),
         writer_(writer),
         splitter_(splitter),
-        overflows_(overflows) {}
+        overflows_(overflows),
+        locations_(locations) {}
 
   // One attempt.
-  Task<Attempt> TryChange(ChangeContext& context);
+  Task<Attempt> Try(ChangeContext& context) {
+    if (context.attempt == 0) context.rival.reset();  // the pin under which it was seen may be gone
+    if (locations_.enabled() || context.rival.has_value()) return TryWhereSeen(context);
+    return TryChange(context);
+  }
 
  private:
-  // All places of the key were read: decides, and inserts the key or changes what was found. With kHeld, the
-  // lock of the key's unit is held, and stays so unless there is a `split` of the unit, which releases it: an
-  // insert goes along with the split, and any other change is tried again after it.
-  Task<Attempt> ChangeFound(ChangeContext& context, View& view, const std::optional<Found>& found,
+  // By a look at all places of the key.
+  Task<Attempt> TryChange(ChangeContext& context);
+  // The key was found, or all of its places were read, into the view: decides, and changes what was found or
+  // inserts the key. With kHeld, the lock of the key's unit is held, and stays so unless there is a `split`
+  // of the unit, which releases it: an insert goes along with the split, and any other change is tried again
+  // after it.
+  Task<Attempt> ChangeFound(ChangeContext& context, View* view, const std::optional<Found>& found,
                             const BlockBuffer& block, Locking locking, Split* split = nullptr);
   // What the change makes of the value that was found; and the draft of its block, if there is one. It may
   // lack room.
   Result<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
   // The key is not in the view.
   Task<Attempt> InsertAbsent(ChangeContext& context, const View& view);
-  // Replaces an entry by the draft's block, or by nothing. False: another client has changed it.
-  Task<bool> Write(ChangeContext& context, const Slot& slot, bool removes, Locking locking);
-  void RetireReplaced(const ChangeContext& context, const Slot& slot, const BlockBuffer& block);
+  // The entry that takes the place of this one.
+  static Entry Successor(const ChangeContext& context, const Slot& slot, bool removes);
+  // Replaces an entry by this one, whose block is the draft's unless it `removes`.
+  Task<Written> Write(ChangeContext& context, const Slot& slot, Entry desired, bool removes, Locking locking);
+  // This client's CAS has taken the block out of the table.
+  void RetireReplaced(const ChangeContext& context, const Slot& slot, uint64_t block_bytes);
+  // The key's entry stands in the slot by now.
+  void Remember(const ChangeContext& context, Slot slot, Entry entry);
   // The entry stands in a unit that is not split yet: splits it. False: there is no memory for that, but the
   // entry can be removed where it is, under the lock.
   Task<bool> BringUpToDate(const KeyAccess& at, const Slot& slot, bool removes);
+
+  // ---- where the key was seen (changer_where_seen.cc)
+  // Goes on as TryChange if the key is not there.
+  Task<Attempt> TryWhereSeen(ChangeContext& context);
+  // Empty in these: the key is not there any more, or that does not count any more.
+  Task<std::optional<Attempt>> TryRemembered(ChangeContext& context);
+  Task<std::optional<Attempt>> ChangeUnseen(ChangeContext& context, Location known);
+  Task<std::optional<Attempt>> TryRival(ChangeContext& context);
+  // A CAS of the slot has failed, and has found this entry. `seen`: the one that it expected was seen by this
+  // operation.
+  static void NoteRival(ChangeContext& context, Slot slot, Entry found, bool seen);
+  // Whether the change may end as if it had taken effect just before the rival (shard/12).
+  static bool MayYield(const ChangeContext& context, const Rival& rival, const pool::BlockView& block);
 
   // ---- in careful mode (changer_locked.cc)
   // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that
@@ -73,6 +104,7 @@ class Changer {
   SlotWriter& writer_;
   Splitter& splitter_;
   OverflowInserter& overflows_;
+  LocationCache& locations_;
 };
 
 }  // namespace farside::index::shard

@@ -27,7 +27,7 @@ Task<std::optional<Attempt>> Changer::ChangeUnderLock(ChangeContext& context, Vi
     co_return std::nullopt;  // under another lock
   const bool has_room = found.has_value() || FindUnused(view.bucket, at.shape()).has_value();
   if (!has_room && !ViewReader::IsUpToDate(at, view, /*with_overflow=*/true)) co_return std::nullopt;
-  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kHeld);
+  const Attempt changed = co_await ChangeFound(context, &view, found, block, Locking::kHeld);
   co_return changed;
 }
 
@@ -37,8 +37,8 @@ Task<Attempt> Changer::InsertUnderLock(ChangeContext& context, View& view) {
   if (unused.has_value()) {
     const Slot slot = SlotOf(at.part, view.bucket, *unused);
     const Entry desired = EntryFor(context.draft, at.tag(Candidate::kLevel1, slot.version));
-    const bool written = co_await SlotWriter::CasSlot(at.op, slot, desired, &context.draft);
-    co_return written ? Attempt::kDone : Attempt::kRetry;
+    const Written written = co_await SlotWriter::CasSlot(at.op, slot, desired, &context.draft);
+    co_return written.done ? Attempt::kDone : Attempt::kRetry;
   }
   if (!view.bucket.overflow()) co_await ViewReader::ReadNodesOf(at, view);
   const Attempt inserted = co_await overflows_.InsertUnderLock(at, view, context.draft);

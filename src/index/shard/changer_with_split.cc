@@ -63,7 +63,7 @@ Task<std::optional<Attempt>> Changer::ChangeWithSplit(ChangeContext& context, Vi
   }
   BlockBuffer block;
   const std::optional<Found> found = co_await FindKey(at, view, block);
-  const Attempt changed = co_await ChangeFound(context, view, found, block, Locking::kHeld, &split);
+  const Attempt changed = co_await ChangeFound(context, &view, found, block, Locking::kHeld, &split);
   co_return changed;
 }
 

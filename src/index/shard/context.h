@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "fabric/op.h"
 #include "index/kit/change.h"
 #include "index/kit/context.h"
+#include "index/shard/bucket.h"
 #include "index/shard/layout.h"
 #include "index/shard/partition.h"
 #include "pool/client.h"
@@ -50,6 +52,14 @@ struct SearchContext : index::SearchContext {
   const KeyAccess at;
 };
 
+// What a CAS that has failed found in the slot of the key: in this operation, and under its pin.
+struct Rival {
+  Slot slot;  // with the entry that was found
+  // The entry that the CAS expected names another block, and was seen in the slot by this operation, not only
+  // remembered (shard/12).
+  bool has_replaced_what_was_seen = false;
+};
+
 struct ChangeContext : index::ChangeContext {
   ChangeContext(pool::PoolClient& pool, fabric::Op& an_op, Partition& part, const KeyHash& a_hash,
                 Change& a_change)
@@ -57,6 +67,7 @@ struct ChangeContext : index::ChangeContext {
         at(an_op, part, a_hash, a_change.key) {}
 
   const KeyAccess at;
+  std::optional<Rival> rival;  // of the attempt before
 };
 
 }  // namespace farside::index::shard

@@ -1,11 +1,14 @@
 #include "index/shard/find_key.h"
 
 #include "index/shard/bucket_finder.h"
+#include "index/shard/mutants.h"
 #include "pool/memory/block.h"
 
 namespace farside::index::shard {
 
 using fabric::FarAddr;
+using fabric::ForBlock;
+using fabric::Read;
 
 Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockBuffer& buffer) {
   std::optional<Found> found = co_await FindInBucket(at, view.bucket, buffer);
@@ -46,6 +49,28 @@ Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view
     }
   }
   co_return std::nullopt;
+}
+
+Task<std::optional<Found>> FindAgain(const KeyAccess& at, Location known, BlockBuffer& buffer) {
+  Line line;
+  const auto read_line = Read(known.line_at(), BytesOf(line));
+  const auto read_block = ForBlock(Read(known.block_at(), buffer.Resize(known.slot.entry.bytes())));
+  if (Mutant(kCacheBlockFirst)) {
+    co_await at.op.InOrder(read_block, read_line);
+  } else {
+    co_await at.op.InOrder(read_line, read_block);
+  }
+  if (!known.IsIn(line)) {
+    const Entry now = known.EntryIn(line);
+    if (line.version() != known.slot.version || !MayBeOf(now, known.slot.entry.tag())) co_return std::nullopt;
+    known.slot.entry = now;
+    co_await at.op.InOrder(ForBlock(Read(known.block_at(), buffer.Resize(now.bytes()))));
+  }
+  const Result<pool::BlockView> block = pool::DecodeBlock(buffer.bytes());
+  if (!block.ok()) co_return block.error();
+  if (!IsOf(*block, at.key)) co_return std::nullopt;
+  known.slot.entry = known.EntryIn(line);
+  co_return Found{.slot = known.slot, .value = block->value};
 }
 
 }  // namespace farside::index::shard

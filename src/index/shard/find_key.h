@@ -8,6 +8,7 @@
 #include "farside/task.h"
 #include "index/kit/block_buffer.h"
 #include "index/shard/context.h"
+#include "index/shard/location_cache.h"
 #include "index/shard/view.h"
 
 namespace farside::index::shard {
@@ -25,9 +26,18 @@ inline Slot SlotOf(const Partition& part, const Bucket& bucket, size_t slot) {
   return SlotOf(part, bucket.unit, bucket.version, bucket.entries(), slot);
 }
 
+// Whether the entry may be that of a key with this tag, and says how large its block is.
+inline bool MayBeOf(Entry entry, uint64_t tag) {
+  return entry.has_block() && entry.bytes() != 0 && entry.tag() == tag;
+}
+
 // The key's slot and value, from a view with all levels. `buffer` gets the block that the value stands in.
 Task<std::optional<Found>> FindKey(const KeyAccess& at, const View& view, BlockBuffer& buffer);
 Task<std::optional<Found>> FindInBucket(const KeyAccess& at, const Bucket& bucket, BlockBuffer& buffer);
 Task<std::optional<Found>> FindInOverflows(const KeyAccess& at, const View& view, BlockBuffer& buffer);
+// The key where it was seen (shard/9). One trip for the line of the slot and the block of the entry; one more
+// if the slot has another entry of the key's by now. Nothing: the key is not there any more, and may be
+// elsewhere.
+Task<std::optional<Found>> FindAgain(const KeyAccess& at, Location known, BlockBuffer& buffer);
 
 }  // namespace farside::index::shard

@@ -49,6 +49,28 @@ inline constexpr MutantName kCacheBlockFirst{"shard/cache-block-read-first"};
 // Locations are used however old they are, where READs have no order (shard/9).
 inline constexpr MutantName kCacheOfAnyEpoch{"shard/cache-of-any-epoch"};
 
+// An entry that is remembered is changed without a look, however long ago it was seen (shard/11).
+inline constexpr MutantName kRememberedOfAnyAge{"shard/remembered-of-any-age"};
+// An entry counts as seen in the epoch that its client knew when the READ had completed (shard/11).
+inline constexpr MutantName kRememberedAsOfItsEnd{"shard/remembered-as-of-its-end"};
+// An entry is changed without a look, however long ago it was seen, in a table that has grown since
+// (shard/11).
+inline constexpr MutantName kRememberedOfAnyVersion{"shard/remembered-of-any-version"};
+// An entry is changed without a look, however long ago it was seen, although a resize is announced
+// (shard/11).
+inline constexpr MutantName kRememberedWhileAnnounced{"shard/remembered-while-announced"};
+// A delete of an entry that is not in its slot any more takes the key for absent (shard/11).
+inline constexpr MutantName kRememberedIsAll{"shard/remembered-delete-asks-no-further"};
+// A block that was unlinked without a look is not retired (shard/11).
+inline constexpr MutantName kRememberedNotRetired{"shard/remembered-block-not-retired"};
+
+// A put that has lost ends at once, whatever has replaced the entry: an insert or a counter, too (shard/12).
+inline constexpr MutantName kYieldsToAny{"shard/yields-to-any"};
+// The same behind a client that has changed nothing but the flag of the entry (shard/12).
+inline constexpr MutantName kYieldsToAFlag{"shard/yields-to-a-flag"};
+// The same of a put that has only remembered the entry that was replaced, perhaps before it began (shard/12).
+inline constexpr MutantName kYieldsOnMemory{"shard/yields-on-memory"};
+
 // ---- resizing (more in index/kit/mutants.h)
 
 // No middle state: a client that has seen an announcement writes as before, as in the paper's barrier
@@ -103,27 +125,56 @@ inline constexpr MutantName kTouchFreesAtOnce{"shard/evacuates-frees-at-once"};
 inline constexpr MutantName kTouchRetiresLosing{"shard/evacuates-retires-losing"};
 
 inline constexpr std::array kAllMutants = {
-    kTouchByWrite,        kTouchFreesAtOnce,
-    kTouchRetiresLosing,  kPublishedRefill,
-    kFailedCasIsDone,     kTagIsKey,
-    kFlagNotKept,         kReuseAtOnce,
-    kOverflowSetLate,     kOverflowWithoutLock,
-    kLinkDropsEntry,      kNoCarefulMode,
-    kTornAccepted,        kNotRefreshed,
-    kChildNotRead,        kUnsplitIsEmpty,
-    kOverflowNotPassedOn, kStaleWindow,
-    kWrongNumber,         kParentFirst,
-    kNotFinished,         kRedoneFromScratch,
-    kLockBroken,          kBlindFold,
-    kHalfSplitWalked,     kUnitOfOldVersion,
-    kSecondLockNotHelped, kSecondLockAwaited,
-    kUnlockByWrite,       kLevel2First,
-    kCacheNotCompared,    kCacheBlockFirst,
-    kOverflowNotAskedFor, kCacheOfAnyEpoch,
-    kWalkEndsEarly,       kCursorEndsEarly,
-    kLineOfOldVersion,    kOverflowProvedCarelessly,
-    kBackLinesFirst,      kLevel2NotReadBySplit,
+    kTouchByWrite,
+    kTouchFreesAtOnce,
+    kTouchRetiresLosing,
+    kPublishedRefill,
+    kFailedCasIsDone,
+    kTagIsKey,
+    kFlagNotKept,
+    kReuseAtOnce,
+    kOverflowSetLate,
+    kOverflowWithoutLock,
+    kLinkDropsEntry,
+    kNoCarefulMode,
+    kTornAccepted,
+    kNotRefreshed,
+    kChildNotRead,
+    kUnsplitIsEmpty,
+    kOverflowNotPassedOn,
+    kStaleWindow,
+    kWrongNumber,
+    kParentFirst,
+    kNotFinished,
+    kRedoneFromScratch,
+    kLockBroken,
+    kBlindFold,
+    kHalfSplitWalked,
+    kUnitOfOldVersion,
+    kSecondLockNotHelped,
+    kSecondLockAwaited,
+    kUnlockByWrite,
+    kLevel2First,
+    kCacheNotCompared,
+    kCacheBlockFirst,
+    kOverflowNotAskedFor,
+    kCacheOfAnyEpoch,
+    kWalkEndsEarly,
+    kCursorEndsEarly,
+    kLineOfOldVersion,
+    kOverflowProvedCarelessly,
+    kBackLinesFirst,
+    kLevel2NotReadBySplit,
     kBucketOfParent,
+    kRememberedOfAnyAge,
+    kRememberedAsOfItsEnd,
+    kRememberedOfAnyVersion,
+    kRememberedWhileAnnounced,
+    kRememberedIsAll,
+    kRememberedNotRetired,
+    kYieldsToAny,
+    kYieldsToAFlag,
+    kYieldsOnMemory,
 };
 
 }  // namespace farside::index::shard

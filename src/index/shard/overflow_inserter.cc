@@ -80,8 +80,8 @@ Task<Attempt> OverflowInserter::InsertUnderLock(const KeyAccess& at, View& view,
   if (hole.has_value()) {
     const Slot slot = SlotOf(at.part, view.bucket, *hole);
     const Entry entry = EntryFor(draft, at.tag(Candidate::kLevel1, view.bucket.version));
-    const bool written = co_await SlotWriter::CasSlot(at.op, slot, entry, &draft);
-    co_return written ? Attempt::kDone : Attempt::kRetry;
+    const Written written = co_await SlotWriter::CasSlot(at.op, slot, entry, &draft);
+    co_return written.done ? Attempt::kDone : Attempt::kRetry;
   }
   // The emptier of the two lines, as iceberg hashing has it.
   const bool second =
@@ -139,8 +139,8 @@ Task<Attempt> OverflowInserter::Fill(const KeyAccess& at, const Overflow& overfl
     const Attempt appended = co_await AppendNode(at, overflow, entry, draft);
     co_return appended;
   }
-  const bool written = co_await SlotWriter::CasSlot(at.op, *slot, entry, &draft);
-  co_return written ? Attempt::kDone : Attempt::kRetry;
+  const Written written = co_await SlotWriter::CasSlot(at.op, *slot, entry, &draft);
+  co_return written.done ? Attempt::kDone : Attempt::kRetry;
 }
 
 // A new node at the end of the chain. If an entry stands where the link of the line belongs, it moves to the

@@ -2,14 +2,8 @@
 
 #include "index/kit/block_buffer.h"
 #include "index/shard/find_key.h"
-#include "index/shard/mutants.h"
-#include "pool/memory/block.h"
 
 namespace farside::index::shard {
-
-using fabric::FarAddr;
-using fabric::ForBlock;
-using fabric::Read;
 
 Task<bool> Searcher::TrySearch(SearchContext& context) {
   const KeyAccess& at = context.at;
@@ -32,37 +26,30 @@ Task<bool> Searcher::TrySearch(SearchContext& context) {
   co_return found.has_value();
 }
 
-Task<bool> Searcher::SearchOverflow(const KeyAccess& at, std::string& value, uint64_t epoch) {
+Task<bool> Searcher::SearchOverflow(const KeyAccess& at, std::string& value,
+                                    const pool::PoolClient::Pin& pin) {
   View view;
   co_await views_.ReadOverflows(at, view);
   BlockBuffer block;
   const std::optional<Found> found = co_await FindInOverflows(at, view, block);
   if (found.has_value()) {
     value.assign(found->value);
-    locations_.RememberSlot(at.part, at.hash.hash(), found->slot, epoch);
+    locations_.Remember(at, found->slot, pin);
   }
   co_return found.has_value();
 }
 
 // A coroutine of its own, so that searches without a cache have small frames.
-Task<bool> Searcher::SearchLocation(const KeyAccess& at, Location known, std::string& value, uint64_t epoch) {
-  Line line;
+Task<bool> Searcher::SearchLocation(const KeyAccess& at, Location known, std::string& value,
+                                    const pool::PoolClient::Pin& pin) {
   BlockBuffer block;
-  const FarAddr line_at(at.part.node(), known.slot / pool::kLine * pool::kLine);
-  const FarAddr block_at(at.part.node(), known.entry.offset());
-  const auto read_line = Read(line_at, BytesOf(line));
-  const auto read_block = ForBlock(Read(block_at, block.Resize(known.entry.bytes())));
-  if (Mutant(kCacheBlockFirst)) {
-    co_await at.op.InOrder(read_block, read_line);
-  } else {
-    co_await at.op.InOrder(read_line, read_block);
+  const std::optional<Found> found = co_await FindAgain(at, known, block);
+  if (!found.has_value()) {
+    locations_.Forget(at);
+    co_return false;
   }
-  if (!known.IsIn(line)) co_return false;
-  const Result<pool::BlockView> view = pool::DecodeBlock(block.bytes());
-  if (!view.ok()) co_return view.error();
-  if (view->key != at.key) co_return false;  // it has the same hash
-  value.assign(view->value);
-  locations_.Confirm(known, epoch);
+  value.assign(found->value);
+  locations_.Remember(at, found->slot, pin);
   co_return true;
 }
 

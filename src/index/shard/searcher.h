@@ -24,10 +24,10 @@ class Searcher {
   // One attempt, wherever the key's bucket has come to.
   Task<bool> TrySearch(SearchContext& context);
   // In levels 2 and 3.
-  Task<bool> SearchOverflow(const KeyAccess& at, std::string& value, uint64_t epoch);
-  // One trip: the line of the slot where the key was, and the block that was its. False: the key is not there
-  // any more, and may be elsewhere.
-  Task<bool> SearchLocation(const KeyAccess& at, Location known, std::string& value, uint64_t epoch);
+  Task<bool> SearchOverflow(const KeyAccess& at, std::string& value, const pool::PoolClient::Pin& pin);
+  // Where the key was seen. False: it is not there any more, and may be elsewhere.
+  Task<bool> SearchLocation(const KeyAccess& at, Location known, std::string& value,
+                            const pool::PoolClient::Pin& pin);
 
  private:
   pool::PoolClient& pool_;

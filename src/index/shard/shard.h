@@ -22,6 +22,7 @@
 //   shard/9  (location_cache.h)
 //   shard/10 An operation that has to wait releases its pin, and takes a new one only if no catalog has
 //            changed since it began, as far as its client knows (index/kit/retry_policy.h).
+//   shard/11 (location_cache.h)
 #pragma once
 
 #include <cstdint>

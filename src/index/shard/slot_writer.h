@@ -15,6 +15,12 @@ enum class Locking : uint8_t {
   kTake,       // the lock is taken
 };
 
+// What came of a change of an entry.
+struct Written {
+  bool done = false;
+  Entry found;  // not done, and not under a lock: what the slot held instead
+};
+
 // The entry that names the draft's block.
 inline Entry EntryFor(const Draft& draft, uint64_t tag) {
   return Entry::Of(draft.at().offset, draft.bytes(), tag);
@@ -24,15 +30,15 @@ class SlotWriter {
  public:
   explicit SlotWriter(UnitLocks& locks) : locks_(locks) {}
 
-  // CAS of an entry, behind the WRITE of the draft's block if there is one. True if it took effect.
-  Task<bool> Write(const Access& at, const Slot& slot, Entry desired, Draft* draft, Locking locking);
+  // CAS of an entry, behind the WRITE of the draft's block if there is one.
+  Task<Written> Write(const Access& at, const Slot& slot, Entry desired, Draft* draft, Locking locking);
   // Without a look at the directory.
-  static Task<bool> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
+  static Task<Written> CasSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft* draft);
   // For a planted bug: a CAS from whatever the slot holds.
-  static Task<bool> WriteSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft& draft);
+  static Task<Written> WriteSlot(fabric::Op& op, const Slot& slot, Entry desired, Draft& draft);
 
  private:
-  Task<bool> WriteLocked(Access at, const Slot& slot, Entry desired, Draft* draft);
+  Task<Written> WriteLocked(Access at, const Slot& slot, Entry desired, Draft* draft);
 
   UnitLocks& locks_;
 };

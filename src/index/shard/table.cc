@@ -16,14 +16,14 @@ using fabric::Read;
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
     : KeyedIndex(pool, options),
       partitions_(options, pool, roots),
-      locations_(options.cached_locations),
+      locations_(pool, options.cached_locations.value_or(LocationCache::LocationsFor(pool.client()))),
       locks_(pool, options.backoff, splitter_),
       units_(locks_),
       splitter_(pool, locks_, units_),
       views_(units_, locks_),
       writer_(locks_),
       overflows_(pool, locks_, views_, splitter_),
-      changer_(pool, locks_, views_, writer_, splitter_, overflows_),
+      changer_(pool, locks_, views_, writer_, splitter_, overflows_, locations_),
       searcher_(pool, units_, views_, splitter_, locations_),
       batches_(pool, options.shape, partitions_, locations_),
       walker_(pool, options.backoff, partitions_, locks_, views_) {}
@@ -55,10 +55,9 @@ Task<bool> Table::SearchAlone(Op& op, std::string_view key, std::string& value) 
   std::optional<pool::PoolClient::Pin> pin(pool().Begin());
   if (!part.IsBehind() && !part.directory().announced) {
     if (locations_.enabled()) {
-      const uint64_t epoch = pin->epoch(part.node());
-      const auto known = locations_.Known(part, hash.hash(), epoch, op.client().orders_reads());
+      const auto known = locations_.FindForLook(at, *pin, op.client().orders_reads());
       bool there = false;
-      if (known.has_value()) there = co_await searcher_.SearchLocation(at, *known, value, epoch);
+      if (known.has_value()) there = co_await searcher_.SearchLocation(at, *known, value, *pin);
       if (there) co_return EndSearch(op, true);
     }
     UnreadLines unread;
@@ -79,14 +78,12 @@ Task<bool> Table::SearchAlone(Op& op, std::string_view key, std::string& value) 
       }
       if (finder.found()) {
         value.assign(finder.value());
-        if (locations_.enabled())
-          locations_.RememberSlot(part, hash.hash(), finder.slot(), pin->epoch(part.node()));
+        if (locations_.enabled()) locations_.Remember(at, finder.slot(), *pin);
         co_return EndSearch(op, true);
       }
       // INVARIANT shard/4: without the bit, there is nothing of this bucket's keys in the other levels.
       if (!lines[0].overflow()) co_return EndSearch(op, false);
-      const uint64_t epoch = pin->epoch(part.node());
-      const Result<bool> found = co_await searcher_.SearchOverflow(at, value, epoch).Outcome();
+      const Result<bool> found = co_await searcher_.SearchOverflow(at, value, *pin).Outcome();
       if (found.ok()) co_return EndSearch(op, *found);
       if (found.error().code() != ErrorCode::kContended) co_return found.error();
     }

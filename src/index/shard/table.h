@@ -52,7 +52,7 @@ class Table final : public KeyedIndex<Table> {
   Task<bool> SearchAlone(fabric::Op& op, std::string_view key, std::string& value);
   ChangeContext ContextOf(fabric::Op& op, Change& change);
   SearchContext ContextOf(fabric::Op& op, std::string_view key, std::string& value);
-  Task<Attempt> TryChange(ChangeContext& context) { return changer_.TryChange(context); }
+  Task<Attempt> TryChange(ChangeContext& context) { return changer_.Try(context); }
   Task<bool> TrySearch(SearchContext& context) { return searcher_.TrySearch(context); }
 
   Partitions partitions_;

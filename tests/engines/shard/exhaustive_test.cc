@@ -91,5 +91,37 @@ TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_OnAFabricThatBreaksItsPromi
   EXPECT_NE(found.conclusion, check::Conclusion::kLimit) << found.ToString();
 }
 
+TEST(ExhaustiveShard, UpdateOfARememberedKeyWhoseBlockIsReused_ReplacesNoOtherKey) {
+  // Given a client that remembers an entry
+  // When it syncs and updates the key, while another one deletes the key, gives its block back and puts another
+  // key with the same tag into the same slot Expect that nothing is wrong in any interleaving
+  const Exploration found = ExploreReusedBlock(Call::Update("k0", "1"));
+  EXPECT_EQ(ProblemOf(found), "");
+  EXPECT_GT(found.histories, 20u);
+}
+
+TEST(ExhaustiveShard, DeleteOfARememberedKeyWhoseBlockIsReused_DeletesNoOtherKey) {
+  // The same with a delete
+  const Exploration found = ExploreReusedBlock(Call::Delete("k0"));
+  EXPECT_EQ(ProblemOf(found), "");
+  EXPECT_GT(found.histories, 20u);
+}
+
+TEST(ExhaustiveShard, PutsThatLose_AreAsIfJustBeforeTheWinner) {
+  // Given a key that two clients put, each of which knows where it is or does not
+  // When a third one counts, swaps, deletes, or updates it
+  // Expect that the answers and values are those of some order, in any interleaving
+  static constexpr std::string_view kOne{"\1\0\0\0\0\0\0\0", 8};
+  static constexpr std::string_view kNine{"\11\0\0\0\0\0\0\0", 8};
+  for (const Call& beside : {Call::Increment("k"), Call::CompareAndSet("k", kOne, kNine), Call::Delete("k"),
+                             Call::Update("k", kNine)}) {
+    for (const bool remember : {false, true}) {
+      const Exploration found = ExplorePutsThatLose(beside, remember);
+      EXPECT_EQ(ProblemOf(found), "") << static_cast<int>(beside.kind) << remember;
+      EXPECT_GT(found.histories, 20u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace farside::index::shard

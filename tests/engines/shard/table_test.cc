@@ -216,11 +216,67 @@ TEST(ShardTable, LocationCache_RepeatedSearchTakesOneTrip) {
   EXPECT_EQ(member.Now(member.Get("k")), "old");
   const uint64_t before = world.fabric.verbs_posted();
   EXPECT_EQ(member.Now(member.Get("k")), "old");
-  EXPECT_EQ(world.fabric.verbs_posted() - before, 2u);  // the bucket, and the block
+  EXPECT_EQ(world.fabric.verbs_posted() - before, 2u);  // the line, and the block
   other.Now(other.Put("k", "new"));
   EXPECT_EQ(member.Now(member.Get("k")), "new");
   other.Now(other.Delete("k"));
   EXPECT_EQ(member.Now(member.Get("k")), "absent");
+  EXPECT_EQ(world.problem, "");
+}
+
+// Trips of a client's changes, blocks included.
+uint64_t TripsOfChanges(Member& member) {
+  uint64_t trips = 0;
+  for (const fabric::OpKind kind :
+       {fabric::OpKind::kInsert, fabric::OpKind::kUpdate, fabric::OpKind::kDelete}) {
+    for (const fabric::OpOutcome outcome : {fabric::OpOutcome::kDone, fabric::OpOutcome::kRefused})
+      trips += member.tally(kind, outcome).end_to_end_trips;
+  }
+  return trips;
+}
+
+TEST(ShardTable, ChangeOfARememberedKey_TakesOneTrip_OfAnOlderOneTwo) {
+  // Given a client that remembers where a key is, having seen it since its last sync, or before that
+  // When it changes the key in every way
+  // Expect one trip where the value does not matter, two where it does or the memory is older, as many as a
+  // look takes otherwise
+  World world;
+  Member member(world, {{"slots", "8"}, {"overflow_slots", "2"}, {"cache", "16"}});
+  Member other(world, {{"slots", "8"}, {"overflow_slots", "2"}});
+  const auto trips_of = [&](auto task) {
+    const uint64_t before = TripsOfChanges(member);
+    member.Now(std::move(task));
+    return TripsOfChanges(member) - before;
+  };
+  other.Now(other.Put("k", "of other"));
+  member.Now(member.Put("chunk", "of its own"));
+  EXPECT_EQ(trips_of(member.Put("k", "cold")), 3u);
+  EXPECT_EQ(trips_of(member.Put("k", "put")), 1u);
+  EXPECT_EQ(trips_of(member.Update("k", "updated")), 1u);
+  EXPECT_EQ(trips_of(member.Insert("k", "refused")), 1u);
+  EXPECT_EQ(trips_of(member.CompareAndSet("k", "else", "refused")), 1u);
+  EXPECT_EQ(trips_of(member.CompareAndSet("k", "updated", "swapped")), 2u);
+  EXPECT_EQ(trips_of(member.Delete("k")), 1u);
+  EXPECT_EQ(trips_of(member.Increment("k", 1)), 2u);  // an append
+  EXPECT_EQ(trips_of(member.Increment("k", 1)), 2u);
+  EXPECT_EQ(trips_of(member.Put("k", "again")), 1u);
+  // Another client is faster: the word that the CAS finds is as good as a look.
+  other.Now(other.Put("k", "of other"));
+  EXPECT_EQ(trips_of(member.Put("k", "late")), 3u);
+  const auto pass_epochs = [&] {
+    for (int round = 0; round < 2; ++round) {
+      member.Now(member.Sync(/*raise=*/true));
+      other.Now(other.Sync(/*raise=*/true));
+    }
+    member.Now(member.Sync());
+  };
+  pass_epochs();
+  EXPECT_EQ(trips_of(member.Put("k", "older")), 2u);
+  EXPECT_EQ(trips_of(member.Put("k", "put")), 1u);
+  pass_epochs();
+  EXPECT_EQ(trips_of(member.Delete("k")), 2u);
+  EXPECT_EQ(trips_of(member.Delete("k")), 1u);  // it is absent: a look
+  member.Now(member.Verify());
   EXPECT_EQ(world.problem, "");
 }
 

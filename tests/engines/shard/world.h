@@ -51,9 +51,9 @@ class Member : public TableMember {
     co_return Done{};
   }
   // Publishes and reads the root's line, and nothing else: what waits for a grace goes on waiting.
-  Task<Done> Sync() {
+  Task<Done> Sync(bool raise = false) {
     fabric::Op op(client(), fabric::OpKind::kMaintenance);
-    co_await pool().Sync(op, false);
+    co_await pool().Sync(op, raise);
     co_return Done{};
   }
   Task<Done> WalkTable(pool::Reach& reach) {
