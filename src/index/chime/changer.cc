@@ -12,7 +12,6 @@
 
 namespace farside::index::chime {
 
-using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
@@ -188,9 +187,9 @@ bool Changer::IsAlone(const Neighbourhood& hood, size_t slot) {
   return !hood.is_guess();
 }
 
-// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and
-// the entry is written before another client can take the lock. An unused entry (the key is deleted) needs no
-// block.
+// INVARIANT chime/1: WRITE, WRITE and the release keep their order: the block is complete before the entry
+// names it, and the entry is written before another client can take the lock. An unused entry (the key is
+// deleted) needs no block.
 Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look) {
   const NodePtr at = change.position.node;
   std::array<std::byte, kEntryBytes> bytes;
@@ -199,12 +198,12 @@ Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf
   const bool with_block = entry.used && change.draft.owned();
   if (with_block) trip.Add(change.draft.Write());
   trip.Add(Write(table_.At(at) + SlotOffset(slot), bytes));
-  const uint64_t mine = locks_.HeldBySelf(at);
-  const size_t unlock = trip.Add(Cas(table_.At(at) + kLockOffset, mine, 0));
+  LockRelease release = locks_.ReleaseOf(at);
+  release.AddTo(trip, change.op);
   if (look != nullptr) trip.Add(Read(table_.At(at) + pool::kLine, look->lines(table_.shape())));
   if (with_block) change.draft.Publish();
   co_await trip;
-  if (trip.Old(unlock) != mine) co_return LockLost();
+  if (release.WasLost(trip)) co_return LockLost();
   co_return Step::kCommitted;
 }
 

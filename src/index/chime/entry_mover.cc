@@ -36,10 +36,11 @@ Task<Step> EntryMover::MoveAndCommit(ChangeContext& change, const Leaf& image, s
     trip.Add(Write(at + SlotOffset(path[step]), entries[step]));
   }
   trip.Add(Write(at + kUnlockedOffset, BytesBehindLock(moved)));
-  const size_t unlock = trip.Add(locks_.UnlockVerb(leaf));
+  LockRelease release = locks_.ReleaseOf(leaf);
+  release.AddTo(trip, change.op);
   if (with_block) change.draft.Publish();
   co_await trip;
-  if (trip.Old(unlock) != locks_.HeldBySelf(leaf)) co_return LockLost();
+  if (release.WasLost(trip)) co_return LockLost();
   co_return Step::kCommitted;
 }
 

@@ -138,7 +138,8 @@ Task<Done> LeafSplitter::Write(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Lea
   trip.Add(name);
   trip.Add(clear);
   trip.Add(rest);
-  trip.Add(locks_.UnlockVerb(at));
+  LockRelease release = locks_.ReleaseOf(at);
+  release.AddTo(trip, op);
   co_await trip;
   co_return Done{};
 }

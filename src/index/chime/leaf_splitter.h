@@ -5,7 +5,7 @@
 //      them now.
 //   3  WRITE the old lines, without the entries that leave
 //   4  WRITE the old header: nothing is leaving, `moves` even. From now on other clients go to the new leaf.
-//   5  CAS the old lock to free
+//   5  release the lock of the old leaf
 //   6  the parent gets a pivot (pivot_inserts.h)
 //
 // If the splitting client dies before 2, no client reaches the new leaf, and a sweep frees it. After 2, the

@@ -27,8 +27,6 @@ inline constexpr MutantName kClearedFirst{"chime/cleared-before-named"};
 inline constexpr MutantName kLockBroken{"chime/lock-broken-without-fencing"};
 // No client takes over the locks of dead clients (chime/2).
 inline constexpr MutantName kNoTakeover{"chime/no-takeover"};
-// A lock is released by a WRITE, which may be lost beside another client's atomic.
-inline constexpr MutantName kUnlockByWrite{"chime/unlock-by-write"};
 // A change that finds nothing to do keeps the lock.
 inline constexpr MutantName kRefusedKeepsLock{"chime/refused-keeps-lock"};
 // A pivot that is missing in a parent that was just READ is not inserted (chime/7).
@@ -116,17 +114,16 @@ inline constexpr MutantName kFailedSplitKeeps{"chime/failed-split-keeps-memory"}
 inline constexpr MutantName kFailedInsertKeeps{"chime/failed-insert-keeps-memory"};
 
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
-    kNotNormalized,     kOddIgnored,          kClearedFirst,      kLockBroken,        kNoTakeover,
-    kUnlockByWrite,     kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,   kPrefixIsKey,
-    kZeroKeyIsFree,     kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,
-    kWaitsWithPin,      kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,
-    kDeadPivotInserted, kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered,
-    kSweptUnannounced,  kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded,
-    kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,      kHalfIgnored,
-    kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,   kInnerFilledFirst,
-    kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,  kFirstRemembered,
-    kFailedInsertKeeps,
+    kStopsAtVacancy,      kMissNotConfirmed,  kMovesNotRaised,    kFenceIgnored,      kSourceFirst,
+    kNotNormalized,       kOddIgnored,        kClearedFirst,      kLockBroken,        kNoTakeover,
+    kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,   kPrefixIsKey,       kZeroKeyIsFree,
+    kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,   kCacheUnbounded,    kWaitsWithPin,
+    kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted, kDeadChildKept,     kDeadPivotInserted,
+    kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,   kOldReadRemembered, kSweptUnannounced,
+    kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,      kHotspotsUnbounded, kHotspotsKept,
+    kHeirBeforeFence,     kDeadInherits,      kMergedAcross,      kHalfIgnored,       kSpotsOfBothHalves,
+    kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,   kInnerFilledFirst,  kInnerNotCompleted,
+    kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,  kFirstRemembered,   kFailedInsertKeeps,
 };
 
 }  // namespace farside::index::chime

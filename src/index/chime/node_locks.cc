@@ -128,11 +128,7 @@ Task<Done> NodeLocks::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> read
   co_return Done{};
 }
 
-void NodeLocks::Unlock(Op& op, NodePtr at) const {
-  if (Mutant(kUnlockByWrite))
-    return op.Detach(Order::kInOrder, fabric::WriteObject(table_.At(at) + kLockOffset, uint64_t{0}));
-  op.Detach(Order::kInOrder, UnlockVerb(at));
-}
+void NodeLocks::Unlock(Op& op, NodePtr at) const { ReleaseOf(at).Detach(op); }
 
 Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
   const Nanos lease = table_.pool.member(table_.nodes.first()).options().lease;

@@ -10,6 +10,7 @@
 #include "farside/task.h"
 #include "index/chime/layout.h"
 #include "index/chime/table_context.h"
+#include "index/kit/lock_release.h"
 #include "pool/members/membership.h"
 
 namespace farside::index::chime {
@@ -73,9 +74,7 @@ class NodeLocks {
   fabric::AtomicVerb LockVerb(NodePtr at) const {
     return fabric::Cas(table_.At(at) + kLockOffset, 0, HeldBySelf(at));
   }
-  fabric::AtomicVerb UnlockVerb(NodePtr at) const {
-    return fabric::Cas(table_.At(at) + kLockOffset, HeldBySelf(at), 0);
-  }
+  LockRelease ReleaseOf(NodePtr at) const { return LockRelease(table_.At(at) + kLockOffset, HeldBySelf(at)); }
 
  private:
   Task<bool> TryLockOnTwoNodes(fabric::Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,

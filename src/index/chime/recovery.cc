@@ -84,9 +84,12 @@ Task<Done> Recovery::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
   if (NodeInfo(leaf.header.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
   Normalize(table_.shape(), leaf);
   // The lines before the header: `moves` is odd until there is nothing left to clear.
-  co_await op.InOrder(Write(table_.At(at) + pool::kLine, leaf.lines(table_.shape())),
-                      Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(leaf.header)),
-                      locks_.UnlockVerb(at));
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  trip.Add(Write(table_.At(at) + pool::kLine, leaf.lines(table_.shape())));
+  trip.Add(Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(leaf.header)));
+  LockRelease release = locks_.ReleaseOf(at);
+  release.AddTo(trip, op);
+  co_await trip;
   co_return Done{};
 }
 

@@ -25,6 +25,15 @@ inline constexpr MutantName kValueOfAPassenger{"kit/value-of-a-released-passenge
 // Passengers of a change that is destroyed on the way try again, although it may have had an effect.
 inline constexpr MutantName kReleasedInDoubt{"kit/passengers-released-in-doubt"};
 
+// ---- locks
+
+// A lock is released by a WRITE, although failed CAS store back what they have read (lock/1).
+inline constexpr MutantName kReleasedByWriteAnyway{"kit/released-by-write-anyway"};
+// A lock is released twice (lock/1).
+inline constexpr MutantName kReleasedTwice{"kit/released-twice"};
+// A lock is released in no order behind the last change (lock/1).
+inline constexpr MutantName kReleaseNotOrdered{"kit/release-not-ordered"};
+
 // ---- growing
 
 // What was announced counts without waiting for clients that have not seen the announcement (growth/1).
@@ -44,6 +53,9 @@ inline constexpr std::array kAllMutants = {
     kPassengersShareTheFailure,
     kValueOfAPassenger,
     kReleasedInDoubt,
+    kReleasedByWriteAnyway,
+    kReleasedTwice,
+    kReleaseNotOrdered,
     kSplitBeforeGrace,
     kDirectoryWrittenLate,
     kStateOfSameRead,
