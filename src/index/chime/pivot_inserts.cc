@@ -134,7 +134,7 @@ Task<PivotInserts::Inserted> PivotInserts::InsertLocked(Op& op, NodePtr& at, Inn
   fabric::SmallBatch<2> trip(op, Order::kInOrder);
   trip.Add(Write(table_.At(at) + table_.shape().PivotOffset(slot),
                  std::span<const std::byte>(bytes).first(table_.shape().pivot_bytes())));
-  LockRelease release = locks_.ReleaseOf(at);
+  LockRelease release = locks_.ReleaseOf(at, locks_.HeldBySelf(at));
   release.AddTo(trip, op);
   co_await trip;
   pivots.push_back(std::move(added));
@@ -197,7 +197,7 @@ Task<Done> PivotInserts::WriteSplit(Op& op, NodePtr at, InnerImage& left, NodePt
   if (together) trip.Add(right_lines);
   trip.Add(Write(table_.At(at) + pool::kLine, left.lines(shape)));
   trip.Add(Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(left.header)));
-  LockRelease release = locks_.ReleaseOf(at);
+  LockRelease release = locks_.ReleaseOf(at, locks_.HeldBySelf(at));
   release.AddTo(trip, op);
   co_await trip;
   co_return Done{};
