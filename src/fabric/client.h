@@ -86,6 +86,9 @@ class Client {
   virtual bool read_only() const { return false; }
   // Whether READs of a trip in order are sampled in that order (fabric/12); false on fabrics with freedom/5.
   virtual bool orders_reads() const = 0;
+  // Whether a CAS that fails may store back what it has read, so that a WRITE beside it may be lost
+  // (freedom/23); where not, it stores nothing (fabric/47).
+  virtual bool stores_back_failed_cas() const = 0;
   // Whether nodes answer kGoneClients (service.h): they know for certain, and at once, which clients died.
   virtual bool CanTellGoneClients() const { return false; }
 

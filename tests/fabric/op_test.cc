@@ -48,6 +48,7 @@ class ScriptedClient final : public Client {
     std::erase(in_flight, &trip);
   }
   bool orders_reads() const override { return true; }
+  bool stores_back_failed_cas() const override { return false; }
   bool HasUnawaited() const override { return false; }
   uint64_t trips_posted() const override { return 0; }
   bool HasUnawaitedOfFirst(uint64_t /*posted*/) const override { return false; }

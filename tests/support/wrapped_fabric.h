@@ -34,6 +34,7 @@ class WrappedClient : public fabric::Client {
   bool HasUnawaitedOfFirst(uint64_t posted) const override { return inner_->HasUnawaitedOfFirst(posted); }
   bool Reaches(fabric::NodeId node) const override { return inner_->Reaches(node); }
   bool orders_reads() const override { return inner_->orders_reads(); }
+  bool stores_back_failed_cas() const override { return inner_->stores_back_failed_cas(); }
   bool Poll() override { return inner_->Poll(); }
 
  protected:

@@ -128,8 +128,8 @@ Result<Report> RunChimeSherman(const Settings& settings) {
       "\n"
       "c: a leaf that is packed as the paper describes Sherman's has 1132 bytes, ours 1088; the row that is\n"
       "computed says what it would be with those, if the B+ tree did less in proportion to its bytes.\n"
-      "a: a lock is taken and released by a CAS each, of which the model's card does 9 million in a second.\n"
-      "The paper's release locks by a WRITE, which may be lost while others try their CAS (freedom/8).\n"
+      "a: a lock is taken by a CAS, of which the model's card does 9 million in a second, and released by a\n"
+      "WRITE, as in the paper.\n"
       "e: the paper's scans read the neighbourhoods of the keys that they ask for, and so must know them.\n"
       "Ours return what is there, for which leaves are read whole, as by the B+ tree.";
   return report;

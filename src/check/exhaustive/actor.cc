@@ -38,6 +38,7 @@ class Connection final : public fabric::Client {
   }
   bool Poll() override { return actor_.Poll(); }
   bool orders_reads() const override { return actor_.orders_reads_; }
+  bool stores_back_failed_cas() const override { return actor_.stores_back_failed_cas_; }
   // No scenario has a pool, whose epochs would have to wait for detached verbs.
   bool HasUnawaited() const override { return false; }
   uint64_t trips_posted() const override { return 0; }
@@ -65,6 +66,7 @@ Actor::Actor(uint32_t number, const Scenario& scenario, exhaustive::Wire& wire)
     : number_(number),
       region_bytes_(scenario.region_bytes),
       orders_reads_(scenario.freedoms.promise_ordered_reads),
+      stores_back_failed_cas_(scenario.freedoms.store_back_failed_cas),
       wire_(wire) {
   Reconnect();
 }

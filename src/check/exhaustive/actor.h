@@ -84,6 +84,7 @@ class Actor {
   const uint32_t number_;
   const uint64_t region_bytes_;
   const bool orders_reads_;
+  const bool stores_back_failed_cas_;
   exhaustive::Wire& wire_;
   std::vector<std::unique_ptr<exhaustive::Connection>> connections_;
   uint32_t operations_ = 0;  // begun so far

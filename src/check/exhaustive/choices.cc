@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/bytes.h"
 #include "check/exhaustive/world.h"
 
 namespace farside::check::exhaustive {
@@ -108,6 +109,9 @@ void World::ListSwallowing(State state, Choice write, std::vector<Choice>& choic
         continue;
       if (piece.offset + piece.bytes <= stored.offset || stored.offset + stored.bytes <= piece.offset)
         continue;
+      const bool stores = scenario_.freedoms.store_back_failed_cas ||
+                          Succeeds(request.verbs[piece.verb], LoadU64(state.region().data() + piece.offset));
+      if (!stores) continue;
       write.atomic_trip = trip;
       write.atomic_piece = i;
       choices.push_back(write);

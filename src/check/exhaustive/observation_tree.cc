@@ -81,7 +81,8 @@ class ReplayWire final : public Wire {
   }
 
   void Detach(uint32_t connection, Order order, std::span<const Verb> verbs) override {
-    if (!Recording() || fabric::CheckBounds(verbs, {&region_bytes_, 1})) return;
+    // After the last trip the program is destroyed, and what it does then is no part of the run.
+    if (!Recording() || posted_ || fabric::CheckBounds(verbs, {&region_bytes_, 1})) return;
     const uint32_t request = tree_.AddRequest(Leaf().actor, connection, order, verbs);
     Leaf().marks.push_back({.is_request = true, .number = request});
   }

@@ -44,6 +44,8 @@ struct Freedoms {
   // A WRITE to a word on which an atomic of another client is in flight may be swallowed by it: both at one
   // moment.
   bool lossy_writes = true;
+  // Also by a CAS that fails; clients are told (Client::stores_back_failed_cas).
+  bool store_back_failed_cas = true;
 };
 
 // Says what is wrong with the region, or nothing.

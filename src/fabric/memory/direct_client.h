@@ -46,6 +46,7 @@ class DirectClient : public Client {
 
   bool Poll() override;
   bool orders_reads() const override { return true; }  // it executes verbs one by one
+  bool stores_back_failed_cas() const override { return false; }
 
  protected:
   // How the client reaches one node. Several nodes may have the same gate.

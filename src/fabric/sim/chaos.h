@@ -18,8 +18,9 @@ struct Chaos {
   // ---- freedoms of the contract that need no fault
   uint32_t tear = 512;          // an access of several lines is taken line by line, others coming between
   uint32_t split_atomic = 256;  // an atomic fetches first and stores back later; a WRITE in between is lost
-  uint32_t delay_verb = 128;    // a posted trip takes its time on the way
-  uint32_t delay_answer = 128;  // so does its completion
+  bool store_back_failed_cas = true;  // also beside a CAS that fails
+  uint32_t delay_verb = 128;          // a posted trip takes its time on the way
+  uint32_t delay_answer = 128;        // so does its completion
   Nanos longest_delay{20'000};
   bool ordered_reads = true;  // false: two READs of a trip may be sampled in any order
 
@@ -44,6 +45,7 @@ struct Chaos {
   static Chaos Calm() {
     Chaos calm;
     calm.tear = calm.split_atomic = calm.delay_verb = calm.delay_answer = 0;
+    calm.store_back_failed_cas = false;
     return calm;
   }
 
@@ -59,6 +61,7 @@ struct Chaos {
     chaos.delay_answer = Level(random) / 2;
     chaos.longest_delay = Nanos(1000 << random.Below(8));
     chaos.ordered_reads = random.Chance(3, 4);
+    chaos.store_back_failed_cas = Random(seed ^ 0xfa11ed).Chance(1, 2);
     if (faults) {
       chaos.sleep = random.Chance(1, 2) ? 8 : 0;
       chaos.lose_completion = random.Chance(1, 2) ? 6 : 0;

@@ -88,7 +88,7 @@ void SimFabric::TakeEffectOnWord(Flight& flight, FlightVerb& verb) {
       return;
     }
   }
-  node.StoreBack(verb);
+  node.StoreBack(verb, options_.chaos.store_back_failed_cas);
   if (tracing()) {
     Say(flight.owner, fmt::format("#{} {} found {:#x}: {}", verb.number, options_.trace->What(verb.verb),
                                   verb.verb.old, Succeeds(verb.verb, verb.verb.old) ? "done" : "FAILED"));
@@ -152,7 +152,7 @@ void SimFabric::Drop(Flight& flight, FlightVerb& verb) {
   if (verb.fetched && IsAtomic(verb.verb.kind)) {
     // Between its two steps it may go either way.
     if (random_.Chance(1, 2)) {
-      node.StoreBack(verb);
+      node.StoreBack(verb, options_.chaos.store_back_failed_cas);
     } else {
       node.Forget(verb);
     }

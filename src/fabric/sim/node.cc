@@ -92,9 +92,10 @@ void SimNode::Fetch(Flight& flight, FlightVerb& verb) {
   open_atomics_.push_back({&flight, &verb});
 }
 
-void SimNode::StoreBack(FlightVerb& verb) {
+void SimNode::StoreBack(FlightVerb& verb, bool even_if_failed) {
   const uint64_t old = verb.verb.old;
-  SetWord(verb.verb.at.offset, Succeeds(verb.verb, old) ? NewWord(verb.verb, old) : old);
+  const bool succeeds = Succeeds(verb.verb, old);
+  if (succeeds || even_if_failed) SetWord(verb.verb.at.offset, succeeds ? NewWord(verb.verb, old) : old);
   Forget(verb);
 }
 

@@ -52,9 +52,10 @@ class SimNode {
   void Store(const Flight& flight, const Piece& piece);
 
   // An atomic in one step, or in two with others in between. While one is between its steps, others on
-  // the same word wait (see AtomicOn), READs see the old word, and what a WRITE stores is lost.
+  // the same word wait (see AtomicOn), READs see the old word, and what a WRITE stores is lost. One that has
+  // failed stores nothing, unless failed CAS store back what they have read.
   void Fetch(Flight& flight, FlightVerb& verb);
-  void StoreBack(FlightVerb& verb);
+  void StoreBack(FlightVerb& verb, bool even_if_failed);
   void Forget(FlightVerb& verb);  // its second step will never happen
   struct OpenAtomic {
     Flight* flight = nullptr;

@@ -59,6 +59,7 @@ void SimClient::Detach(Order order, std::span<const Verb> verbs) {
 }
 
 bool SimClient::orders_reads() const { return world_.options_.chaos.ordered_reads; }
+bool SimClient::stores_back_failed_cas() const { return world_.options_.chaos.store_back_failed_cas; }
 uint64_t SimClient::trips_posted() const { return world_.trips_posted_; }
 bool SimClient::HasUnawaitedOfFirst(uint64_t posted) const {
   return std::any_of(world_.flights_.begin(), world_.flights_.end(), [this, posted](const Flight* flight) {

@@ -68,6 +68,7 @@ class SimClient final : public Client {
   uint64_t trips_posted() const override;
   bool HasUnawaitedOfFirst(uint64_t posted) const override;
   bool orders_reads() const override;
+  bool stores_back_failed_cas() const override;
   void Start(Timer& timer) override;
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world

@@ -65,6 +65,7 @@ class TcpClient final : public Client {
   bool orders_reads() const override {
     return true;
   }  // a node executes frames, and verbs in them, one by one
+  bool stores_back_failed_cas() const override { return false; }
   bool CanTellGoneClients() const override { return true; }
   // A system call and a frame of the network are shared by all that goes at once.
   size_t worthwhile_concurrency() const override { return 128; }

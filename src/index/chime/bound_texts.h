@@ -37,6 +37,10 @@ class BoundTexts {
     return IsBelowKnownText(key, BoundRef(header.fence_ref));
   }
   Task<bool> IsBelowFence(fabric::Op& op, Key key, Header header, uint64_t clears);
+  // The fence of a node, if it takes no READ.
+  std::optional<Bound> KnownFence(const Header& header) const {
+    return Known(header.fence_prefix, BoundRef(header.fence_ref));
+  }
 
   void Clear();
   uint64_t bytes() const { return bytes_; }

@@ -12,7 +12,6 @@
 
 namespace farside::index::chime {
 
-using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
@@ -24,10 +23,6 @@ namespace {
 // Whether the change looks where the key was found last. An insert expects no key, and a delete has to see
 // whether its entry has neighbours.
 bool Speculates(ChangeKind kind) { return kind != ChangeKind::kInsert && kind != ChangeKind::kDelete; }
-
-bool HoldsLock(Step step) {
-  return step == Step::kUnchanged || step == Step::kBeyond || step == Step::kDead || step == Step::kElsewhere;
-}
 
 }  // namespace
 
@@ -43,30 +38,44 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
   if (!table_.Has(at)) co_return Damaged(at, "is on no node of the table");
   // Before the leaf is locked: a client that waits for memory must not make others wait.
   if (!ReserveBlock(change)) co_await change.draft.FetchRoom(op);
-  LeafUnderLock leaf(table_, change);
+  LeafUnderLock leaf(table_, change, !stale_counts_.Expects(), inserts_.Expects());
   Result<Step> step = Step::kAgain;
   {
-    // Changes of one client take turns at a leaf: together they would only wait for each other's lock, trip
-    // by trip.
-    Ticket ticket(leaf_queue_, op.client(), at.word());
-    if (!ticket.is_first()) co_await ticket;
+    LeafTurn turn(turns_, locks_, op, leaf);
+    if (!turn.is_first()) {
+      co_await turn;
+      if (!turn.has_lock() && HasMovedOn(change)) co_return Attempt::kRetry;
+    }
+    const bool has_reads = !turn.has_lock() || turn.has_reads();
+    NodeLock held = turn.held();
+    std::span<const fabric::ReadIntoVerb> reads = leaf.reads();
     if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite)) {
+      co_await NodeLocks::ReadAll(op, reads);
+      reads = {};
+    }
+    if (!turn.has_lock()) held = co_await locks_.Lock(op, at, reads, leaf.hint());  // trip 1
+    turn.Begin(held);
+    if (const std::optional<bool> stale = leaf.IsStale(held); stale.has_value()) stale_counts_.Note(*stale);
+    const bool lacks_header = leaf.LacksHeader(held);
+    if (lacks_header) leaf.AddHeader();
+    if (!has_reads) {
       co_await NodeLocks::ReadAll(op, leaf.reads());
-      co_await locks_.Lock(op, at, {});
-    } else {
-      co_await locks_.Lock(op, at, leaf.reads());  // trip 1
+    } else if (lacks_header) {
+      co_await NodeLocks::ReadAll(op, leaf.header_read());
     }
     leaf.TakeReads();
-    step = co_await ChangeLocked(change, leaf).Outcome();  // trip 2
+    step = co_await ChangeLocked(change, leaf, turn).Outcome();  // trip 2
+    if (!step.ok()) {
+      // Without effect if the client is broken; but another memory node may be out of reach.
+      turn.Fail();
+      NoteFailed(change, step.error());
+      co_return step.error();
+    }
+    if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) turn.Forget();
+    turn.End();
+    // Before the changes that wait for their turn go on: they know then which leaf has their key.
+    if (*step == Step::kAgain) co_await change.deferred.InsertPivot(op);
   }
-  if (!step.ok()) {
-    // Without effect if the client is broken; but another memory node may be out of reach.
-    locks_.Unlock(op, at);
-    NoteFailed(change, step.error());
-    co_return step.error();
-  }
-  if (*step == Step::kUnchanged && Mutant(kRefusedKeepsLock)) co_return Attempt::kDone;
-  if (HoldsLock(*step)) locks_.Unlock(op, at);
   // The key is deleted, whatever becomes of its leaf.
   if (*step == Step::kEmptied)
     co_await merger_.MergeEmptied(op, change.target.key, at, *change.pin).Outcome();
@@ -80,9 +89,17 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
     if (*step == Step::kElsewhere) hotspots_.Forget(change.target.spot_id);
     change.spot.reset();
     change.position = Position();
-    co_await change.deferred.Run(op);
+    co_await change.deferred.FetchMemory(op);
   }
   co_return Attempt::kRetry;
+}
+
+bool Changer::HasMovedOn(ChangeContext& change) const {
+  Position now;
+  if (change.spot.has_value() || !locator_.FindCached(change.target.key, 0, now)) return false;
+  if (now.node == change.position.node) return false;
+  change.position = now;
+  return true;
 }
 
 void Changer::LookUpHotspot(ChangeContext& change) {
@@ -111,17 +128,17 @@ void Changer::NoteFailed(ChangeContext& change, const Error& error) const {
   }
 }
 
-std::optional<Error> Changer::DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const {
-  if (NodeInfo(leaf.header().info) != NodeInfo::Of(0)) return Damaged(leaf.at(), "is not a leaf");
-  if (Contradicts(table_.shape(), leaf.header(), change.target)) return Damaged(leaf.at(), kOtherHalf);
+std::optional<Error> Changer::DamageOf(const ChangeContext& change, NodePtr at, const Header& header) const {
+  if (NodeInfo(header.info) != NodeInfo::Of(0)) return Damaged(at, "is not a leaf");
+  if (Contradicts(table_.shape(), header, change.target)) return Damaged(at, kOtherHalf);
   return std::nullopt;
 }
 
-Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf) {
+Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf, LeafTurn& turn) {
   const Neighbourhood& hood = leaf.hood();
   const Shape& shape = table_.shape();
-  if (!hood.is_guess()) {
-    const std::optional<Error> damage = DamageOf(change, leaf);
+  if (leaf.has_header()) {
+    const std::optional<Error> damage = DamageOf(change, leaf.at(), leaf.header());
     if (damage.has_value()) co_return *damage;
     if (leaf.header().heir != 0 && !Mutant(kDeadIsChanged)) co_return Step::kDead;
     std::optional<bool> below = bounds_.IsBelowKnownFence(change.target.key, leaf.header());
@@ -129,6 +146,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
       below =
           co_await bounds_.IsBelowFence(change.op, change.target.key, leaf.header(), change.target.clears);
     if (!*below) co_return Step::kBeyond;
+    locator_.RememberCount(change.position, leaf.header(), change.target.clears);
   }
 
   const size_t end = Mutant(kStopsAtVacancy) ? FirstFree(hood) : hood.size();
@@ -147,6 +165,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   const Result<Decision> decision = Decide(change.change, value, block);
   if (!decision.ok()) co_return decision.error();
   change.result = {.was_present = finder.found(), .applied = decision->applied, .counter = decision->counter};
+  inserts_.Note(!finder.found());
   if (!decision->applied) {
     const uint64_t bytes = pool::BlockBytes(change.change.key.size(), change.change.value.size());
     if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchRetiresLosing))
@@ -157,7 +176,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   const Entry entry = EntryFor(change, *decision);
   const size_t free = finder.found() ? 0 : FirstFree(hood);
   if (free == hood.size()) {
-    const Step made = co_await MakeRoom(change, leaf, entry);
+    const Step made = co_await MakeRoom(change, leaf, turn, entry);
     co_return made;
   }
   const size_t slot = finder.found() ? finder.slot() : hood.SlotAt(free);
@@ -165,7 +184,7 @@ Task<Step> Changer::ChangeLocked(ChangeContext& change, const LeafUnderLock& lea
   const bool alone = decision->removes && IsAlone(hood, slot);
   std::optional<Leaf> look;
   if (alone && shape.neighbourhood < shape.span) look.emplace();
-  const Step committed = co_await Commit(change, slot, entry, look.has_value() ? &*look : nullptr);
+  const Step committed = co_await Commit(change, turn, slot, entry, look.has_value() ? &*look : nullptr);
   const bool emptied = alone && (!look.has_value() || look->Count(shape) == 0);
   // An inserted entry stands in a leaf that is growing, and will often be moved: a search remembers it later.
   if (decision->removes) hotspots_.Forget(change.target.spot_id);
@@ -199,23 +218,31 @@ bool Changer::IsAlone(const Neighbourhood& hood, size_t slot) {
   return !hood.is_guess();
 }
 
-// INVARIANT chime/1: WRITE, WRITE, CAS keep their order: the block is complete before the entry names it, and
-// the entry is written before another client can take the lock. An unused entry (the key is deleted) needs no
-// block.
-Task<Step> Changer::Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look) {
+// INVARIANT chime/1: WRITE, WRITE and the release keep their order: the block is complete before the entry
+// names it, and the entry is written before another client can take the lock. An unused entry (the key is
+// deleted) needs no block. A leaf that may be empty is merged next, so its lock is not handed over.
+Task<Step> Changer::Commit(ChangeContext& change, LeafTurn& turn, size_t slot, Entry entry, Leaf* look) {
   const NodePtr at = change.position.node;
   std::array<std::byte, kEntryBytes> bytes;
   StoreEntry(table_.shape(), bytes.data(), entry);
-  fabric::SmallBatch<4> trip(change.op, Order::kInOrder);
+  if (Mutant(kHandedOverWhenPosted) && !change.draft.owned() && turn.HandsOver()) {
+    change.op.Detach(Order::kInOrder, Write(table_.At(at) + SlotOffset(slot), bytes));
+    turn.End();
+    co_return Step::kCommitted;
+  }
+  fabric::SmallBatch<5> trip(change.op, Order::kInOrder);
   const bool with_block = entry.used && change.draft.owned();
   if (with_block) trip.Add(change.draft.Write());
   trip.Add(Write(table_.At(at) + SlotOffset(slot), bytes));
-  const uint64_t mine = locks_.HeldBySelf(at);
-  const size_t unlock = trip.Add(Cas(table_.At(at) + kLockOffset, mine, 0));
+  if (entry.used) {
+    turn.AddEnd(trip);
+  } else {
+    turn.AddRelease(trip);
+  }
   if (look != nullptr) trip.Add(Read(table_.At(at) + pool::kLine, look->lines(table_.shape())));
   if (with_block) change.draft.Publish();
   co_await trip;
-  if (trip.Old(unlock) != mine) co_return LockLost();
+  if (turn.WasLost(trip)) co_return LockLost();
   co_return Step::kCommitted;
 }
 
@@ -230,21 +257,26 @@ void Changer::RetireBlock(const ChangeContext& change, BlockRef block, uint64_t 
   }
 }
 
-Task<Step> Changer::MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, Entry entry) {
+Task<Step> Changer::MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, LeafTurn& turn, Entry entry) {
   const Shape& shape = table_.shape();
   Leaf image;
   image.header = leaf.header();
-  if (leaf.lines().empty()) {
+  if (!leaf.has_header()) {
+    co_await change.op.InOrder(Read(table_.At(leaf.at()), image.header_bytes()),
+                               Read(table_.At(leaf.at()) + pool::kLine, image.lines(shape)));
+    const std::optional<Error> damage = DamageOf(change, leaf.at(), image.header);
+    if (damage.has_value()) co_return *damage;
+  } else if (leaf.lines().empty()) {
     co_await change.op.InOrder(Read(table_.At(leaf.at()) + pool::kLine, image.lines(shape)));
   } else {
     std::ranges::copy(leaf.lines(), image.lines(shape).begin());
   }
   std::optional<std::vector<size_t>> path = FindRoom(shape, image, change.target.home);
   if (path.has_value() && path->size() <= EntryMover::kMostMoves) {
-    const Step moved = co_await mover_.MoveAndCommit(change, image, std::move(*path), entry);
+    const Step moved = co_await mover_.MoveAndCommit(change, turn, image, std::move(*path), entry);
     co_return moved;
   }
-  const Step split = co_await splitter_.Split(change, image);
+  const Step split = co_await splitter_.Split(change, turn, image);
   co_return split;
 }
 

@@ -14,12 +14,13 @@
 #include "index/chime/leaf.h"
 #include "index/chime/leaf_merger.h"
 #include "index/chime/leaf_splitter.h"
+#include "index/chime/leaf_turn.h"
 #include "index/chime/leaf_under_lock.h"
 #include "index/chime/locator.h"
 #include "index/chime/node_locks.h"
 #include "index/chime/root.h"
 #include "index/chime/table_context.h"
-#include "index/kit/key_queue.h"
+#include "index/kit/tendency.h"
 
 namespace farside::index::chime {
 
@@ -48,17 +49,20 @@ class Changer {
   // What becomes of that block if the change has failed: a trip that has certainly changed nothing has not
   // published it; otherwise the next sweep tells.
   void NoteFailed(ChangeContext& change, const Error& error) const;
+  // Whether the leaf of a change that has waited for its turn was split meanwhile, as far as the client knows:
+  // then the change goes to the leaf that has the key now.
+  bool HasMovedOn(ChangeContext& change) const;
   // The lock of the leaf is held. If it returns an error, the lock is still held.
-  Task<Step> ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf);
-  std::optional<Error> DamageOf(const ChangeContext& change, const LeafUnderLock& leaf) const;
+  Task<Step> ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf, LeafTurn& turn);
+  std::optional<Error> DamageOf(const ChangeContext& change, NodePtr at, const Header& header) const;
   // The entry that the change stores; fills the draft of its block.
   Entry EntryFor(ChangeContext& change, const Decision& decision) const;
   // Whether no other entry of the neighbourhood is used.
   static bool IsAlone(const Neighbourhood& hood, size_t slot);
-  // `look`: all lines of the leaf are READ in the same trip, behind the unlock.
-  Task<Step> Commit(ChangeContext& change, size_t slot, Entry entry, Leaf* look);
+  // `look`: all lines of the leaf are READ in the same trip, behind the release.
+  Task<Step> Commit(ChangeContext& change, LeafTurn& turn, size_t slot, Entry entry, Leaf* look);
   // No slot of the neighbourhood is free: moves entries, or splits the leaf.
-  Task<Step> MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, Entry entry);
+  Task<Step> MakeRoom(ChangeContext& change, const LeafUnderLock& leaf, LeafTurn& turn, Entry entry);
   // The block of an entry that the change has replaced or removed; it is unlinked.
   void RetireBlock(const ChangeContext& change, BlockRef block, uint64_t bytes) const;
 
@@ -71,7 +75,11 @@ class Changer {
   EntryMover& mover_;
   LeafSplitter& splitter_;
   LeafMerger& merger_;
-  KeyQueue leaf_queue_;  // of changes in flight, by the leaf that they lock
+  LeafTurns turns_;
+  // Counts that are out of date cost a trip; a header that is READ in vain costs a verb.
+  Tendency<8, 1, 16> stale_counts_;
+  // A leaf that is READ in vain costs a thousand bytes; one that is not, a READ or two, and at times a trip.
+  Tendency<1, 1, 16> inserts_;
 };
 
 }  // namespace farside::index::chime

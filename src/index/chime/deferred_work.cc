@@ -39,15 +39,23 @@ void DeferredWork::GiveBack(const TableContext& table, const Error& error, size_
 }
 
 Task<Done> DeferredWork::Run(Op& op) {
-  if (missing_pivot_.has_value()) {
-    MissingPivot missing = *std::exchange(missing_pivot_, std::nullopt);
-    co_await pivot_inserts_.InsertMissing(op, std::move(missing));
-  }
-  if (wanted_.has_value()) {
-    Room room = *std::exchange(wanted_, std::nullopt);
-    room.at = co_await table_.AllocatorOf(room.node).Allocate(op, room.bytes);
-    rooms_.push_back(room);
-  }
+  co_await InsertPivot(op);
+  co_await FetchMemory(op);
+  co_return Done{};
+}
+
+Task<Done> DeferredWork::InsertPivot(Op& op) {
+  if (!missing_pivot_.has_value()) co_return Done{};
+  MissingPivot missing = *std::exchange(missing_pivot_, std::nullopt);
+  co_await pivot_inserts_.InsertMissing(op, std::move(missing));
+  co_return Done{};
+}
+
+Task<Done> DeferredWork::FetchMemory(Op& op) {
+  if (!wanted_.has_value()) co_return Done{};
+  Room room = *std::exchange(wanted_, std::nullopt);
+  room.at = co_await table_.AllocatorOf(room.node).Allocate(op, room.bytes);
+  rooms_.push_back(room);
   co_return Done{};
 }
 

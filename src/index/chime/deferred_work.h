@@ -37,11 +37,13 @@ class DeferredWork {
   // goes back; otherwise the next sweep tells.
   static void GiveBack(const TableContext& table, const Error& error, size_t node, fabric::FarAddr at,
                        uint64_t bytes);
-  // A node was split: Run inserts the pivot.
+  // A node was split.
   void InsertLater(MissingPivot pivot) { missing_pivot_ = std::move(pivot); }
 
-  // No lock is held.
+  // Likewise: no lock is held. All of it, or in parts.
   Task<Done> Run(fabric::Op& op);
+  Task<Done> InsertPivot(fabric::Op& op);
+  Task<Done> FetchMemory(fabric::Op& op);
   void ReturnMemory();
 
  private:

@@ -14,10 +14,9 @@ using fabric::Write;
 // INVARIANTS chime/3 and 4: from the free slot backwards, each entry is written where it goes, over the copy
 // of the one that has just gone on; the new entry comes last. `moves` is odd from before the first WRITE
 // until after the last one.
-Task<Step> EntryMover::MoveAndCommit(ChangeContext& change, const Leaf& image, std::vector<size_t> path,
-                                     Entry entry) {
-  const NodePtr leaf = change.position.node;
-  const FarAddr at = table_.At(leaf);
+Task<Step> EntryMover::MoveAndCommit(ChangeContext& change, LeafTurn& turn, const Leaf& image,
+                                     std::vector<size_t> path, Entry entry) {
+  const FarAddr at = table_.At(change.position.node);
   Header moving = image.header;
   moving.moves += Mutant(kMovesNotRaised) ? 0 : 1;
   Header moved = image.header;
@@ -36,10 +35,10 @@ Task<Step> EntryMover::MoveAndCommit(ChangeContext& change, const Leaf& image, s
     trip.Add(Write(at + SlotOffset(path[step]), entries[step]));
   }
   trip.Add(Write(at + kUnlockedOffset, BytesBehindLock(moved)));
-  const size_t unlock = trip.Add(locks_.UnlockVerb(leaf));
+  turn.AddEnd(trip);
   if (with_block) change.draft.Publish();
   co_await trip;
-  if (trip.Old(unlock) != locks_.HeldBySelf(leaf)) co_return LockLost();
+  if (turn.WasLost(trip)) co_return LockLost();
   co_return Step::kCommitted;
 }
 

@@ -41,7 +41,7 @@ Inner::Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& h
       dead_(header.heir != 0) {
   for (size_t i = 0; i < size_; ++i) {
     words()[i] = pivots[i].raw.prefix;
-    words()[size_ + i] = pivots[i].raw.child.word();
+    words()[size_ + i] = CountBits::Set(pivots[i].raw.child.word(), CountBits::kMax);
   }
   if (shape.inline_keys) return;
   texts_ = std::make_unique<Texts>();
@@ -93,8 +93,32 @@ Bound Inner::LowerBound(size_t i) const {
 }
 
 size_t Inner::Find(NodePtr child) const {
-  const std::span<const uint64_t> all = children();
-  return static_cast<size_t>(std::find(all.begin(), all.end(), child.word()) - all.begin());
+  size_t i = 0;
+  while (i < size_ && this->child(i) != child) ++i;
+  return i;
+}
+
+bool Inner::EndsAt(size_t i, const Bound& end) const {
+  if (i + 1 == size_) return infinite_ ? end.infinite : !end.infinite && FenceText() == end.text;
+  if (end.infinite || prefixes()[i + 1] != end.prefix) return false;
+  return texts_ == nullptr || texts_->bounds[i + 1] == end.text;
+}
+
+void Inner::RememberCount(size_t i, const Bound& end, uint32_t count) const {
+  if (EndsAt(i, end)) child_word(i) = CountBits::Set(child_word(i), count);
+}
+
+void Inner::TakeCountsOf(const Inner& before) const {
+  size_t j = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    while (j < before.size_ && before.prefixes()[j] < prefixes()[i]) ++j;
+    size_t same = j;
+    while (same < before.size_ && before.prefixes()[same] == prefixes()[i] && before.child(same) != child(i))
+      ++same;
+    if (same == before.size_ || before.child(same) != child(i)) continue;
+    const Bound end = same + 1 < before.size_ ? before.LowerBound(same + 1) : before.fence();
+    if (EndsAt(i, end)) child_word(i) = before.children()[same];
+  }
 }
 
 uint64_t Inner::bytes() const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,9 +75,19 @@ class Inner {
   NodePtr sibling() const { return sibling_; }
   bool dead() const { return dead_; }
   size_t size() const { return size_; }
-  NodePtr child(size_t i) const { return NodePtr(children()[i]); }
+  NodePtr child(size_t i) const { return ChildIn(children()[i]); }
   // The index of a child; size() if the node does not name it.
   size_t Find(NodePtr child) const;
+  // What the lock of the i-th child counted when the child ended where this node says (chime/14). Empty: that is
+  // not known. Of parents of leaves.
+  std::optional<uint32_t> CountOf(size_t i) const {
+    const auto count = static_cast<uint32_t>(CountBits::Get(children()[i]));
+    return count == NodeLock::kMostCount ? std::nullopt : std::optional(count);
+  }
+  // Remembers it: `end` is the fence of the child, from the READ that showed the count.
+  void RememberCount(size_t i, const Bound& end, uint32_t count) const;
+  // The counts of the children that end where they ended in a node that was remembered before.
+  void TakeCountsOf(const Inner& before) const;
   // The lower bound of the i-th child's range. That of the first child of all is the empty key.
   Bound LowerBound(size_t i) const;
 
@@ -101,6 +112,16 @@ class Inner {
  private:
   Inner(const Shape& shape, NodePtr at, const Bound& fence, const Header& header,
         std::span<const Pivot> pivots);
+  // A child as it is remembered: in the place of its level, which follows from that of the node, stands the
+  // count of its lock.
+  //   63..42   41..36   35..0
+  //   count    node     line
+  using CountBits = Field<42, 22>;
+  static_assert(TilesWord<LineBits, NodeBits, CountBits>() && CountBits::kMax == NodeLock::kMostCount);
+  NodePtr ChildIn(uint64_t word) const {
+    return NodePtr(NodePtr::Level::Set(word & (LineBits::kMask | NodeBits::kMask), at_.level() - 1));
+  }
+  bool EndsAt(size_t i, const Bound& end) const;
   // With so many words behind the object.
   static void* operator new(size_t bytes, size_t words) {
     return ::operator new(bytes + words * sizeof(uint64_t));
@@ -108,6 +129,8 @@ class Inner {
   static void operator delete(void* memory, size_t /*words*/) { ::operator delete(memory); }
   // All prefixes, then all children.
   uint64_t* words() { return reinterpret_cast<uint64_t*>(this + 1); }
+  // Counts are only remembered: they change nothing of what the node says.
+  uint64_t& child_word(size_t i) const { return const_cast<Inner*>(this)->words()[size_ + i]; }
   const uint64_t* words() const { return reinterpret_cast<const uint64_t*>(this + 1); }
   std::span<const uint64_t> prefixes() const { return {words(), size_}; }
   std::span<const uint64_t> children() const { return {words() + size_, size_}; }

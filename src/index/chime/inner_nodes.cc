@@ -108,8 +108,20 @@ std::shared_ptr<const Inner> InnerNodes::Remember(NodePtr at, const InnerImage& 
   // operation that comes to a dead node may have begun before the last Clear, which has made the client
   // forget the node.
   const bool is_new = image.clears == clears_ || Mutant(kOldReadRemembered);
-  if (is_new && (!image.dead() || Mutant(kDeadInnerRemembered))) cache_.Put(node);
+  if (is_new && (!image.dead() || Mutant(kDeadInnerRemembered))) {
+    const Inner* const before = at.level() == 1 ? cache_.Find(at) : nullptr;
+    if (before != nullptr) node->TakeCountsOf(*before);
+    cache_.Put(node);
+  }
   return node;
+}
+
+void InnerNodes::RememberCount(NodePtr parent, NodePtr leaf, const Header& header, uint64_t clears) const {
+  const Inner* const node = parent.null() || clears != clears_ ? nullptr : cache_.Find(parent);
+  const size_t i = node != nullptr ? node->Find(leaf) : 0;
+  if (node == nullptr || i == node->size()) return;
+  const std::optional<Bound> end = bounds_.KnownFence(header);
+  if (end.has_value()) node->RememberCount(i, *end, NodeLock(header.lock).count());
 }
 
 void InnerNodes::Clear() {

@@ -5,8 +5,9 @@
 //   leaf         a header line, then lines of 4 entries
 //   block        keys=bytes: a key and its value, or a separator of more than 8 bytes (pool/memory/block.h)
 //
-// Numbers are little-endian. Lock words and the root are changed by CAS only, the counter by FAA; everything
-// else by WRITEs. A READ of a line shows all that a WRITE has brought to the line, or nothing of it.
+// Numbers are little-endian. The root is changed by CAS only, lock words by CAS and as kit/lock_release.h says,
+// the counter by FAA; everything else by WRITEs. A READ of a line shows all that a WRITE has brought to the
+// line, or nothing of it.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@
 
 namespace farside::index::chime {
 
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 
 inline constexpr size_t kMostSpan = 64;  // of a leaf: `leaving` has a bit for each entry
 inline constexpr size_t kMostNeighbourhood = 16;
@@ -161,11 +162,43 @@ class NodeInfo {
   uint64_t word_ = 0;
 };
 
+// The lock of a node, and in a leaf a count of its splits and merges (chime/14).
+//   63..54   53..32   31..0
+//   unused   count    owner; 0: the lock is free
+class NodeLock {
+ public:
+  using OwnerBits = Field<0, 32>;
+  using Count = Field<32, 22>;
+  using Unused = Field<54, 10>;
+  static_assert(TilesWord<OwnerBits, Count, Unused>());
+  static constexpr uint32_t kMostCount = Count::kMax;  // and from then on: such a count says nothing
+
+  constexpr NodeLock() = default;
+  explicit constexpr NodeLock(uint64_t word) : word_(word) {}
+  constexpr NodeLock HeldBy(pool::Owner owner) const { return NodeLock(OwnerBits::Set(word_, owner.bits())); }
+  constexpr NodeLock Freed() const { return NodeLock(OwnerBits::Set(word_, 0)); }
+  constexpr NodeLock Raised() const {
+    return count() < kMostCount ? NodeLock(Count::Set(word_, count() + 1)) : *this;
+  }
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr bool free() const { return OwnerBits::Get(word_) == 0; }
+  constexpr pool::Owner owner() const {
+    return pool::Owner::FromBits(static_cast<uint32_t>(OwnerBits::Get(word_)));
+  }
+  constexpr uint32_t count() const { return static_cast<uint32_t>(Count::Get(word_)); }
+  friend constexpr bool operator==(NodeLock, NodeLock) = default;
+
+ private:
+  uint64_t word_ = 0;
+};
+static_assert(sizeof(NodeLock) == 8);
+
 // ---- nodes -------------------------------------------------------------------------------------------
 
 // The first line of every node. Only the lock's holder WRITEs it, all but the lock at once.
 struct Header {
-  uint64_t lock;          // pool::LockWord
+  uint64_t lock;          // NodeLock
   uint64_t info;          // NodeInfo
   uint64_t moves;         // of a leaf: raised before and after entries change their place; odd in between.
                           // Of an inner node: raised when an inner node below it dies (chime/12)

@@ -119,8 +119,12 @@ Task<LeafMerger::Outcome> LeafMerger::MergeUnder(Op& op, Key key, NodePtr leaf, 
                .first = pair.left_is_first,
                .lonely = pivots.size() == 1 ? parent : NodePtr()};
   }
-  locks_.Unlock(op, pair.left);
-  locks_.Unlock(op, pair.leaf);
+  // INVARIANT chime/14
+  const bool merged = outcome.merged == Merged::kGone;
+  const bool counts_death = merged && !Mutant(kDeathNotCounted);
+  locks_.Unlock(op, pair.left, NodeLock(pair.before.header.lock), merged ? Range::kChanged : Range::kSame);
+  locks_.Unlock(op, pair.leaf, NodeLock(pair.empty.header.lock),
+                counts_death ? Range::kChanged : Range::kSame);
   co_return outcome;
 }
 

@@ -62,7 +62,7 @@ void LeafSplitter::GiveBack(const Error& error, size_t node, const Memory& memor
     DeferredWork::GiveBack(table_, error, node, *memory.separator, memory.separator_bytes);
 }
 
-Task<Step> LeafSplitter::Split(ChangeContext& change, Leaf& leaf) {
+Task<Step> LeafSplitter::Split(ChangeContext& change, LeafTurn& turn, Leaf& leaf) {
   const NodePtr at = change.position.node;
   const Division division = co_await Divide(change, leaf);
   const Bound bound = Bound::Of(division.separator);
@@ -70,7 +70,7 @@ Task<Step> LeafSplitter::Split(ChangeContext& change, Leaf& leaf) {
   Memory memory{.leaf_node = NodeForNew(table_, at.node(), bound.text),
                 .separator_bytes = is_long ? pool::BlockBytes(bound.text.size(), 0) : 0};
   if (!TakeMemory(change.deferred, at.node(), memory)) {
-    locks_.Unlock(change.op, at);
+    turn.Release();
     co_return Step::kAgain;
   }
 
@@ -85,7 +85,8 @@ Task<Step> LeafSplitter::Split(ChangeContext& change, Leaf& leaf) {
   const NodePtr made = NodePtr::To(memory.leaf_node, memory.leaf->offset, 0);
   Leaf right;
   MoveEntries(division, made, ref, leaf, right);
-  const Result<Done> written = co_await Write(change.op, at, leaf, made, right, std::move(first)).Outcome();
+  const Result<Done> written =
+      co_await Write(change.op, turn, at, leaf, made, right, std::move(first)).Outcome();
   if (!written.ok()) {
     GiveBack(written.error(), at.node(), memory);
     co_return written.error();
@@ -115,7 +116,7 @@ void LeafSplitter::MoveEntries(const Division& division, NodePtr made, BoundRef 
 // One trip if both leaves are on one memory node, otherwise two. Whether this client still held the lock does
 // not matter here: a client that is taken for dead cannot change anything any more, and the change is not
 // reported as done.
-Task<Done> LeafSplitter::Write(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
+Task<Done> LeafSplitter::Write(Op& op, LeafTurn& turn, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                                std::vector<fabric::WriteVerb> first) {
   const bool together = at.node() == made.node();
   const FarAddr old = table_.At(at);
@@ -138,7 +139,8 @@ Task<Done> LeafSplitter::Write(Op& op, NodePtr at, Leaf& leaf, NodePtr made, Lea
   trip.Add(name);
   trip.Add(clear);
   trip.Add(rest);
-  trip.Add(locks_.UnlockVerb(at));
+  // INVARIANT chime/14
+  turn.AddRelease(trip, Mutant(kSplitNotCounted) ? Range::kSame : Range::kChanged);
   co_await trip;
   co_return Done{};
 }

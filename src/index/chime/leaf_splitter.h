@@ -5,7 +5,7 @@
 //      them now.
 //   3  WRITE the old lines, without the entries that leave
 //   4  WRITE the old header: nothing is leaving, `moves` even. From now on other clients go to the new leaf.
-//   5  CAS the old lock to free
+//   5  release the lock of the old leaf
 //   6  the parent gets a pivot (pivot_inserts.h)
 //
 // If the splitting client dies before 2, no client reaches the new leaf, and a sweep frees it. After 2, the
@@ -21,7 +21,7 @@
 #include "index/chime/context.h"
 #include "index/chime/layout.h"
 #include "index/chime/leaf.h"
-#include "index/chime/node_locks.h"
+#include "index/chime/leaf_turn.h"
 #include "index/chime/record_reader.h"
 #include "index/chime/table_context.h"
 
@@ -29,13 +29,12 @@ namespace farside::index::chime {
 
 class LeafSplitter {
  public:
-  LeafSplitter(const TableContext& table, NodeLocks& locks, RecordReader& records)
-      : table_(table), locks_(locks), records_(records) {}
+  LeafSplitter(const TableContext& table, RecordReader& records) : table_(table), records_(records) {}
 
   // Splits the leaf of the change, whose lock is held, and leaves the pivot to the change's deferred work.
   // The lock is released unless it fails; the caller then looks again where the key belongs. `leaf`: as it is
   // under the lock.
-  Task<Step> Split(ChangeContext& change, Leaf& leaf);
+  Task<Step> Split(ChangeContext& change, LeafTurn& turn, Leaf& leaf);
 
  private:
   // The memory that a split takes.
@@ -47,11 +46,10 @@ class LeafSplitter {
   void GiveBack(const Error& error, size_t node, const Memory& memory) const;
   // Moves the entries that leave to the right leaf, and sets the headers to those of step 2 and 1.
   void MoveEntries(const Division& division, NodePtr made, BoundRef ref, Leaf& leaf, Leaf& right) const;
-  Task<Done> Write(fabric::Op& op, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
+  Task<Done> Write(fabric::Op& op, LeafTurn& turn, NodePtr at, Leaf& leaf, NodePtr made, Leaf& right,
                    std::vector<fabric::WriteVerb> first);
 
   const TableContext& table_;
-  NodeLocks& locks_;
   RecordReader& records_;
 };
 

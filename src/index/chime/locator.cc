@@ -35,8 +35,10 @@ bool Locator::FindCached(const Key& key, uint32_t level, Position& position) con
   while (position.node.level() > level) {
     const Inner* const node = inner_nodes_.Cached(position.node);
     if (node == nullptr || !node->Has(key)) return false;
+    const size_t child = node->IndexOf(key);
     position.parent = position.node;
-    position.node = node->ChildOf(key);
+    position.node = node->child(child);
+    position.count = node->CountOf(child);
   }
   return true;
 }

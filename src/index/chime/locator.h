@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "fabric/op.h"
 #include "farside/task.h"
@@ -21,8 +22,9 @@ class PivotInserts;
 // A node of the tree, and the inner node that led to it.
 struct Position {
   NodePtr node;
-  NodePtr parent;           // null if it is not known
-  bool by_sibling = false;  // a sibling or an heir led to the node; the parent did not name it
+  NodePtr parent;                      // null if it is not known
+  bool by_sibling = false;             // a sibling or an heir led to the node; the parent did not name it
+  std::optional<uint32_t> count = {};  // of a leaf, if it is remembered (chime/14)
   // Of the leaf whose sibling this one is, if a sibling led to it: siblings ascend.
   uint64_t passed_prefix = 0;
   BoundRef passed_ref = {};
@@ -46,6 +48,10 @@ class Locator {
   bool FindCached(const Key& key, uint32_t level, Position& position) const;
   // The same, READing what is not cached. A null node: the tree has no such level yet.
   Task<Position> Find(fabric::Op& op, Key key, uint32_t level);
+  // The count of the leaf at this position, from a READ of its header (InnerNodes::RememberCount).
+  void RememberCount(const Position& position, const Header& header, uint64_t clears) const {
+    inner_nodes_.RememberCount(position.parent, position.node, header, clears);
+  }
   // The first node of a level. A split makes a new right node, so the first one stays the first.
   Task<NodePtr> Leftmost(fabric::Op& op, uint32_t level);
 

@@ -27,10 +27,20 @@ inline constexpr MutantName kClearedFirst{"chime/cleared-before-named"};
 inline constexpr MutantName kLockBroken{"chime/lock-broken-without-fencing"};
 // No client takes over the locks of dead clients (chime/2).
 inline constexpr MutantName kNoTakeover{"chime/no-takeover"};
-// A lock is released by a WRITE, which may be lost beside another client's atomic.
-inline constexpr MutantName kUnlockByWrite{"chime/unlock-by-write"};
 // A change that finds nothing to do keeps the lock.
 inline constexpr MutantName kRefusedKeepsLock{"chime/refused-keeps-lock"};
+// A lock that is handed over to a change which is destroyed before it goes on stays taken (chime/13).
+inline constexpr MutantName kHandedToTheDestroyed{"chime/handed-to-the-destroyed"};
+// A lock is handed over as often as changes of the client wait for it (chime/13).
+inline constexpr MutantName kHandedOverForEver{"chime/handed-over-for-ever"};
+// A lock is handed over when the change is only posted (chime/13).
+inline constexpr MutantName kHandedOverWhenPosted{"chime/handed-over-when-posted"};
+// A split does not raise the count of the leaf (chime/14).
+inline constexpr MutantName kSplitNotCounted{"chime/split-not-counted"};
+// A leaf that dies does not raise its count (chime/14).
+inline constexpr MutantName kDeathNotCounted{"chime/death-not-counted"};
+// A client that takes over a lock raises the count only if the leaf is not at rest (chime/14).
+inline constexpr MutantName kRaisedIfNotAtRest{"chime/count-raised-if-not-at-rest"};
 // A pivot that is missing in a parent that was just READ is not inserted (chime/7).
 inline constexpr MutantName kNotRepaired{"chime/half-split-not-repaired"};
 // The root is overwritten, although another client may have changed it.
@@ -126,17 +136,21 @@ inline constexpr MutantName kTouchFreesAtOnce{"chime/evacuates-frees-at-once"};
 inline constexpr MutantName kTouchRetiresLosing{"chime/evacuates-retires-losing"};
 
 inline constexpr std::array kAllMutants = {
-    kStopsAtVacancy,    kMissNotConfirmed,    kMovesNotRaised,    kFenceIgnored,       kSourceFirst,
-    kNotNormalized,     kOddIgnored,          kClearedFirst,      kLockBroken,         kNoTakeover,
-    kUnlockByWrite,     kRefusedKeepsLock,    kNotRepaired,       kRootOverwritten,    kPrefixIsKey,
-    kZeroKeyIsFree,     kReuseAtOnce,         kScanReadsOnce,     kScanTrustsCache,    kCacheUnbounded,
-    kWaitsWithPin,      kDeadIsChanged,       kHeirIgnored,       kMergeNotCompleted,  kDeadChildKept,
-    kDeadPivotInserted, kAbsorbedNotEmpty,    kRetiredWhileNamed, kFreedRemembered,    kOldReadRemembered,
-    kSweptUnannounced,  kCursorTrusts,        kGuessNotCompared,  kGuessIsFinal,       kHotspotsUnbounded,
-    kHotspotsKept,      kHeirBeforeFence,     kDeadInherits,      kMergedAcross,       kHalfIgnored,
-    kSpotsOfBothHalves, kDeadInnerRemembered, kDeadInnerChanged,  kInnerMergedOver,    kInnerFilledFirst,
-    kInnerNotCompleted, kDeathsNotCounted,    kParentsAcross,     kFailedSplitKeeps,   kFirstRemembered,
-    kFailedInsertKeeps, kTouchByWrite,        kTouchFreesAtOnce,  kTouchRetiresLosing,
+    kStopsAtVacancy,    kMissNotConfirmed,     kMovesNotRaised,      kFenceIgnored,
+    kSourceFirst,       kNotNormalized,        kOddIgnored,          kClearedFirst,
+    kLockBroken,        kNoTakeover,           kSplitNotCounted,     kDeathNotCounted,
+    kRaisedIfNotAtRest, kHandedToTheDestroyed, kHandedOverForEver,   kHandedOverWhenPosted,
+    kRefusedKeepsLock,  kNotRepaired,          kRootOverwritten,     kPrefixIsKey,
+    kZeroKeyIsFree,     kReuseAtOnce,          kScanReadsOnce,       kScanTrustsCache,
+    kCacheUnbounded,    kWaitsWithPin,         kDeadIsChanged,       kHeirIgnored,
+    kMergeNotCompleted, kDeadChildKept,        kDeadPivotInserted,   kAbsorbedNotEmpty,
+    kRetiredWhileNamed, kFreedRemembered,      kOldReadRemembered,   kSweptUnannounced,
+    kCursorTrusts,      kGuessNotCompared,     kGuessIsFinal,        kHotspotsUnbounded,
+    kHotspotsKept,      kHeirBeforeFence,      kDeadInherits,        kMergedAcross,
+    kHalfIgnored,       kSpotsOfBothHalves,    kDeadInnerRemembered, kDeadInnerChanged,
+    kInnerMergedOver,   kInnerFilledFirst,     kInnerNotCompleted,   kDeathsNotCounted,
+    kParentsAcross,     kFailedSplitKeeps,     kFirstRemembered,     kFailedInsertKeeps,
+    kTouchByWrite,      kTouchFreesAtOnce,     kTouchRetiresLosing,
 };
 
 }  // namespace farside::index::chime

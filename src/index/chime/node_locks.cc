@@ -13,7 +13,6 @@ using fabric::FarAddr;
 using fabric::Op;
 using fabric::Order;
 using fabric::Read;
-using pool::LockWord;
 using pool::Standing;
 
 namespace {
@@ -32,32 +31,40 @@ constexpr int kTornUntilLock = 4;
 
 }  // namespace
 
-Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+// Of a leaf, all bits of the owner and no others: its lock is taken whatever the count is.
+fabric::AtomicVerb NodeLocks::LockVerb(NodePtr at, NodeLock hint) const {
+  if (!at.is_leaf()) return fabric::Cas(LockAt(at), 0, HeldBySelf(at).word());
+  constexpr uint64_t kOwner = NodeLock::OwnerBits::kMask;
+  return fabric::MaskedCas(LockAt(at), hint.word(), 0, kOwner, HeldBySelf(at).word(), kOwner);
+}
+
+Task<NodeLock> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads,
+                               NodeLock hint) {
   if (at.null() || !table_.Has(at)) co_return Damaged(at, "is on no node of the table");
-  const FarAddr lock = table_.At(at) + kLockOffset;
   pool::Membership& member = table_.MemberOf(at);
   const Nanos lease = member.options().lease;
   const Nanos longest = Mutant(kWaitsWithPin) ? RetryPolicy::kMostLeases * lease : lease / kPartOfLease;
   Nanos began = op.client().Now();
   Nanos waited{0};
-  uint64_t last = 0;  // the owner at the attempt before
+  NodeLock last;  // the word at the attempt before
   // However short the lease is, it asks about the owner before it gives up.
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     if (attempt > kAttemptsUntilAsking && waited >= longest) break;
-    uint64_t held = 0;
-    if (attempt >= kAttemptsUntilLooking) held = co_await op.InOrder(Read<uint64_t>(lock));
-    if (held == 0) held = co_await TryLock(op, at, reads);
-    if (held == 0) co_return Done{};
+    if (!left_behind_.empty()) ReleaseLeftBehind(op);
+    NodeLock held = hint.Freed();
+    if (attempt >= kAttemptsUntilLooking) held = NodeLock(co_await op.InOrder(Read<uint64_t>(LockAt(at))));
+    if (held.free()) held = co_await TryLock(op, at, reads, held);
+    if (held.free()) co_return HeldBySelf(at, held);
     op.CountRetry();
 
     // If the owner has changed, the new one is alive.
     const bool is_same = held == std::exchange(last, held);
     if (attempt >= kAttemptsUntilAsking && is_same) {
-      if (held == HeldBySelf(at)) {
+      if (held.owner() == member.self()) {
         const bool own = co_await IsOwnByMistake(op, at);
         if (own) co_return LockedByMistake();
       }
-      const Standing standing = co_await member.StandingOf(op, LockWord(held).owner());
+      const Standing standing = co_await member.StandingOf(op, held.owner());
       if ((standing == Standing::kGone && !Mutant(kNoTakeover)) || Mutant(kLockBroken)) {
         co_await recovery_.TakeOver(op, at, held);
         // If another client takes the lock first, that wait begins now.
@@ -74,16 +81,18 @@ Task<Done> NodeLocks::Lock(Op& op, NodePtr at, std::span<const fabric::ReadIntoV
 }
 
 // CAS, READ keep their order: if the CAS took the lock, the READs were done under it.
-Task<uint64_t> NodeLocks::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads) {
+Task<NodeLock> NodeLocks::TryLock(Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads,
+                                  NodeLock hint) {
   const bool apart = table_.options.lock_read == LockRead::kApart;
   fabric::SmallBatch<4> trip(op, Order::kInOrder);
-  trip.Add(LockVerb(at));
+  trip.Add(LockVerb(at, hint));
   for (size_t i = 0; i < reads.size() && !apart; ++i) trip.Add(reads[i]);
   co_await trip;
-  if (trip.Old(0) != 0 || !apart || reads.empty()) co_return trip.Old(0);
+  const NodeLock old(trip.Old(0));
+  if (!old.free() || !apart || reads.empty()) co_return old;
   const Result<Done> read = co_await ReadAll(op, reads).Outcome();
-  if (read.ok()) co_return uint64_t{0};
-  Unlock(op, at);
+  if (read.ok()) co_return old;
+  Unlock(op, at, HeldBySelf(at, old));
   co_return read.error();
 }
 
@@ -100,23 +109,23 @@ Task<bool> NodeLocks::TryLockTwo(Op& op, NodePtr first, std::span<const fabric::
   const size_t lock_second = trip.Add(LockVerb(second));
   for (const fabric::ReadIntoVerb& read : of_second) trip.Add(read);
   co_await trip;
-  const bool have_first = trip.Old(lock_first) == 0;
-  const bool have_second = trip.Old(lock_second) == 0;
-  if (have_first && have_second) co_return true;
-  if (have_first) Unlock(op, first);
-  if (have_second) Unlock(op, second);
+  const NodeLock old_first(trip.Old(lock_first));
+  const NodeLock old_second(trip.Old(lock_second));
+  if (old_first.free() && old_second.free()) co_return true;
+  if (old_first.free()) Unlock(op, first, HeldBySelf(first, old_first));
+  if (old_second.free()) Unlock(op, second, HeldBySelf(second, old_second));
   co_return false;
 }
 
 Task<bool> NodeLocks::TryLockOnTwoNodes(Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
                                         NodePtr second, std::span<const fabric::ReadIntoVerb> of_second) {
-  const uint64_t first_held = co_await TryLock(op, first, of_first);
-  if (first_held != 0) co_return false;
-  const Result<uint64_t> second_held = co_await TryLock(op, second, of_second).Outcome();
-  if (second_held.ok() && *second_held == 0) co_return true;
+  const NodeLock old_first = co_await TryLock(op, first, of_first);
+  if (!old_first.free()) co_return false;
+  const Result<NodeLock> second_held = co_await TryLock(op, second, of_second).Outcome();
+  if (second_held.ok() && second_held->free()) co_return true;
   // Also if that memory node is out of reach: nothing was changed, and this client lives on, so the lock
   // would stay.
-  Unlock(op, first);
+  Unlock(op, first, HeldBySelf(first, old_first));
   if (!second_held.ok()) co_return second_held.error();
   co_return false;
 }
@@ -128,23 +137,31 @@ Task<Done> NodeLocks::ReadAll(Op& op, std::span<const fabric::ReadIntoVerb> read
   co_return Done{};
 }
 
-void NodeLocks::Unlock(Op& op, NodePtr at) const {
-  if (Mutant(kUnlockByWrite))
-    return op.Detach(Order::kInOrder, fabric::WriteObject(table_.At(at) + kLockOffset, uint64_t{0}));
-  op.Detach(Order::kInOrder, UnlockVerb(at));
+// INVARIANT lock/1: in order behind the last change.
+void NodeLocks::LeaveBehind(Op& op, NodePtr at, NodeLock held) {
+  left_behind_.push_back({.at = at, .held = held, .posted = op.client().trips_posted()});
+  ReleaseLeftBehind(op);
+}
+
+void NodeLocks::ReleaseLeftBehind(Op& op) {
+  std::erase_if(left_behind_, [&](const LeftBehind& left) {
+    if (op.client().HasUnawaitedOfFirst(left.posted)) return false;
+    Unlock(op, left.at, left.held);
+    return true;
+  });
 }
 
 Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
   const Nanos lease = table_.pool.member(table_.nodes.first()).options().lease;
   const Nanos began = op.client().Now();
-  Result<Done> locked = co_await Lock(op, at, {}).Outcome();
+  Result<NodeLock> locked = co_await Lock(op, at, {}).Outcome();
   while (wait == LockWait::kLong && !locked.ok() && locked.error().code() == ErrorCode::kContended &&
          op.client().Now() - began < RetryPolicy::kMostLeases * lease) {
     co_await op.Pause(lease / RetryPolicy::kPausesPerLease);
     locked = co_await Lock(op, at, {}).Outcome();
   }
   if (!locked.ok()) co_return locked.error();
-  Unlock(op, at);
+  Unlock(op, at, *locked);
   co_return Done{};
 }
 
@@ -152,8 +169,8 @@ Task<Done> NodeLocks::AwaitUnlocked(Op& op, NodePtr at, LockWait wait) {
 // not awaited may be on its way.
 Task<bool> NodeLocks::IsOwnByMistake(Op& op, NodePtr at) {
   if (table_.pool.operations_in_flight() > 1 || op.client().HasUnawaited()) co_return false;
-  const auto held = co_await op.InOrder(Read<uint64_t>(table_.At(at) + kLockOffset));
-  co_return held == HeldBySelf(at);
+  const auto held = co_await op.InOrder(Read<uint64_t>(LockAt(at)));
+  co_return NodeLock(held).owner() == table_.MemberOf(at).self();
 }
 
 Task<Done> NodeLocks::AwaitRest(Op& op, NodePtr leaf, TornReads torn, LockWait wait) {

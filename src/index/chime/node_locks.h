@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "fabric/op.h"
 #include "fabric/verb.h"
 #include "farside/task.h"
 #include "index/chime/layout.h"
 #include "index/chime/table_context.h"
+#include "index/kit/lock_release.h"
 #include "pool/members/membership.h"
 
 namespace farside::index::chime {
@@ -22,6 +24,9 @@ enum class LockWait : uint8_t {
   kLong,   // until the owner is fenced; for operations that look through the whole table
 };
 
+// Whether the holder of a leaf's lock has changed the range of the leaf: then the count is raised (chime/14).
+enum class Range : uint8_t { kSame, kChanged };
+
 // What a client has seen of a leaf that it READs again and again, because its entries are on the move.
 class TornReads {
  public:
@@ -30,7 +35,7 @@ class TornReads {
     ++times_;
     if (header.moves != moves_) free_ = 0;
     moves_ = header.moves;
-    if (header.moves % 2 != 0 && header.lock == 0) ++free_;
+    if (header.moves % 2 != 0 && NodeLock(header.lock).free()) ++free_;
   }
   int times() const { return times_; }
   // INVARIANT chime/4: only the lock's holder makes `moves` odd, and makes it even before it unlocks; and the
@@ -52,15 +57,26 @@ class NodeLocks {
   NodeLocks(const TableContext& table, Recovery& recovery) : table_(table), recovery_(recovery) {}
 
   // Takes the lock of a node, and READs behind it in the same trip. If a dead owner left the node half
-  // changed, it is repaired first. kContended if that takes longer than a pin may be held (chime/10).
-  Task<Done> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
-  // One attempt. 0: the lock is taken, and `reads` are done; otherwise the word of the lock's owner.
-  Task<uint64_t> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads);
+  // changed, it is repaired first. kContended if that takes longer than a pin may be held (chime/10). `hint`: what
+  // the client thinks that the word is; a wrong one does no harm (fabric/4). Returns the word.
+  Task<NodeLock> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads,
+                      NodeLock hint = NodeLock());
+  // One attempt. Returns the word as it was: if it was free, the lock is taken, and `reads` are done.
+  Task<NodeLock> TryLock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads,
+                         NodeLock hint = NodeLock());
+  // What is to be READ under a lock that this client holds.
+  static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
   // The locks of two nodes, or none. True: both are taken, and what was asked for is READ behind each.
   Task<bool> TryLockTwo(fabric::Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
                         NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
-  // Not awaited: the client's epoch waits for it (pool/1).
-  void Unlock(fabric::Op& op, NodePtr at) const;
+  // Not awaited: the client's epoch waits for it (pool/1). `held`: of a leaf, the word.
+  void Unlock(fabric::Op& op, NodePtr at) const { ReleaseOf(at, HeldBySelf(at)).Detach(op); }
+  void Unlock(fabric::Op& op, NodePtr at, NodeLock held, Range range = Range::kSame) const {
+    ReleaseOf(at, held, range).Detach(op);
+  }
+  // An operation was destroyed, or has failed, while it held the lock. The lock is released when nothing of this
+  // client is in flight any more that might belong to that operation: now, or before a lock is taken again.
+  void LeaveBehind(fabric::Op& op, NodePtr at, NodeLock held);
   // Takes the lock and releases it: afterwards no dead client holds it.
   Task<Done> AwaitUnlocked(fabric::Op& op, NodePtr at, LockWait wait = LockWait::kBrief);
   // For a client that has READ a leaf while its entries were on the move: lets it READ again at once, or
@@ -68,16 +84,14 @@ class NodeLocks {
   // to rest. kCorrupt if no client moves them.
   Task<Done> AwaitRest(fabric::Op& op, NodePtr leaf, TornReads torn, LockWait wait = LockWait::kBrief);
 
-  // `reads` alone, in one trip.
-  static Task<Done> ReadAll(fabric::Op& op, std::span<const fabric::ReadIntoVerb> reads);
-
-  // For trips that lock or unlock together with something else.
-  uint64_t HeldBySelf(NodePtr at) const { return pool::LockWord::HeldBy(table_.MemberOf(at).self()).word(); }
-  fabric::AtomicVerb LockVerb(NodePtr at) const {
-    return fabric::Cas(table_.At(at) + kLockOffset, 0, HeldBySelf(at));
+  // Of an inner node, the word of the lock that this client holds.
+  NodeLock HeldBySelf(NodePtr at, NodeLock free = NodeLock()) const {
+    return free.HeldBy(table_.MemberOf(at).self());
   }
-  fabric::AtomicVerb UnlockVerb(NodePtr at) const {
-    return fabric::Cas(table_.At(at) + kLockOffset, HeldBySelf(at), 0);
+  // For trips that unlock together with something else.
+  LockRelease ReleaseOf(NodePtr at, NodeLock held, Range range = Range::kSame) const {
+    const NodeLock free = range == Range::kSame ? held.Freed() : held.Freed().Raised();
+    return LockRelease(LockAt(at), held.word(), free.word());
   }
 
  private:
@@ -85,9 +99,19 @@ class NodeLocks {
                                NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
   // Whether the lock names this client, although no operation of this client holds it.
   Task<bool> IsOwnByMistake(fabric::Op& op, NodePtr at);
+  void ReleaseLeftBehind(fabric::Op& op);
+  fabric::FarAddr LockAt(NodePtr at) const { return table_.At(at) + kLockOffset; }
+  fabric::AtomicVerb LockVerb(NodePtr at, NodeLock hint = NodeLock()) const;
+
+  struct LeftBehind {
+    NodePtr at;
+    NodeLock held;
+    uint64_t posted;  // trips of this client so far
+  };
 
   const TableContext& table_;
   Recovery& recovery_;
+  std::vector<LeftBehind> left_behind_;
 };
 
 }  // namespace farside::index::chime

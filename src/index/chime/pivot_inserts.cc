@@ -131,9 +131,12 @@ Task<PivotInserts::Inserted> PivotInserts::InsertLocked(Op& op, NodePtr& at, Inn
               .slot = slot};
   std::array<std::byte, kMostPivotBytes> bytes;
   StorePivot(table_.shape(), bytes.data(), added.raw);
-  co_await op.InOrder(Write(table_.At(at) + table_.shape().PivotOffset(slot),
-                            std::span<const std::byte>(bytes).first(table_.shape().pivot_bytes())),
-                      locks_.UnlockVerb(at));
+  fabric::SmallBatch<2> trip(op, Order::kInOrder);
+  trip.Add(Write(table_.At(at) + table_.shape().PivotOffset(slot),
+                 std::span<const std::byte>(bytes).first(table_.shape().pivot_bytes())));
+  LockRelease release = locks_.ReleaseOf(at, locks_.HeldBySelf(at));
+  release.AddTo(trip, op);
+  co_await trip;
   pivots.push_back(std::move(added));
   SortPivots(pivots);
   inner_nodes_.Remember(at, image, decoded);
@@ -194,7 +197,8 @@ Task<Done> PivotInserts::WriteSplit(Op& op, NodePtr at, InnerImage& left, NodePt
   if (together) trip.Add(right_lines);
   trip.Add(Write(table_.At(at) + pool::kLine, left.lines(shape)));
   trip.Add(Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(left.header)));
-  trip.Add(locks_.UnlockVerb(at));
+  LockRelease release = locks_.ReleaseOf(at, locks_.HeldBySelf(at));
+  release.AddTo(trip, op);
   co_await trip;
   co_return Done{};
 }

@@ -17,35 +17,34 @@ using fabric::Op;
 using fabric::Order;
 using fabric::Read;
 using fabric::Write;
-using pool::LockWord;
 using pool::Standing;
 
-Task<Done> Recovery::TakeOver(Op& op, NodePtr at, uint64_t held) {
+Task<Done> Recovery::TakeOver(Op& op, NodePtr at, NodeLock held) {
   const FarAddr lock = table_.At(at) + kLockOffset;
   if (at.is_leaf() && Mutant(kNotNormalized)) {
-    co_await op.InOrder(Cas(lock, held, 0));
+    co_await op.InOrder(Cas(lock, held.word(), held.Freed().word()));
     co_return Done{};
   }
-  const uint64_t mine = locks_.HeldBySelf(at);
-  const auto old = co_await op.InOrder(Cas(lock, held, mine));
-  if (old != held) co_return Done{};  // another client was faster
+  const NodeLock mine = locks_.HeldBySelf(at, held);
+  const auto old = co_await op.InOrder(Cas(lock, held.word(), mine.word()));
+  if (old != held.word()) co_return Done{};  // another client was faster
   Result<Done> finished = Done{};
   if (at.is_leaf()) {
-    finished = co_await FinishLeaf(op, at).Outcome();
+    finished = co_await FinishLeaf(op, at, mine).Outcome();
   } else {
     finished = co_await FinishInner(op, at).Outcome();
     if (finished.ok()) locks_.Unlock(op, at);
   }
   if (finished.ok()) co_return Done{};
   // The lock goes back to the dead owner, so that the next client takes it over.
-  op.Detach(Order::kInOrder, Cas(lock, mine, held));
+  op.Detach(Order::kInOrder, Cas(lock, mine.word(), held.word()));
   co_return finished.error();
 }
 
 Task<Done> Recovery::TakeOverFromDead(Op& op, NodePtr at) {
-  const auto held = co_await op.InOrder(Read<uint64_t>(table_.At(at) + kLockOffset));
-  if (held == 0) co_return Done{};
-  const Standing standing = co_await table_.MemberOf(at).StandingOf(op, LockWord(held).owner());
+  const NodeLock held(co_await op.InOrder(Read<uint64_t>(table_.At(at) + kLockOffset)));
+  if (held.free()) co_return Done{};
+  const Standing standing = co_await table_.MemberOf(at).StandingOf(op, held.owner());
   if (standing != Standing::kGone) co_return Done{};
   const Result<Done> taken = co_await TakeOver(op, at, held).Outcome();
   if (!taken.ok() && taken.error().code() != ErrorCode::kContended) co_return taken.error();
@@ -55,12 +54,12 @@ Task<Done> Recovery::TakeOverFromDead(Op& op, NodePtr at) {
 // ---- leaves --------------------------------------------------------------------------------------------
 
 // The lock is held, taken over; it is released.
-Task<Done> Recovery::FinishLeaf(Op& op, NodePtr at) {
+Task<Done> Recovery::FinishLeaf(Op& op, NodePtr at, NodeLock mine) {
   Leaf leaf;
   co_await op.InOrder(Read(table_.At(at), leaf.header_bytes()),
                       Read(table_.At(at) + pool::kLine, leaf.lines(table_.shape())));
   co_await CompleteMerge(op, at, leaf.header);
-  co_await BringToRest(op, at, leaf);
+  co_await BringToRest(op, at, mine, leaf);
   co_return Done{};
 }
 
@@ -80,13 +79,19 @@ Task<Done> Recovery::CompleteMerge(Op& op, NodePtr at, Header& header) {
 
 // INVARIANT chime/2. The lock is held, taken over from an owner that may have died at any step; it is
 // released. If this client dies on the way too, the next one has less to do.
-Task<Done> Recovery::BringToRest(Op& op, NodePtr at, Leaf& leaf) {
+// INVARIANT chime/14: the count is always raised. A leaf that is at rest may have been split, or have died.
+Task<Done> Recovery::BringToRest(Op& op, NodePtr at, NodeLock mine, Leaf& leaf) {
   if (NodeInfo(leaf.header.info) != NodeInfo::Of(0)) co_return Damaged(at, "is not a leaf");
+  const bool at_rest = leaf.header.moves % 2 == 0;
+  const bool raises = !Mutant(kRaisedIfNotAtRest) || !at_rest;
   Normalize(table_.shape(), leaf);
   // The lines before the header: `moves` is odd until there is nothing left to clear.
-  co_await op.InOrder(Write(table_.At(at) + pool::kLine, leaf.lines(table_.shape())),
-                      Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(leaf.header)),
-                      locks_.UnlockVerb(at));
+  fabric::SmallBatch<3> trip(op, Order::kInOrder);
+  trip.Add(Write(table_.At(at) + pool::kLine, leaf.lines(table_.shape())));
+  trip.Add(Write(table_.At(at) + kUnlockedOffset, BytesBehindLock(leaf.header)));
+  LockRelease release = locks_.ReleaseOf(at, mine, raises ? Range::kChanged : Range::kSame);
+  release.AddTo(trip, op);
+  co_await trip;
   co_return Done{};
 }
 

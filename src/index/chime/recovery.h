@@ -24,14 +24,14 @@ class Recovery {
       : table_(table), locks_(locks), leaves_(leaves), inner_nodes_(inner_nodes), root_(root) {}
 
   // From an owner that is gone, so none of its verbs can still take effect. `held`: the word of the lock.
-  Task<Done> TakeOver(fabric::Op& op, NodePtr at, uint64_t held);
+  Task<Done> TakeOver(fabric::Op& op, NodePtr at, NodeLock held);
   // The same if the lock's owner is gone. Does not wait for a living owner.
   Task<Done> TakeOverFromDead(fabric::Op& op, NodePtr at);
 
  private:
-  Task<Done> FinishLeaf(fabric::Op& op, NodePtr at);
+  Task<Done> FinishLeaf(fabric::Op& op, NodePtr at, NodeLock mine);
   Task<Done> CompleteMerge(fabric::Op& op, NodePtr at, Header& header);
-  Task<Done> BringToRest(fabric::Op& op, NodePtr at, Leaf& leaf);
+  Task<Done> BringToRest(fabric::Op& op, NodePtr at, NodeLock mine, Leaf& leaf);
   Task<Done> FinishInner(fabric::Op& op, NodePtr at);
   Task<Done> CompleteInnerMerge(fabric::Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded);
   Task<Done> ClearDeadChildren(fabric::Op& op, NodePtr at, InnerImage& image, const DecodedInner& decoded);

@@ -33,7 +33,7 @@ Task<Done> Verifier::FinishMerges(Op& op) {
     for (NodePtr at = co_await locator_.Leftmost(op, level); !at.null();) {
       if (circle.Closes(at)) co_return Damaged(at, kInCircles);
       const auto header = co_await op.InOrder(Read<Header>(table_.At(at)));
-      if (header.lock != 0) co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
+      if (!NodeLock(header.lock).free()) co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
       at = NodePtr(header.sibling);
     }
   }
@@ -47,7 +47,7 @@ Task<Done> Verifier::VerifyLeaves(Op& op, LowerBounds& bounds) {
     if (circle.Closes(at)) co_return Damaged(at, kInCircles);
     Leaf leaf;
     co_await leaves_.Read(op, at, leaf, LockWait::kLong);
-    if (leaf.header.lock != 0) {
+    if (!NodeLock(leaf.header.lock).free()) {
       // Its owner is dead: no other client is there.
       co_await locks_.AwaitUnlocked(op, at, LockWait::kLong);
       co_await leaves_.Read(op, at, leaf, LockWait::kLong);

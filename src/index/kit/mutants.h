@@ -30,6 +30,15 @@ inline constexpr MutantName kReleasedInDoubt{"kit/passengers-released-in-doubt"}
 // A search that comes while another one of its key is on its way gets the answer of that one (search/1).
 inline constexpr MutantName kJoinsSearchUnderWay{"kit/joins-search-under-way"};
 
+// ---- locks
+
+// A lock is released by a WRITE, although failed CAS store back what they have read (lock/1).
+inline constexpr MutantName kReleasedByWriteAnyway{"kit/released-by-write-anyway"};
+// A lock is released twice (lock/1).
+inline constexpr MutantName kReleasedTwice{"kit/released-twice"};
+// A lock is released in no order behind the last change (lock/1).
+inline constexpr MutantName kReleaseNotOrdered{"kit/release-not-ordered"};
+
 // ---- growing
 
 // What was announced counts without waiting for clients that have not seen the announcement (growth/1).
@@ -50,6 +59,9 @@ inline constexpr std::array kAllMutants = {
     kValueOfAPassenger,
     kReleasedInDoubt,
     kJoinsSearchUnderWay,
+    kReleasedByWriteAnyway,
+    kReleasedTwice,
+    kReleaseNotOrdered,
     kSplitBeforeGrace,
     kDirectoryWrittenLate,
     kStateOfSameRead,

@@ -34,8 +34,6 @@ inline constexpr MutantName kLineOfOldVersion{"shard/insert-into-line-of-old-ver
 inline constexpr MutantName kSecondLockNotHelped{"shard/second-lock-not-helped"};
 // A client that holds a lock waits for another one.
 inline constexpr MutantName kSecondLockAwaited{"shard/second-lock-awaited"};
-// A lock is released by a WRITE, which an atomic of another client may swallow.
-inline constexpr MutantName kUnlockByWrite{"shard/unlock-by-write"};
 // For a change, level 1 is read when level 2 was read already (shard/1).
 inline constexpr MutantName kLevel2First{"shard/level-2-read-first"};
 // The block that the location cache names is taken, whatever the bucket says (shard/9).
@@ -153,7 +151,6 @@ inline constexpr std::array kAllMutants = {
     kUnitOfOldVersion,
     kSecondLockNotHelped,
     kSecondLockAwaited,
-    kUnlockByWrite,
     kLevel2First,
     kCacheNotCompared,
     kCacheBlockFirst,

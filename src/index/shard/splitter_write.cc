@@ -8,7 +8,6 @@
 namespace farside::index::shard {
 
 using fabric::Batch;
-using fabric::Cas;
 using fabric::FarAddr;
 using fabric::Order;
 using fabric::Unreachable;
@@ -69,11 +68,10 @@ Task<Done> Splitter::WriteSplit(Access at, Split& split, Draft* draft, bool unlo
   AddWrites(trip, old_at, old_unit, 0, split.front);
   if (!Mutant(kBackLinesFirst)) AddWrites(trip, old_at, old_unit, split.front, lines + 1);
   if (Mutant(kParentFirst)) AddWrites(trip, new_at, new_unit, 0, lines + 1);
-  const uint64_t mine = locks_.HeldBySelf(at.part, split.unit);
-  size_t unlocked = 0;
-  if (unlock) unlocked = trip.Add(Cas(at.part.LockAt(split.unit), mine, 0));
+  LockRelease release = locks_.ReleaseOf(at.part, split.unit);
+  if (unlock) release.AddTo(trip, at.op);
   co_await trip;
-  if (unlock && trip.Old(unlocked) != mine) {
+  if (release.WasLost(trip)) {
     co_return Error(ErrorCode::kFenced,
                     "a lock was taken from this client, which was taken for dead; reconnect");
   }

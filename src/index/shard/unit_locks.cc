@@ -27,6 +27,10 @@ uint64_t UnitLocks::HeldBySelf(const Partition& part, uint64_t unit) const {
   return UnitLock(pool_.member(part.node()).self(), unit).word();
 }
 
+LockRelease UnitLocks::ReleaseOf(const Partition& part, uint64_t unit) const {
+  return LockRelease(part.LockAt(unit), HeldBySelf(part, unit));
+}
+
 Task<Done> UnitLocks::Lock(Access at, uint64_t unit, std::vector<fabric::ReadIntoVerb> reads) {
   const uint64_t mine = HeldBySelf(at.part, unit);
   Nanos pause = backoff_;
@@ -75,11 +79,7 @@ Task<bool> UnitLocks::TryLock(Access at, uint64_t unit) {
 }
 
 // It is not waited for: the client's epoch stays until it has landed (pool/1).
-void UnitLocks::Unlock(const Access& at, uint64_t unit) {
-  const FarAddr lock_at = at.part.LockAt(unit);
-  if (Mutant(kUnlockByWrite)) return at.op.Detach(Order::kInOrder, fabric::WriteObject(lock_at, uint64_t{0}));
-  at.op.Detach(Order::kInOrder, Cas(lock_at, HeldBySelf(at.part, unit), 0));
-}
+void UnitLocks::Unlock(const Access& at, uint64_t unit) { ReleaseOf(at.part, unit).Detach(at.op); }
 
 // The splitting client holds the lock of the unit that it splits.
 Task<Done> UnitLocks::AwaitSplit(Access at, uint64_t unit, bool is_new) {

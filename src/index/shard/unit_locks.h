@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "fabric/op.h"
 #include "farside/task.h"
+#include "index/kit/lock_release.h"
 #include "index/shard/context.h"
 #include "pool/client.h"
 
@@ -32,10 +33,12 @@ class UnitLocks {
   // of a dead client. No lock may be held.
   Task<Done> AwaitSplit(Access at, uint64_t unit, bool is_new);
 
-  // The word of a lock that this client holds.
-  uint64_t HeldBySelf(const Partition& part, uint64_t unit) const;
+  // For trips that unlock together with something else.
+  LockRelease ReleaseOf(const Partition& part, uint64_t unit) const;
 
  private:
+  // The word of a lock that this client holds.
+  uint64_t HeldBySelf(const Partition& part, uint64_t unit) const;
   // From a holder that is gone. False: another client took it first.
   Task<bool> TakeOver(Access at, uint64_t unit, uint64_t held);
 

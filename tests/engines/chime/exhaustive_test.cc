@@ -36,11 +36,17 @@ Scenario OneLeaf(ChimeEngine& engine) {
 
 constexpr CallsOptions kAlone{.must_succeed = true};
 
-TEST(ExhaustiveChime, WriterMayDie_ReaderAndSuccessorAreNotMisled) {
+class ExhaustiveChimeLocks : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(FailedCas, ExhaustiveChimeLocks, testing::Bool(), [](const auto& stores_back) {
+  return stores_back.param ? "StoreBack" : "StoreNothing";
+});
+
+TEST_P(ExhaustiveChimeLocks, WriterMayDie_ReaderAndSuccessorAreNotMisled) {
   // Given a writer of one key that may die, or lose a completion, a reader beside it, and another writer when
-  // both have ended
+  // both have ended; locks are released by CAS or by WRITE
   ChimeEngine engine = Small(1);
   Scenario scenario = OneLeaf(engine);
+  scenario.freedoms.store_back_failed_cas = GetParam();
   scenario.participants = {
       {.program = Calls(engine, kImpatient, {Call::Put("k", "1"), Call::Delete("k")}),
        .may_die = true,
@@ -51,6 +57,24 @@ TEST(ExhaustiveChime, WriterMayDie_ReaderAndSuccessorAreNotMisled) {
   // When all interleavings are explored
   const Exploration found = Explore(scenario);
   // Expect that nothing is wrong, and that the successor is not stuck behind the dead
+  EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
+  RecordProperty("states", std::to_string(found.states));
+}
+
+TEST_P(ExhaustiveChimeLocks, TwoWritersOfOneLeaf_NoReleaseIsLost) {
+  // Given two clients that change two keys of one leaf, one of which may die, and another one when both have
+  // ended; locks are released by CAS or by WRITE
+  ChimeEngine engine = Small(2);
+  Scenario scenario = OneLeaf(engine);
+  scenario.freedoms.store_back_failed_cas = GetParam();
+  scenario.participants = {
+      {.program = Calls(engine, kImpatient, {Call::Put("k", "1")}), .may_die = true},
+      {.program = Calls(engine, kImpatient, {Call::Put("n", "2")})},
+      {.program = Calls(engine, kImpatient, {Call::Put("k", "3"), Call::Get("n")}, kAlone), .phase = 1},
+      {.program = Verify(engine, kImpatient), .phase = 2}};
+  // When all interleavings are explored
+  const Exploration found = Explore(scenario);
+  // Expect that nothing is wrong
   EXPECT_EQ(found.conclusion, Conclusion::kNothing) << found.ToString();
   RecordProperty("states", std::to_string(found.states));
 }

@@ -63,6 +63,20 @@ TEST(ChimeLayout, SizesOfNodesAndNeighbourhoods) {
   }
 }
 
+TEST(ChimeLayout, LockOfANode) {
+  // Given the lock of a leaf. Expect that its count stays when it is taken and freed, and ends at its most.
+  const NodeLock free = NodeLock().Raised().Raised();
+  EXPECT_EQ(free.word(), 0x00000002'00000000u);
+  const NodeLock held = free.HeldBy(pool::Owner(5, 3));
+  EXPECT_EQ(held.word(), 0x00000002'00003005u);
+  EXPECT_EQ(held.owner(), pool::Owner(5, 3));
+  EXPECT_EQ(held.count(), 2u);
+  EXPECT_FALSE(held.free());
+  EXPECT_EQ(held.Freed(), free);
+  const NodeLock most(uint64_t{NodeLock::kMostCount} << 32);
+  EXPECT_EQ(most.Raised(), most);
+}
+
 TEST(ChimeLayout, EntriesOfBothFormats_ComeBackAsTheyWere) {
   // Given entries of extreme keys and values. When they are stored and loaded. Expect the same entries, and
   // that one which is not used leaves no reference behind.
@@ -185,7 +199,7 @@ TEST(ChimeLayout, GoldenBytesOfATableWithInlineKeys) {
             "00000070  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n");
   const uint64_t left = example.Follow(inner + 64 + 8);
   EXPECT_EQ(example.Dump(left, 128),
-            "00000000  00 00 00 00 00 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
+            "00000000  00 00 00 00 01 00 00 00  63 68 69 6d 00 00 00 00  |........chim....|\n"
             "00000010  02 00 00 00 00 00 00 00  2e 2e 61 6e 61 6e 61 62  |..........ananab|\n"
             "00000020  00 00 00 00 00 00 08 00  8c 06 00 00 00 00 00 00  |................|\n"
             "00000030  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"

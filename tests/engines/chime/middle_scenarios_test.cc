@@ -68,6 +68,8 @@ class ChimeMiddleDamaged : public testing::Test {
       Header header = HeaderOf(std::span(BytesOf(memory_, node), sizeof(Header)));
       if (HalfOf(header) != half) continue;
       change(header);
+      // Otherwise a client that remembers the leaf does not READ the header.
+      if (node.is_leaf()) header.lock = NodeLock(header.lock).Raised().word();
       std::memcpy(BytesOf(memory_, node), &header, sizeof(header));
       return;
     }

@@ -8,12 +8,14 @@
 #include "check/campaign.h"
 #include "index/chime/mutants.h"
 #include "tests/engines/chime/checker_adapter.h"
+#include "tests/engines/chime/count_scenarios.h"
 #include "tests/engines/chime/hang_scenarios.h"
 #include "tests/engines/chime/hotspot_scenarios.h"
 #include "tests/engines/chime/inner_merge_scenarios.h"
 #include "tests/engines/chime/merge_scenarios.h"
 #include "tests/engines/chime/middle_scenarios.h"
 #include "tests/engines/chime/scenarios.h"
+#include "tests/engines/chime/turn_scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/script_search.h"
@@ -73,6 +75,12 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"a leaf is split and goes", [] { return ALeafIsSplitAndGoes(/*inline_keys=*/true, 1); }},
       {"two leaves go", [] { return TwoLeavesGo(/*inline_keys=*/true); }},
       {"cursor at a leaf that goes", [] { return CursorStandsAtALeafThatGoes(/*inline_keys=*/true); }},
+      {"a remembered leaf is split", RememberedLeafIsSplit},
+      {"a remembered leaf dies", RememberedLeafDies},
+      {"a remembered leaf is taken over", RememberedLeafIsTakenOver},
+      {"a successor is destroyed", SuccessorIsDestroyed},
+      {"others have their turn", OthersHaveTheirTurn},
+      {"inserts of one leaf", [=] { return InsertsOfOneLeaf(static_cast<int>(200 / fewer)); }},
       {"a client waits for a lock", ClientWaitsForALock},
       {"table dropped under a waiter", TableIsDroppedUnderAWaiter},
       {"evacuations", [=] { return SearchEvacuations(100 / fewer); }},

@@ -80,6 +80,33 @@ TEST_P(ChimeTrips, UpdateAndDelete_LockAndWrite) {
             GetParam() ? 2.0 : 3.0);
 }
 
+TEST_P(ChimeTrips, UpdateInARememberedLeaf_FourVerbsOneOfThemAnAtomic) {
+  // Given a client that has changed a leaf, and remembers it. When it updates a key whose neighbourhood does not go
+  // on at the beginning of the leaf. Expect CAS and READ, WRITE and WRITE; and the block beside, with keys=bytes.
+  const Shape shape;
+  const auto goes_on = [&shape](const std::string& key) {
+    return shape.wrapped_bytes(shape.HomeOf(TagOf(Hash64(key)))) > 0;
+  };
+  uint64_t updates = 0;
+  const auto verbs = [this](fabric::VerbKind kind) {
+    return member_.tally(OpKind::kUpdate).by_purpose[0].verbs[static_cast<size_t>(kind)];
+  };
+  for (const std::string& key : keys_) member_.Now(member_.Update(key, "new valu"));
+  const uint64_t reads = verbs(fabric::VerbKind::kRead);
+  const uint64_t writes = verbs(fabric::VerbKind::kWrite);
+  const uint64_t plain = verbs(fabric::VerbKind::kCas);
+  const uint64_t masked = verbs(fabric::VerbKind::kMaskedCas);
+  for (const std::string& key : keys_) {
+    if (goes_on(key) || ++updates > 1000) continue;
+    ASSERT_TRUE(member_.Now(member_.Update(key, "the last")));
+  }
+  updates = 1000;
+  EXPECT_EQ(verbs(fabric::VerbKind::kRead) - reads, updates);
+  EXPECT_EQ(verbs(fabric::VerbKind::kWrite) - writes, 2 * updates);
+  EXPECT_EQ(verbs(fabric::VerbKind::kCas) - plain, 0u);
+  EXPECT_EQ(verbs(fabric::VerbKind::kMaskedCas) - masked, updates);
+}
+
 TEST_P(ChimeTrips, DeleteThatLeavesALeafEmpty_ThreeMore) {
   // Given a leaf for each key, all under one parent. When a key goes that is not in the first leaf.
   // Expect two trips for the delete, and three for the merge: the parent's lock, the leaves' locks, and the

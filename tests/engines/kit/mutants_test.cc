@@ -6,6 +6,7 @@
 #include "index/kit/mutants.h"
 #include "tests/engines/kit/driver_scenarios.h"
 #include "tests/engines/kit/growth_scenarios.h"
+#include "tests/engines/kit/lock_scenarios.h"
 #include "tests/support/detector.h"
 
 namespace farside::index::toy {
@@ -22,6 +23,8 @@ std::vector<Detector> Detectors() {
       {"table is dropped while a search waits", TableIsDroppedWhileASearchWaits},
       {"table is dropped while a search is queued", TableIsDroppedWhileASearchIsQueued},
       {"searches that wait share the next", SearchesThatWaitShareTheNext},
+      {"counter under a lock", [] { return CounterUnderALock(/*stores_back=*/false); }},
+      {"counter under a lock, failed CAS store back", [] { return CounterUnderALock(/*stores_back=*/true); }},
       {"growth waits for operations in flight", growing::GrowthWaitsForOperationsInFlight},
       {"preparer dies", growing::PreparerDies},
       {"directory is read while a resize is announced",

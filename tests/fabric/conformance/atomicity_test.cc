@@ -253,6 +253,39 @@ TEST_P(FabricAtomicity, AtomicsAreWholeForReadsAndWrites) {
   });
 }
 
+// Given a client that writes a word and reads it back, beside another one whose CAS and masked CAS of the word
+// fail. Expect that no WRITE is lost, on a fabric that does not say that failed CAS store back.
+Task<Done> FailCas(Client& client, uint64_t rounds) {
+  Op op(client, OpKind::kUpdate);
+  constexpr uint64_t kNever = ~uint64_t{0};
+  for (uint64_t i = 0; i < rounds; ++i) {
+    co_await op.InOrder(Cas(At(0), kNever, 5));
+    co_await op.InOrder(MaskedCas(At(0), kNever, kNever, 0xff00000000000000, 5, kNever));
+  }
+  co_return Done{};
+}
+Task<Done> WriteAndReadBack(Client& client, uint64_t rounds) {
+  Op op(client, OpKind::kUpdate);
+  for (uint64_t i = 1; i <= rounds; ++i) {
+    co_await op.InOrder(WriteObject(At(0), i));
+    const uint64_t found = co_await op.InOrder(Read<uint64_t>(At(0)));
+    EXPECT_EQ(found, i);
+  }
+  co_return Done{};
+}
+
+const Cite kNothingStored("fabric/47", "no WRITE to its word is lost beside it");
+TEST_P(FabricAtomicity, FailedCasStoreNothing_UnlessTheFabricSaysSo) {
+  InManyWorlds({1024}, [](World& world) {
+    const std::array clients = {world.Connect(), world.Connect(), world.Connect()};
+    if (clients[0]->stores_back_failed_cas()) return;
+    world.PlayWell(
+        std::array{Part{clients[0].get(), [](Client& c) { return FailCas(c, Rounds()); }},
+                   Part{clients[1].get(), [](Client& c) { return FailCas(c, Rounds()); }},
+                   Part{clients[2].get(), [](Client& c) { return WriteAndReadBack(c, Rounds()); }}});
+  });
+}
+
 // ---- unreachable WRITEs
 
 // Blocks that no client can reach until their number stands in the root. None is used twice, so a client that

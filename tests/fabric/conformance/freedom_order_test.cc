@@ -219,29 +219,50 @@ Task<Done> WriteNextTo(Client& client, uint64_t& read) {
   co_return Done{};
 }
 
-// Given a WRITE of two words, on the first of which a CAS is in flight that succeeds or fails. Expect that
-// the first word of the WRITE is lost at times, even if the CAS fails, and at times is lost only after it was
-// read back; but never the word beside it.
-const Cite kLost("freedom/8", "may be lost, even if the atomic fails");
+// A WRITE of two words, on the first of which a CAS is in flight that succeeds or fails: what became of it,
+// of as many seeds on which clients are told that failed CAS store back, or not.
+void WriteUnderACas(bool succeeds, bool stores_back, Litmus& litmus) {
+  for (uint64_t seed = 1; seed <= Seeds(3000); ++seed) {
+    SimRun run(Free(seed));
+    SimClient& client = run.Connect();
+    if (client.stores_back_failed_cas() != stores_back) continue;
+    uint64_t read = 0;
+    run.Start(CasOnce(client, succeeds ? 0 : 5));
+    run.Start(WriteNextTo(run.Connect(), read));
+    run.Drain();
+    EXPECT_EQ(run.Word(kX + 8), 1u);
+    const uint64_t end = run.Word(kX);
+    EXPECT_TRUE(end == 1 || end == (succeeds ? 7u : 0u));
+    litmus.Saw(end == 1 ? "kept" : read == 1 ? "lost after it was read" : "lost");
+  }
+}
+
+// Given a CAS that succeeds. Expect that the first word of the WRITE is lost at times, and at times is lost
+// only after it was read back; but never the word beside it.
+const Cite kLost("freedom/8", "A WRITE to a word on which an atomic that succeeds is in flight may be lost");
 TEST(FreedomOfOrder, AWriteUnderAnAtomicMayBeLost) {
-  for (const uint64_t expect : {0, 5}) {
-    const bool succeeds = expect == 0;
+  for (const bool stores_back : {false, true}) {
     Litmus litmus;
-    for (uint64_t seed = 1; seed <= Seeds(3000); ++seed) {
-      SimRun run(Free(seed));
-      uint64_t read = 0;
-      run.Start(CasOnce(run.Connect(), expect));
-      run.Start(WriteNextTo(run.Connect(), read));
-      run.Drain();
-      EXPECT_EQ(run.Word(kX + 8), 1u);
-      const uint64_t end = run.Word(kX);
-      EXPECT_TRUE(end == 1 || end == (succeeds ? 7u : 0u));
-      litmus.Saw(end == 1 ? "kept" : read == 1 ? "lost after it was read" : "lost");
-    }
+    WriteUnderACas(/*succeeds=*/true, stores_back, litmus);
     EXPECT_SEEN(litmus, "kept");
     EXPECT_SEEN(litmus, "lost");
     EXPECT_SEEN(litmus, "lost after it was read");
   }
+}
+
+// Given a CAS that fails. Expect the same where clients are told so, and that the WRITE is kept elsewhere.
+const Cite kStoredBack("freedom/23", "A CAS that fails may store back what it has read");
+TEST(FreedomOfOrder, AWriteUnderAFailedCasMayBeLost_WhereTheFabricSaysSo) {
+  Litmus told;
+  WriteUnderACas(/*succeeds=*/false, /*stores_back=*/true, told);
+  EXPECT_SEEN(told, "kept");
+  EXPECT_SEEN(told, "lost");
+  EXPECT_SEEN(told, "lost after it was read");
+  Litmus not_told;
+  WriteUnderACas(/*succeeds=*/false, /*stores_back=*/false, not_told);
+  EXPECT_SEEN(not_told, "kept");
+  EXPECT_NEVER_SEEN(not_told, "lost");
+  EXPECT_NEVER_SEEN(not_told, "lost after it was read");
 }
 
 }  // namespace

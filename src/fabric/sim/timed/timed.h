@@ -80,6 +80,7 @@ class TimedClient final : public Client {
   void Abandon(Timer& timer) noexcept override;
   bool Poll() override;  // one step of the whole world
   bool orders_reads() const override { return true; }
+  bool stores_back_failed_cas() const override { return false; }
 
   uint32_t compute_node() const { return compute_node_; }
 
