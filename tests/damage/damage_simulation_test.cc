@@ -101,7 +101,7 @@ std::vector<std::span<std::byte>> BlocksOf(Regions& regions) {
 void DamageBlock(std::span<std::byte> block, std::span<const std::byte> other, Random& random) {
   BlockHeader header;
   std::memcpy(&header, block.data(), sizeof(header));
-  const uint64_t at = random.Below(sizeof(header) + header.key_bytes + header.value_bytes);
+  const uint64_t at = random.Below(sizeof(header) + header.key_bytes() + header.value_bytes);
   const uint64_t line = at - at % pool::kLine;
   switch (random.Below(4)) {
     case 0: block[at] ^= std::byte{1} << random.Below(8); break;

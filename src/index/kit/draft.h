@@ -16,8 +16,8 @@ class Draft : public Unpublished {
   Draft() : Unpublished(pool::BlockUse::kRecords) {}
 
   // What it will hold; as many bytes as were asked for.
-  void Fill(std::string_view key, std::string_view value, uint64_t hash) {
-    pool::EncodeBlock(buffer_.Resize(bytes()), key, value, hash);
+  void Fill(std::string_view key, std::string_view value, uint64_t hash, bool marked = false) {
+    pool::EncodeBlock(buffer_.Resize(bytes()), key, value, hash, marked);
   }
   fabric::WriteVerb Write() const {
     return fabric::ForBlock(fabric::Unreachable(fabric::Write(at(), buffer_.bytes())));

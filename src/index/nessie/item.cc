@@ -29,7 +29,7 @@ Result<uint64_t> SizeOf(std::span<const std::byte> first_line) {
   std::memcpy(&header, first_line.data() + sizeof(ItemHeader), sizeof header);
   const Result<uint64_t> block = pool::BlockBytesFromHeader(first_line.subspan(sizeof(ItemHeader)));
   if (!block.ok()) return block.error();
-  return ItemBytes(header.key_bytes, header.value_bytes);
+  return ItemBytes(header.key_bytes(), header.value_bytes);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class Scratch {
 
 // A block without a checksum, which a perfect index would not need.
 void FillBlock(std::string_view key, std::string_view value, std::span<std::byte> block) {
-  const pool::BlockHeader header{.key_bytes = static_cast<uint32_t>(key.size()),
+  const pool::BlockHeader header{.marked_key_bytes = static_cast<uint32_t>(key.size()),
                                  .value_bytes = static_cast<uint32_t>(value.size()),
                                  .hash = 0,
                                  .checksum = 0};
@@ -58,7 +58,7 @@ void FillBlock(std::string_view key, std::string_view value, std::span<std::byte
 std::string_view ValueIn(std::span<const std::byte> block) {
   pool::BlockHeader header;
   std::memcpy(&header, block.data(), sizeof header);
-  const uint64_t begin = std::min<uint64_t>(sizeof header + uint64_t{header.key_bytes}, block.size());
+  const uint64_t begin = std::min<uint64_t>(sizeof header + header.key_bytes(), block.size());
   return AsText(block.subspan(begin, std::min<uint64_t>(header.value_bytes, block.size() - begin)));
 }
 

@@ -38,7 +38,7 @@ struct NamedBlock {
   }
   std::string_view key_in_line() const {
     return AsText(std::span(line).subspan(sizeof(pool::BlockHeader)))
-        .substr(0, std::min<size_t>(header().key_bytes, kKeyInFirstLine));
+        .substr(0, std::min<size_t>(header().key_bytes(), kKeyInFirstLine));
   }
 };
 
@@ -142,9 +142,9 @@ Task<bool> Resolution::SameKey(Access at, Entry a, Entry b) {
   const NamedBlock& one = BlockOf(a);
   const NamedBlock& other = BlockOf(b);
   const pool::BlockHeader header = one.header();
-  if (header.hash != other.header().hash || header.key_bytes != other.header().key_bytes) co_return false;
+  if (header.hash != other.header().hash || header.key_bytes() != other.header().key_bytes()) co_return false;
   if (one.key_in_line() != other.key_in_line()) co_return false;
-  if (header.key_bytes <= kKeyInFirstLine) co_return true;
+  if (header.key_bytes() <= kKeyInFirstLine) co_return true;
   // The keys begin alike and have the same hash: nearly always they are the same.
   BlockBuffer first;
   BlockBuffer second;

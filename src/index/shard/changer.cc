@@ -87,9 +87,19 @@ Task<Attempt> Changer::ChangeFound(ChangeContext& context, View* view, const std
     if (brought) co_return Attempt::kRetry;
     locking = Locking::kTake;
   }
-  const uint64_t block_bytes = block.bytes().size();
-  const Attempt replaced = co_await Replace(context, found->slot, block_bytes, removes, locking);  // trip 2
-  co_return replaced;
+  const Slot& slot = found->slot;
+  const Entry desired = Successor(context, slot, removes);
+  const Written written = co_await Write(context, slot, desired, removes, locking);  // trip 2
+  if (!written.done) {
+    const bool touches = context.change.kind == ChangeKind::kTouch;
+    if (touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, slot, block.bytes().size());
+    if (locking == Locking::kIfCareful) NoteRival(context, slot, written.found, /*seen=*/true);
+    co_return Attempt::kRetry;
+  }
+  RetireReplaced(context, slot, block.bytes().size());
+  if (removes) at.part.CountRecords(-1);
+  Remember(context, slot, desired);
+  co_return Attempt::kDone;
 }
 
 Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::optional<Found>& found) {
@@ -105,28 +115,14 @@ Result<Decision> Changer::DecideAndDraft(ChangeContext& context, const std::opti
   if (decision->applied && !decision->removes) {
     const std::string_view stored = decision->Value(change);
     context.draft.Reserve(pool_.allocator(context.node), pool::BlockBytes(change.key.size(), stored.size()));
-    context.draft.Fill(change.key, stored, context.hash);
+    // INVARIANT shard/12: the mark says how this attempt goes about it, so it is made anew for each.
+    const bool marked = found.has_value() && IsOverwrite(change.kind);
+    context.draft.Fill(change.key, stored, context.hash, marked);
   }
   return decision;
 }
 
 // ---- replacing ---------------------------------------------------------------------------------------
-
-Task<Attempt> Changer::Replace(ChangeContext& context, const Slot& slot, uint64_t block_bytes, bool removes,
-                               Locking locking) {
-  const Entry desired = Successor(context, slot, removes);
-  const Written written = co_await Write(context, slot, desired, removes, locking);
-  const bool touches = context.change.kind == ChangeKind::kTouch;
-  if (!written.done) {
-    if (touches && Mutant(kTouchRetiresLosing)) RetireReplaced(context, slot, block_bytes);
-    if (locking == Locking::kIfCareful) NoteRival(context, slot, written.found);
-    co_return Attempt::kRetry;
-  }
-  RetireReplaced(context, slot, block_bytes);
-  if (removes) context.at.part.CountRecords(-1);
-  Remember(context, slot, desired);
-  co_return Attempt::kDone;
-}
 
 Entry Changer::Successor(const ChangeContext& context, const Slot& slot, bool removes) {
   if (!removes) return EntryFor(context.draft, context.at.tag(slot.candidate, slot.version));

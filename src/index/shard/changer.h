@@ -17,8 +17,12 @@
 #include "index/shard/view.h"
 #include "index/shard/view_reader.h"
 #include "pool/client.h"
+#include "pool/memory/block.h"
 
 namespace farside::index::shard {
+
+// Whether the change gives a key that is present a value of its own, whatever the key has had.
+inline bool IsOverwrite(ChangeKind kind) { return kind == ChangeKind::kPut || kind == ChangeKind::kUpdate; }
 
 class Changer {
  public:
@@ -53,12 +57,9 @@ class Changer {
   Result<Decision> DecideAndDraft(ChangeContext& context, const std::optional<Found>& found);
   // The key is not in the view.
   Task<Attempt> InsertAbsent(ChangeContext& context, const View& view);
-  // Replaces an entry, of a block of so many bytes, by the draft's block or by nothing. kRetry: another
-  // client has changed it.
-  Task<Attempt> Replace(ChangeContext& context, const Slot& slot, uint64_t block_bytes, bool removes,
-                        Locking locking);
   // The entry that takes the place of this one.
   static Entry Successor(const ChangeContext& context, const Slot& slot, bool removes);
+  // Replaces an entry by this one, whose block is the draft's unless it `removes`.
   Task<Written> Write(ChangeContext& context, const Slot& slot, Entry desired, bool removes, Locking locking);
   // This client's CAS has taken the block out of the table.
   void RetireReplaced(const ChangeContext& context, const Slot& slot, uint64_t block_bytes);
@@ -75,8 +76,11 @@ class Changer {
   Task<std::optional<Attempt>> TryRemembered(ChangeContext& context);
   Task<std::optional<Attempt>> ChangeUnseen(ChangeContext& context, Location known);
   Task<std::optional<Attempt>> TryRival(ChangeContext& context);
-  // A CAS of the slot has failed, and has found this entry.
-  static void NoteRival(ChangeContext& context, Slot slot, Entry found);
+  // A CAS of the slot has failed, and has found this entry. `seen`: the one that it expected was seen by this
+  // operation.
+  static void NoteRival(ChangeContext& context, Slot slot, Entry found, bool seen);
+  // Whether the change may end as if it had taken effect just before the rival (shard/12).
+  static bool MayYield(const ChangeContext& context, const Rival& rival, const pool::BlockView& block);
 
   // ---- in careful mode (changer_locked.cc)
   // A key that is in level 1, or belongs there, is changed under the lock of its unit, which the trip that

@@ -16,9 +16,7 @@ using fabric::FarAddr;
 namespace {
 
 // Whether a change of a key that is present does the same whatever its value is.
-bool IsBlind(ChangeKind kind) {
-  return kind == ChangeKind::kPut || kind == ChangeKind::kUpdate || kind == ChangeKind::kDelete;
-}
+bool IsBlind(ChangeKind kind) { return IsOverwrite(kind) || kind == ChangeKind::kDelete; }
 
 }  // namespace
 
@@ -76,7 +74,7 @@ Task<std::optional<Attempt>> Changer::ChangeUnseen(ChangeContext& context, Locat
       co_await SlotWriter::CasSlot(at.op, slot, desired, removes ? nullptr : &context.draft);  // trip 1
   if (!written.done) {
     locations_.Forget(at);
-    NoteRival(context, slot, written.found);
+    NoteRival(context, slot, written.found, /*seen=*/Mutant(kYieldsOnMemory));
     context.result = {.was_present = false, .applied = false};
     co_return removes&& Mutant(kRememberedIsAll) ? Attempt::kDone : Attempt::kRetry;
   }
@@ -86,10 +84,20 @@ Task<std::optional<Attempt>> Changer::ChangeUnseen(ChangeContext& context, Locat
   co_return Attempt::kDone;
 }
 
-void Changer::NoteRival(ChangeContext& context, Slot slot, Entry found) {
+void Changer::NoteRival(ChangeContext& context, Slot slot, Entry found, bool seen) {
   if (!MayBeOf(found, slot.entry.tag())) return;
+  // A flag may change for itself.
+  const bool replaced = found.offset() != slot.entry.offset() || Mutant(kYieldsToAFlag);
   slot.entry = found;
-  context.rival = Rival{.slot = slot};
+  context.rival = Rival{.slot = slot, .has_replaced_what_was_seen = seen && replaced};
+}
+
+// INVARIANT shard/12: the key's entry that this operation has seen was replaced since, and the block that
+// stands there now was put over a present key by a change that did not look at its value: so this change may
+// have happened just before that one. Those that it carries were in flight then, too.
+bool Changer::MayYield(const ChangeContext& context, const Rival& rival, const pool::BlockView& block) {
+  if (!IsOverwrite(context.change.kind) || !rival.has_replaced_what_was_seen) return false;
+  return block.marked || Mutant(kYieldsToAny);
 }
 
 // The slot held the entry when the CAS was executed, so its block stays as it is until this pin is gone; and
@@ -105,6 +113,11 @@ Task<std::optional<Attempt>> Changer::TryRival(ChangeContext& context) {
   const Result<pool::BlockView> view = pool::DecodeBlock(block.bytes());
   if (!view.ok()) co_return view.error();
   if (!IsOf(*view, at.key)) co_return std::nullopt;
+  if (MayYield(context, rival, *view)) {
+    context.result = {.was_present = true, .applied = true};
+    if (locations_.enabled()) locations_.Remember(at, slot, *context.pin);
+    co_return Attempt::kDone;
+  }
   const Found found{.slot = slot, .value = view->value};
   const Attempt changed =
       co_await ChangeFound(context, nullptr, found, block, Locking::kIfCareful);  // trip 2

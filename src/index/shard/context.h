@@ -55,6 +55,9 @@ struct SearchContext : index::SearchContext {
 // What a CAS that has failed found in the slot of the key: in this operation, and under its pin.
 struct Rival {
   Slot slot;  // with the entry that was found
+  // The entry that the CAS expected names another block, and was seen in the slot by this operation, not only
+  // remembered (shard/12).
+  bool has_replaced_what_was_seen = false;
 };
 
 struct ChangeContext : index::ChangeContext {

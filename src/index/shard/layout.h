@@ -42,7 +42,7 @@
 
 namespace farside::index::shard {
 
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 
 inline constexpr size_t kSlotsPerLine = 8;
 inline constexpr size_t kLinkSlot = 7;

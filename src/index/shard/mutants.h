@@ -64,6 +64,13 @@ inline constexpr MutantName kRememberedIsAll{"shard/remembered-delete-asks-no-fu
 // A block that was unlinked without a look is not retired (shard/11).
 inline constexpr MutantName kRememberedNotRetired{"shard/remembered-block-not-retired"};
 
+// A put that has lost ends at once, whatever has replaced the entry: an insert or a counter, too (shard/12).
+inline constexpr MutantName kYieldsToAny{"shard/yields-to-any"};
+// The same behind a client that has changed nothing but the flag of the entry (shard/12).
+inline constexpr MutantName kYieldsToAFlag{"shard/yields-to-a-flag"};
+// The same of a put that has only remembered the entry that was replaced, perhaps before it began (shard/12).
+inline constexpr MutantName kYieldsOnMemory{"shard/yields-on-memory"};
+
 // ---- resizing (more in index/kit/mutants.h)
 
 // No middle state: a client that has seen an announcement writes as before, as in the paper's barrier
@@ -165,6 +172,9 @@ inline constexpr std::array kAllMutants = {
     kRememberedWhileAnnounced,
     kRememberedIsAll,
     kRememberedNotRetired,
+    kYieldsToAny,
+    kYieldsToAFlag,
+    kYieldsOnMemory,
 };
 
 }  // namespace farside::index::shard

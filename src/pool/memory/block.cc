@@ -32,9 +32,11 @@ Status CheckBlockSizes(std::string_view key, std::string_view value) {
   return OkStatus();
 }
 
-void EncodeBlock(std::span<std::byte> out, std::string_view key, std::string_view value, uint64_t hash) {
+void EncodeBlock(std::span<std::byte> out, std::string_view key, std::string_view value, uint64_t hash,
+                 bool marked) {
   assert(out.size() >= sizeof(BlockHeader) + key.size() + value.size());
-  BlockHeader header{.key_bytes = static_cast<uint32_t>(key.size()),
+  const uint32_t mark = marked ? BlockHeader::kMark : 0;
+  BlockHeader header{.marked_key_bytes = static_cast<uint32_t>(key.size()) | mark,
                      .value_bytes = static_cast<uint32_t>(value.size()),
                      .hash = hash,
                      .checksum = 0};
@@ -51,12 +53,12 @@ Result<uint64_t> BlockBytesFromHeader(std::span<const std::byte> first_line) {
   if (first_line.size() < sizeof(header))
     return Error(ErrorCode::kCorrupt, "a block is shorter than its header");
   std::memcpy(&header, first_line.data(), sizeof(header));
-  if (header.key_bytes > kMaxKeyBytes || header.value_bytes > kMaxValueBytes) {
+  if (header.key_bytes() > kMaxKeyBytes || header.value_bytes > kMaxValueBytes) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("a block claims a key of {} and a value of {} bytes; it is damaged",
-                             header.key_bytes, header.value_bytes));
+                             header.key_bytes(), header.value_bytes));
   }
-  return BlockBytes(header.key_bytes, header.value_bytes);
+  return BlockBytes(header.key_bytes(), header.value_bytes);
 }
 
 Result<BlockView> DecodeBlock(std::span<const std::byte> bytes, uint64_t prefix) {
@@ -64,20 +66,22 @@ Result<BlockView> DecodeBlock(std::span<const std::byte> bytes, uint64_t prefix)
   if (!size.ok()) return size.error();
   BlockHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  const uint64_t used = sizeof(header) + uint64_t{header.key_bytes} + header.value_bytes;
+  const uint64_t used = sizeof(header) + header.key_bytes() + header.value_bytes;
   const uint64_t whole = RoundUp(prefix + used, kLine) - prefix;
   if (whole > bytes.size()) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("a block of {} bytes was cut off at {}", whole, bytes.size()));
   }
   const std::span<const std::byte> payload =
-      bytes.subspan(sizeof(header), uint64_t{header.key_bytes} + header.value_bytes);
+      bytes.subspan(sizeof(header), header.key_bytes() + header.value_bytes);
   if (Checksum(header, payload) != header.checksum) {
     return Error(ErrorCode::kCorrupt, "the checksum of a block does not match its bytes");
   }
   const std::string_view text = AsText(payload);
-  return BlockView{
-      .key = text.substr(0, header.key_bytes), .value = text.substr(header.key_bytes), .hash = header.hash};
+  return BlockView{.key = text.substr(0, header.key_bytes()),
+                   .value = text.substr(header.key_bytes()),
+                   .hash = header.hash,
+                   .marked = header.marked()};
 }
 
 }  // namespace farside::pool

@@ -107,5 +107,21 @@ TEST(ExhaustiveShard, DeleteOfARememberedKeyWhoseBlockIsReused_DeletesNoOtherKey
   EXPECT_GT(found.histories, 20u);
 }
 
+TEST(ExhaustiveShard, PutsThatLose_AreAsIfJustBeforeTheWinner) {
+  // Given a key that two clients put, each of which knows where it is or does not
+  // When a third one counts, swaps, deletes, or updates it
+  // Expect that the answers and values are those of some order, in any interleaving
+  static constexpr std::string_view kOne{"\1\0\0\0\0\0\0\0", 8};
+  static constexpr std::string_view kNine{"\11\0\0\0\0\0\0\0", 8};
+  for (const Call& beside : {Call::Increment("k"), Call::CompareAndSet("k", kOne, kNine), Call::Delete("k"),
+                             Call::Update("k", kNine)}) {
+    for (const bool remember : {false, true}) {
+      const Exploration found = ExplorePutsThatLose(beside, remember);
+      EXPECT_EQ(ProblemOf(found), "") << static_cast<int>(beside.kind) << remember;
+      EXPECT_GT(found.histories, 20u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace farside::index::shard

@@ -39,7 +39,8 @@ inline const pool::ClientOptions kPatient{.lease = {.lease = std::chrono::hours(
 
 // Steps of a client that are no operations.
 inline Call Syncs() { return Call::Get("syncs"); }
-inline Call Maintains() { return Call::Get("maintains"); }
+inline Call Raises() { return Call::Get("raises"); }  // a sync that raises the epoch
+inline Call Reclaims() { return Call::Get("reclaims"); }
 
 // An engine with these options, and a scenario on a table of it. Must not move: programs refer to it.
 class Explored {
@@ -114,12 +115,12 @@ class Explored {
     if (prelude.learns) co_await PerformOne(self.client(), *table.index, Call::Get("looks"));
     for (const Call& call : prelude.unrecorded) co_await PerformOne(self.client(), *table.index, call);
     for (const Call& call : calls) {
-      if (call.key == Syncs().key) {
-        co_await session->pool().Sync(op, false);
+      if (call.key == Syncs().key || call.key == Raises().key) {
+        co_await session->pool().Sync(op, call.key == Raises().key);
         continue;
       }
-      if (call.key == Maintains().key) {
-        co_await session->pool().Maintain(op);
+      if (call.key == Reclaims().key) {
+        co_await session->pool().LookForRoom(op);
         continue;
       }
       co_await check::Recorded(self, call, PerformOne(self.client(), *table.index, call)).Outcome();
@@ -200,9 +201,9 @@ inline void RememberedBlockIsReused(Explored& explored, const TwinKeys& keys, Ca
   explored.scenario.participants = {
       explored.Begin({Call::Put(keys.fills, "0"), Call::Put(keys.key, "0")}),
       // Its own block, which it can use again as soon as that is safe.
-      {.program = explored.Do(
-           {.learns = true, .unrecorded = {Call::Put(keys.key, "0")}},
-           {Call::Delete(keys.key), Maintains(), Syncs(), Maintains(), Call::Put(keys.twin, "2")}),
+      {.program =
+           explored.Do({.learns = true, .unrecorded = {Call::Put(keys.key, "0")}},
+                       {Call::Delete(keys.key), Raises(), Raises(), Reclaims(), Call::Put(keys.twin, "2")}),
        .phase = 1},
       {.program = explored.Do({.learns = true},
                               {Call::Get(keys.key), Syncs(), Syncs(), change, Call::Get(keys.twin)}),
@@ -219,6 +220,25 @@ inline check::Exploration ExploreReusedBlock(const Call& change) {
   explored.scenario.freedoms.promise_ordered_reads = true;
   explored.scenario.max_trips = 80;
   RememberedBlockIsReused(explored, {.fills = "p", .key = "k0", .twin = twin}, change);
+  return check::Explore(explored.scenario);
+}
+
+// Two clients put a key, beside a third that changes it otherwise; all of them know where it is, or, without
+// a cache, none. The values are counters.
+inline check::Exploration ExplorePutsThatLose(const Call& beside, bool remember) {
+  static constexpr std::string_view kZero{"\0\0\0\0\0\0\0\0", 8};
+  static constexpr std::string_view kOne{"\1\0\0\0\0\0\0\0", 8};
+  static constexpr std::string_view kTwo{"\2\0\0\0\0\0\0\0", 8};
+  Explored explored({{"slots", "2"}, {"overflow_slots", "1"}, {"cache", remember ? "4" : "0"}}, kPatient);
+  explored.scenario.freedoms.promise_ordered_reads = true;
+  const Prelude learns{.learns = true, .unrecorded = {Call::Get("k")}};
+  explored.scenario.participants = {
+      explored.Begin({Call::Put("p", "0"), Call::Put("k", kZero), Call::Put("k", kZero)}),
+      {.program = explored.Do(learns, {Call::Put("k", kOne), Call::Get("k")}), .phase = 1},
+      {.program = explored.Do(learns, {Call::Put("k", kTwo)}), .phase = 1},
+      {.program = explored.Do(learns, {beside}), .phase = 1},
+      {.program = explored.Do({}, {Call::Get("k")}), .phase = 2},
+      {.program = explored.Verify(), .phase = 3}};
   return check::Explore(explored.scenario);
 }
 

@@ -11,6 +11,7 @@
 #include "index/shard/shard.h"
 #include "pool/mutants.h"
 #include "tests/engines/shard/death_scenarios.h"
+#include "tests/engines/shard/explored.h"
 #include "tests/engines/shard/in_flight.h"
 #include "tests/engines/shard/race_scenarios.h"
 #include "tests/engines/shard/remembered_scenarios.h"
@@ -72,6 +73,10 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
       {"remembered entry is replaced", RememberedEntryIsReplaced},
       {"remembered unit is split, announced", [] { return RememberedUnitIsSplit(Meets::kAnnouncement); }},
       {"remembered unit is split", [] { return RememberedUnitIsSplit(Meets::kNewVersion); }},
+      {"put meets a counter", [] { return PutMeetsARival(Against::kIncrement, /*remembers=*/false); }},
+      {"put meets an overflow", [] { return PutMeetsARival(Against::kOverflow, /*remembers=*/false); }},
+      {"put meets a put that it has not seen",
+       [] { return PutMeetsARival(Against::kPut, /*remembers=*/true); }},
       // Around a seed that has shown something once.
       {"long scripts that met level 2 on the move", [=] { return Search(stress, 16, long_scripts, 345); }},
       {"many operations in flight", [=] { return ManyOperationsInFlight(64 / fewer, "0"); }},
@@ -129,6 +134,18 @@ TEST_P(ShardMutant, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameOfBug);
 // A rule that the pool and the kit keep for every engine. The tests of the pool catch pool::kReleaseInGrace.
 INSTANTIATE_TEST_SUITE_P(Evacuation, ShardMutant, testing::Values(pool::kHandsOutAndCopiesEarly), NameOfBug);
+
+TEST(ShardMutants, YieldsAreCaughtByExploration) {
+  // Given puts that yield to any change, or though they have only remembered what was replaced
+  // When all interleavings of two puts and another change are explored
+  // Expect that one shows that a put is lost
+  ExpectCaught(kYieldsToAny,
+               {{"beside a counter",
+                 [] { return ProblemOf(ExplorePutsThatLose(Call::Increment("k"), /*remember=*/false)); }}});
+  ExpectCaught(kYieldsOnMemory,
+               {{"beside a counter",
+                 [] { return ProblemOf(ExplorePutsThatLose(Call::Increment("k"), /*remember=*/true)); }}});
+}
 
 TEST(ShardMutants, WithoutOneNothingIsCaught) {
   // Given the same build with no bug switched on.

@@ -157,4 +157,80 @@ std::string RememberedEntryIsReplaced() {
   return stage.End();
 }
 
+namespace {
+
+std::string Bytes(uint64_t number) {
+  std::string bytes(8, ' ');
+  StoreU64(reinterpret_cast<std::byte*>(bytes.data()), number);
+  return bytes;
+}
+
+constexpr uint64_t kOld = 100;
+constexpr uint64_t kLost = 200;   // what the put stores
+constexpr uint64_t kOther = 300;  // what its rival stores, if it is no counter
+
+// What the key holds afterwards, unless the put may lose.
+uint64_t ChangeByRival(Member& member, Against rival, const std::string& key, const std::string& overflows) {
+  switch (rival) {
+    case Against::kPut: member.Now(member.Put(key, Bytes(kOther))); break;
+    case Against::kIncrement: return member.Now(member.Increment(key, 1)) == kLost + 1 ? kLost + 1 : kLost;
+    case Against::kCompareAndSet: member.Now(member.CompareAndSet(key, Bytes(kOld), Bytes(kOther))); break;
+    case Against::kOverflow: member.Now(member.Put(overflows, "in level 2")); break;
+  }
+  return kLost;
+}
+
+// `steps`: of the put, before its rival begins; nothing: the rival has ended before.
+std::string PutMeetsARivalAfter(Against rival, bool remembers, std::optional<uint64_t> steps, bool& more) {
+  Stage stage({{"slots", "8"}, {"overflow_slots", "2"}});
+  Member& client = remembers ? EnterWithCache(stage) : stage.Enter();
+  Member& other = stage.Enter();
+  for (Member* member : {&client, &other}) stage.Learn(*member);
+  std::vector<std::string> keys;
+  for (int i = 0; i < 8; ++i) keys.push_back(fmt::format("k{}", i));
+  const std::string& key = keys[kOverflowSlot - 1];  // behind the seed
+  for (int i = 0; i < 7; ++i) other.Now(other.Put(keys[i], Bytes(kOld)));
+  other.Now(other.Put(key, Bytes(kOld)));  // as an overwrite
+  client.Now(client.Get(key));
+  const uint64_t trips = client.tally(fabric::OpKind::kUpdate).end_to_end_trips;
+  uint64_t last = kLost;
+  if (!steps.has_value()) last = ChangeByRival(other, rival, key, keys[7]);
+  std::vector<Task<PutOutcome>> puts;
+  puts.push_back(client.Put(key, Bytes(kLost)));
+  puts[0].Start();
+  for (uint64_t step = 0; step < steps.value_or(0) && !puts[0].done(); ++step) stage.world.fabric.Step();
+  more = !puts[0].done();
+  if (steps.has_value()) {
+    stage.world.fabric.Sleep(client.client().id(), std::chrono::milliseconds(4));
+    last = ChangeByRival(other, rival, key, keys[7]);
+  }
+  stage.world.Drive([&] { return puts[0].done(); });
+  const Result<PutOutcome> outcome = puts[0].TakeResult();
+  puts.clear();
+  if (!outcome.ok() || *outcome != PutOutcome::kReplaced) return "the put does not say that it has replaced";
+  const std::string found = other.Now(other.Get(key));
+  const bool may_lose = rival == Against::kPut && steps.has_value();
+  if (found != Bytes(last) && !(may_lose && found == Bytes(kOther)))
+    stage.world.Complain(fmt::format("the key holds {}", LoadU64(AsBytes(found).data())));
+  // A look, a CAS that has lost, and a look at what it has lost to.
+  const uint64_t most = 4;
+  if (may_lose && client.tally(fabric::OpKind::kUpdate).end_to_end_trips - trips > most)
+    stage.world.Complain("a put that has lost goes on");
+  return stage.End();
+}
+
+}  // namespace
+
+std::string PutMeetsARival(Against rival, bool remembers) {
+  bool more = true;
+  std::string problem = PutMeetsARivalAfter(rival, remembers, std::nullopt, more);
+  if (!problem.empty()) return "before: " + problem;
+  more = true;
+  for (uint64_t steps = 0; more; ++steps) {
+    problem = PutMeetsARivalAfter(rival, remembers, steps, more);
+    if (!problem.empty()) return fmt::format("after {} steps of the put: {}", steps, problem);
+  }
+  return "";
+}
+
 }  // namespace farside::index::shard

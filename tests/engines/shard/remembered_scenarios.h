@@ -30,4 +30,16 @@ std::string RememberedUnitIsSplit(Meets meets);
 // what it is told, and what comes of it, is as if it had looked.
 std::string RememberedEntryIsReplaced();
 
+enum class Against {
+  kPut,
+  kIncrement,
+  kCompareAndSet,
+  kOverflow,  // another key goes to level 2: the overflow bit stands in the word of the key's entry
+};
+
+// A put meets another change at every step, and one that has ended before it begins. Only if that one is a
+// put, and did not end before, may the put end as if it had happened just before it (shard/12). `remembers`:
+// the client that puts remembers where the key was.
+std::string PutMeetsARival(Against rival, bool remembers);
+
 }  // namespace farside::index::shard

@@ -29,5 +29,17 @@ TEST(ShardRemembered, EntryIsReplaced_EveryChangeIsToldWhatIsTrue) {
   EXPECT_EQ(RememberedEntryIsReplaced(), "");
 }
 
+TEST(ShardRemembered, PutMeetsARival_ItLosesOnlyToAPut) {
+  // Given a key that a client puts
+  // When another client puts it, counts, swaps it, or sets the overflow bit in its word, at every step of
+  // that or before Expect that the put is seen afterwards, unless the other one put the key meanwhile, and
+  // that it then ends at once
+  for (const Against rival :
+       {Against::kPut, Against::kIncrement, Against::kCompareAndSet, Against::kOverflow}) {
+    for (const bool remembers : {false, true})
+      EXPECT_EQ(PutMeetsARival(rival, remembers), "") << static_cast<int>(rival) << remembers;
+  }
+}
+
 }  // namespace
 }  // namespace farside::index::shard
