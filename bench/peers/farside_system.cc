@@ -95,9 +95,9 @@ Result<std::unique_ptr<System>> MakeFarside(FarsideOptions options) {
   Result<Pool> pool = Pool::Open(options.url, pool_options);
   if (!pool.ok()) return pool.error();
   TableOptions table_options{.engine = options.engine};
-  if (options.cached_locations > 0) {
+  // Shard has a cache over TCP unless it is told otherwise.
+  if (options.cached_locations > 0 || options.engine == "shard")
     table_options.options.emplace("cache", std::to_string(options.cached_locations));
-  }
   Result<Table> table = pool->CreateTable(options.table, table_options);
   if (!table.ok()) return table.error();
   return std::unique_ptr<System>(

@@ -30,14 +30,21 @@ class Timer {
   void* backend_data = nullptr;
 };
 
+// How long a trip takes, beside a look into the client's own memory.
+enum class Distance : uint8_t {
+  kNear,  // not much longer: the client executes its verbs itself
+  kFar,   // a thousand times as long: what was read is worth remembering
+};
+
 class Client {
  public:
-  explicit Client(ClientId id) : id_(id) {}
+  explicit Client(ClientId id, Distance distance = Distance::kNear) : id_(id), distance_(distance) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   virtual ~Client() = default;
 
   ClientId id() const { return id_; }
+  Distance distance() const { return distance_; }
   Counters& counters() { return counters_; }
 
   // The size of every node's region, in the order of the nodes.
@@ -92,6 +99,7 @@ class Client {
 
  private:
   const ClientId id_;
+  const Distance distance_;
   size_t concurrency_ = 1;
   Counters counters_;
 };

@@ -102,7 +102,7 @@ std::vector<Subject> Subjects() {
                         .records = small ? kSmallRecords : kRecords,
                         .scans = !small});
   }
-  subjects.push_back({"shard", {{"cache", "65536"}}, kRecords, /*scans=*/false});
+  subjects.push_back({"shard", {{"cache", "0"}}, kRecords, /*scans=*/false});
   subjects.push_back({"chime", {{"keys", "inline"}}, kRecords, /*scans=*/true});
   return subjects;
 }

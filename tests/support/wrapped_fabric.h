@@ -18,7 +18,7 @@ namespace farside {
 class WrappedClient : public fabric::Client {
  public:
   explicit WrappedClient(std::unique_ptr<fabric::Client> inner)
-      : Client(inner->id()), inner_(std::move(inner)) {}
+      : Client(inner->id(), inner->distance()), inner_(std::move(inner)) {}
 
   std::span<const uint64_t> region_bytes() const override { return inner_->region_bytes(); }
   Nanos Now() const override { return inner_->Now(); }

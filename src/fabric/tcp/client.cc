@@ -44,7 +44,7 @@ bool PartMutates(std::span<const Verb> verbs, uint16_t node) {
 }  // namespace
 
 TcpClient::TcpClient(ClientId id, const Surroundings& surroundings, std::vector<Link> links)
-    : Client(id),
+    : Client(id, Distance::kFar),
       surroundings_(surroundings),
       links_(std::move(links)),
       parts_(links_.size()),

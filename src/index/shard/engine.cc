@@ -5,7 +5,8 @@
 
 namespace farside::index::shard {
 
-// Few keys: so buckets of one or two slots, and loads at which two keys are enough to resize.
+// Few keys: so buckets of one or two slots, and loads at which two keys are enough to resize. Some with the
+// location cache and some without.
 std::vector<OptionMap> ShardEngine::stress_options() const {
   return {
       // Resizes, keys in level 1.
@@ -14,8 +15,8 @@ std::vector<OptionMap> ShardEngine::stress_options() const {
       {{"slots", "16"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}, {"cache", "16"}},
       // All three levels.
       {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.9"}, {"burst", "0"}},
-      // Holes, level 2, some resizes.
-      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}},
+      // Holes, level 2, some resizes, the location cache.
+      {{"slots", "2"}, {"overflow_slots", "8"}, {"max_load", "0.1"}, {"burst", "0"}, {"cache", "16"}},
       // Resizes one behind the other, and several versions at once.
       {{"slots", "1"}, {"overflow_slots", "1"}, {"max_load", "0.02"}, {"burst", "1"}},
   };

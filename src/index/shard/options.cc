@@ -32,6 +32,8 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"burst", [](Options& o, const OptionText& given) { return Set(o.burst, given.Number(0, 1 << 20)); }},
     {"cache",
      [](Options& o, const OptionText& given) {
+       o.cached_locations.reset();
+       if (given.text == "auto") return OkStatus();
        return Set(o.cached_locations, given.NumberInMemory(LocationCache::kBytesEach));
      }},
     {"backoff_us",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "farside/result.h"
@@ -19,8 +20,9 @@ struct Options {
   double head_start = 0.05;  // of max_load, by which a resize is announced early: its grace takes time
   // How rarely clients sync: every alpha * capacity * (max_load - load) / clients operations.
   double alpha = 0.1;
-  uint64_t burst = 64;            // records that a client may insert while a resize is under way
-  uint64_t cached_locations = 0;  // entries of the location cache; 0: none
+  uint64_t burst = 64;  // records that a client may insert while a resize is under way
+  // Of the location cache; 0: none, nothing: as many as suit the fabric (location_cache.h).
+  std::optional<uint64_t> cached_locations;
   // The first pause of a client that waits for a lock; later ones are longer (retry_policy.h).
   Nanos backoff = std::chrono::microseconds(2);
 

@@ -16,7 +16,7 @@ using fabric::Read;
 Table::Table(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
     : KeyedIndex(pool, options.backoff),
       partitions_(options, pool, roots),
-      locations_(pool, options.cached_locations),
+      locations_(pool, options.cached_locations.value_or(LocationCache::LocationsFor(pool.client()))),
       locks_(pool, options.backoff, splitter_),
       units_(locks_),
       splitter_(pool, locks_, units_),

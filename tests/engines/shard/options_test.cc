@@ -27,6 +27,12 @@ TEST(ShardOptions, GoodOnesAreTaken) {
   EXPECT_EQ(options->backoff, std::chrono::microseconds(7));
 }
 
+TEST(ShardOptions, LocationCacheIsSizedByTheFabricUnlessANumberIsGiven) {
+  EXPECT_EQ(Options::Parse({})->cached_locations, std::nullopt);
+  EXPECT_EQ(Options::Parse({{"cache", "auto"}})->cached_locations, std::nullopt);
+  EXPECT_EQ(Options::Parse({{"cache", "0"}})->cached_locations, 0u);
+}
+
 TEST(ShardOptions, OnlyThoseThatChangeBytesAreRecorded) {
   const Result<Options> options = Options::Parse({{"slots", "32"}, {"max_load", "0.5"}, {"cache", "1000"}});
   EXPECT_EQ(options->Recorded(), (OptionMap{{"buckets", "1"}, {"slots", "32"}, {"overflow_slots", "8"}}));

@@ -44,7 +44,7 @@ Status CheckShape(const TimedOptions& options) {
 // ---- client ------------------------------------------------------------------------------------------
 
 TimedClient::TimedClient(TimedFabric& world, ClientId id, uint32_t compute_node)
-    : Client(id), world_(world), compute_node_(compute_node) {
+    : Client(id, Distance::kFar), world_(world), compute_node_(compute_node) {
   ++world_.clients_;
 }
 
