@@ -91,11 +91,11 @@ TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_OnAFabricThatBreaksItsPromi
   EXPECT_NE(found.conclusion, check::Conclusion::kLimit) << found.ToString();
 }
 
-TEST(ExhaustiveShard, PutOfARememberedKeyWhoseBlockIsReused_ReplacesNoOtherKey) {
+TEST(ExhaustiveShard, UpdateOfARememberedKeyWhoseBlockIsReused_ReplacesNoOtherKey) {
   // Given a client that remembers an entry
-  // When it syncs and puts the key, while another one deletes the key, gives its block back and puts another
+  // When it syncs and updates the key, while another one deletes the key, gives its block back and puts another
   // key with the same tag into the same slot Expect that nothing is wrong in any interleaving
-  const Exploration found = ExploreReusedBlock(Call::Put("k0", "1"));
+  const Exploration found = ExploreReusedBlock(Call::Update("k0", "1"));
   EXPECT_EQ(ProblemOf(found), "");
   EXPECT_GT(found.histories, 20u);
 }

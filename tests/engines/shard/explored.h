@@ -200,10 +200,11 @@ struct TwinKeys {
 inline void RememberedBlockIsReused(Explored& explored, const TwinKeys& keys, Call change) {
   explored.scenario.participants = {
       explored.Begin({Call::Put(keys.fills, "0"), Call::Put(keys.key, "0")}),
-      // Its own block, which it can use again as soon as that is safe.
-      {.program =
-           explored.Do({.learns = true, .unrecorded = {Call::Put(keys.key, "0")}},
-                       {Call::Delete(keys.key), Raises(), Raises(), Reclaims(), Call::Put(keys.twin, "2")}),
+      // Its own block, which it can use again as soon as that is safe: as the second one, behind the first
+      // block of the key.
+      {.program = explored.Do({.learns = true, .unrecorded = {Call::Put(keys.key, "0")}},
+                              {Call::Delete(keys.key), Raises(), Raises(), Reclaims(),
+                               Call::Put(keys.fills, "1"), Call::Put(keys.twin, "2")}),
        .phase = 1},
       {.program = explored.Do({.learns = true},
                               {Call::Get(keys.key), Syncs(), Syncs(), change, Call::Get(keys.twin)}),

@@ -135,6 +135,16 @@ INSTANTIATE_TEST_SUITE_P(All, ShardMutant, testing::ValuesIn(kAllMutants), NameO
 // A rule that the pool and the kit keep for every engine. The tests of the pool catch pool::kReleaseInGrace.
 INSTANTIATE_TEST_SUITE_P(Evacuation, ShardMutant, testing::Values(pool::kHandsOutAndCopiesEarly), NameOfBug);
 
+TEST(ShardMutants, ChangesOfAnyAgeAreCaughtByExploration) {
+  // Given a client that changes an entry without a look, however long ago it has seen it
+  // When all interleavings with a client that uses its block again are explored
+  // Expect that one shows that another key is replaced
+  for (const Call& change : {Call::Update("k0", "1"), Call::Delete("k0")}) {
+    ExpectCaught(kRememberedOfAnyAge,
+                 {{"exploration", [change] { return ProblemOf(ExploreReusedBlock(change)); }}});
+  }
+}
+
 TEST(ShardMutants, YieldsAreCaughtByExploration) {
   // Given puts that yield to any change, or though they have only remembered what was replaced
   // When all interleavings of two puts and another change are explored
