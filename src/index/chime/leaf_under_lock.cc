@@ -51,7 +51,7 @@ void LeafUnderLock::ReadLess(NodeLock held) {
     return;
   }
   whole_ = {};
-  verbs_[0] = Read(fabric::FarAddr(verbs_[0].verb.at), BytesOf(header_));
+  verbs_[0] = Read(verbs_[0].verb.at, BytesOf(header_));
   has_header_ = held.count() != count_;
   reads_ = std::span(verbs_).first(hood_.wrapped().empty() ? 2 : 3).subspan(has_header_ ? 0 : 1);
 }

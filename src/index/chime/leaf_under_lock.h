@@ -19,8 +19,8 @@ class LeafUnderLock {
  public:
   // The leaf is that of the change's position. If the change has a hotspot, one entry is READ, and no header:
   // under the lock a key stands in one slot only (chime/3). No header either if the position has the count of
-  // the leaf, and `trusts_count`. If the header is READ, and an insert is expected, the whole leaf comes along:
-  // that is fewer READs, and there may be no room in the neighbourhood.
+  // the leaf, and `trusts_count`. If the header is READ, and an insert is expected, the whole leaf comes
+  // along: that is fewer READs, and there may be no room in the neighbourhood.
   LeafUnderLock(const TableContext& table, const ChangeContext& change, bool trusts_count,
                 bool expects_insert);
   LeafUnderLock(const LeafUnderLock&) = delete;
@@ -52,8 +52,8 @@ class LeafUnderLock {
   std::span<const std::byte> lines() const;
 
  private:
-  // INVARIANT chime/14: whether the word of the lock does not prove that the leaf is as it is remembered. Then
-  // the header has to be READ under the lock.
+  // INVARIANT chime/14: whether the word of the lock does not prove that the leaf is as it is remembered.
+  // Then the header has to be READ under the lock.
   bool LacksHeader(NodeLock held) const {
     return !has_header_ && !hood_.is_guess() && held.count() != count_;
   }
