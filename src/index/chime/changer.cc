@@ -56,13 +56,8 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
     if (!turn.has_lock()) held = co_await locks_.Lock(op, at, reads, leaf.hint());  // trip 1
     turn.Begin(held);
     if (const std::optional<bool> stale = leaf.IsStale(held); stale.has_value()) stale_counts_.Note(*stale);
-    const bool lacks_header = leaf.LacksHeader(held);
-    if (lacks_header) leaf.AddHeader();
-    if (!has_reads) {
-      co_await NodeLocks::ReadAll(op, leaf.reads());
-    } else if (lacks_header) {
-      co_await NodeLocks::ReadAll(op, leaf.header_read());
-    }
+    const std::span<const fabric::ReadIntoVerb> missing = leaf.MissingReads(held, has_reads);
+    if (!missing.empty()) co_await NodeLocks::ReadAll(op, missing);
     leaf.TakeReads();
     step = co_await ChangeLocked(change, leaf, turn).Outcome();  // trip 2
     if (!step.ok()) {

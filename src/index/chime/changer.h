@@ -49,8 +49,8 @@ class Changer {
   // What becomes of that block if the change has failed: a trip that has certainly changed nothing has not
   // published it; otherwise the next sweep tells.
   void NoteFailed(ChangeContext& change, const Error& error) const;
-  // Whether the leaf of a change that has waited for its turn was split meanwhile, as far as the client knows:
-  // then the change goes to the leaf that has the key now.
+  // Whether the leaf of a change that has waited for its turn was split meanwhile, as far as the client
+  // knows: then the change goes to the leaf that has the key now.
   bool HasMovedOn(ChangeContext& change) const;
   // The lock of the leaf is held. If it returns an error, the lock is still held.
   Task<Step> ChangeLocked(ChangeContext& change, const LeafUnderLock& leaf, LeafTurn& turn);

@@ -34,11 +34,11 @@
 //            of leaves has: the first two have a fence between them, and nodes only get smaller, but for
 //            merges under one parent. So the way to a key never leads to a leaf of the other half, and the
 //            fence of any leaf tells which half it has.
-//   chime/13 A lock is handed over inside a client when the trip of the change has completed, with the leaf at
-//            rest, and a bounded number of times in a row (leaf_turn.h).
+//   chime/13 A lock is handed over inside a client when the trip of the change has completed, with the leaf
+//            at rest, and a bounded number of times in a row (leaf_turn.h).
 //   chime/14 The lock of a leaf counts its splits and merges; a client that takes it over always raises the
-//            count. So the count that was READ in one line with a fence proves that fence, and that the leaf is
-//            not dead. Counts are forgotten with the inner nodes (chime/8).
+//            count. So the count that was READ in one line with a fence proves that fence, and that the leaf
+//            is not dead. Counts are forgotten with the inner nodes (chime/8).
 #pragma once
 
 #include <cstddef>

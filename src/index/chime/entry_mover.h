@@ -16,13 +16,14 @@ namespace farside::index::chime {
 
 class EntryMover {
  public:
-  // In one trip: two headers, an entry for each move, a block and the end of the turn stay below the verbs that
-  // a trip may have.
+  // In one trip: two headers, an entry for each move, a block and the end of the turn stay below the verbs
+  // that a trip may have.
   static constexpr size_t kMostMoves = 48;
 
   explicit EntryMover(const TableContext& table) : table_(table) {}
 
-  // Moves the entries along `path` (FindRoom), writes the new entry, and ends the turn at the leaf of the change.
+  // Moves the entries along `path` (FindRoom), writes the new entry, and ends the turn at the leaf of the
+  // change.
   Task<Step> MoveAndCommit(ChangeContext& change, LeafTurn& turn, const Leaf& image, std::vector<size_t> path,
                            Entry entry);
 

@@ -78,8 +78,8 @@ class Inner {
   NodePtr child(size_t i) const { return ChildIn(children()[i]); }
   // The index of a child; size() if the node does not name it.
   size_t Find(NodePtr child) const;
-  // What the lock of the i-th child counted when the child ended where this node says (chime/14). Empty: that is
-  // not known. Of parents of leaves.
+  // What the lock of the i-th child counted when the child ended where this node says (chime/14). Empty: that
+  // is not known. Of parents of leaves.
   std::optional<uint32_t> CountOf(size_t i) const {
     const auto count = static_cast<uint32_t>(CountBits::Get(children()[i]));
     return count == NodeLock::kMostCount ? std::nullopt : std::optional(count);

@@ -5,9 +5,9 @@
 //   leaf         a header line, then lines of 4 entries
 //   block        keys=bytes: a key and its value, or a separator of more than 8 bytes (pool/memory/block.h)
 //
-// Numbers are little-endian. The root is changed by CAS only, lock words by CAS and as kit/lock_release.h says,
-// the counter by FAA; everything else by WRITEs. A READ of a line shows all that a WRITE has brought to the
-// line, or nothing of it.
+// Numbers are little-endian. The root is changed by CAS only, lock words by CAS and as kit/lock_release.h
+// says, the counter by FAA; everything else by WRITEs. A READ of a line shows all that a WRITE has brought to
+// the line, or nothing of it.
 #pragma once
 
 #include <array>

@@ -5,15 +5,15 @@
 //   LeafTurn turn(turns, locks, op, leaf);
 //   if (!turn.is_first()) co_await turn;
 //   ...                                    takes the lock, unless turn.has_lock()
-//   turn.AddEnd(trip);                     in order behind the change: the release, or the READs of the next one
+//   turn.AddEnd(trip);                     in order behind the change: the release, or READs for the next one
 //   co_await trip;
 //   turn.End();                            hands the lock over
 //
 // INVARIANT chime/13: A lock is handed over
 //   - when the trip of the change has completed, never when it is only posted;
 //   - with the leaf at rest: after a change of one entry or after moves, not after a split or an error;
-//   - to a change of the same leaf, which has its own pin, is older than the hand-over, and goes by what was READ
-//     under the lock;
+//   - to a change of the same leaf, which has its own pin, is older than the hand-over, and goes by what was
+//     READ under the lock;
 //   - at most kMostInARow times in a row, so that other clients have their turn.
 // A change that is destroyed hands over or releases the lock that it has, but not while a trip of it is in
 // flight, which would land under the lock of another client (NodeLocks::LeaveBehind).
@@ -97,8 +97,8 @@ class LeafTurn : public index::Ticket {
   void End();
   // Not awaited.
   void Release(Range range = Range::kSame);
-  // The change has failed, perhaps by the trip that was to release the lock: then that has changed nothing, or
-  // the node takes no verb of this client any more (lock/1).
+  // The change has failed, perhaps by the trip that was to release the lock: then that has changed nothing,
+  // or the node takes no verb of this client any more (lock/1).
   void Fail();
   // Keeps the lock for ever: for a planted bug.
   void Forget() { state_ = State::kNoLock; }

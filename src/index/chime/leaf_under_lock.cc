@@ -51,9 +51,16 @@ void LeafUnderLock::ReadLess(NodeLock held) {
     return;
   }
   whole_ = {};
-  verbs_[0] = Read(fabric::FarAddr(verbs_[0].verb.at), BytesOf(header_));
+  verbs_[0] = Read(verbs_[0].verb.at, BytesOf(header_));
   has_header_ = held.count() != count_;
   reads_ = std::span(verbs_).first(hood_.wrapped().empty() ? 2 : 3).subspan(has_header_ ? 0 : 1);
+}
+
+std::span<const fabric::ReadIntoVerb> LeafUnderLock::MissingReads(NodeLock held, bool has_reads) {
+  const bool lacks_header = LacksHeader(held);
+  if (lacks_header) AddHeader();
+  if (!has_reads) return reads_;
+  return std::span(verbs_).first(lacks_header ? 1 : 0);
 }
 
 void LeafUnderLock::AddHeader() {

@@ -19,8 +19,8 @@ class LeafUnderLock {
  public:
   // The leaf is that of the change's position. If the change has a hotspot, one entry is READ, and no header:
   // under the lock a key stands in one slot only (chime/3). No header either if the position has the count of
-  // the leaf, and `trusts_count`. If the header is READ, and an insert is expected, the whole leaf comes along:
-  // that is fewer READs, and there may be no room in the neighbourhood.
+  // the leaf, and `trusts_count`. If the header is READ, and an insert is expected, the whole leaf comes
+  // along: that is fewer READs, and there may be no room in the neighbourhood.
   LeafUnderLock(const TableContext& table, const ChangeContext& change, bool trusts_count,
                 bool expects_insert);
   LeafUnderLock(const LeafUnderLock&) = delete;
@@ -28,21 +28,15 @@ class LeafUnderLock {
 
   // What the client thinks that the lock is.
   NodeLock hint() const { return NodeLock(NodeLock::Count::Set(0, count_.value_or(0))); }
-  // INVARIANT chime/14: whether the word of the lock does not prove that the leaf is as it is remembered. Then
-  // the header has to be READ under the lock.
-  bool LacksHeader(NodeLock held) const {
-    return !has_header_ && !hood_.is_guess() && held.count() != count_;
-  }
   // Whether the count that is remembered is not that of the lock.
   std::optional<bool> IsStale(NodeLock held) const {
     if (!count_.has_value() || hood_.is_guess()) return std::nullopt;
     return held.count() != *count_;
   }
-  // From now on it is among the READs.
-  void AddHeader();
+  // The lock is held, with this word: what is still to be READ. `has_reads`: `reads` are done.
+  std::span<const fabric::ReadIntoVerb> MissingReads(NodeLock held, bool has_reads);
   // Of a leaf whose lock is handed over with this word: as little as proves what there is.
   void ReadLess(NodeLock held);
-  std::span<const fabric::ReadIntoVerb> header_read() const { return std::span(verbs_).first(1); }
 
   // To be done in the trip that takes the lock,
   std::span<const fabric::ReadIntoVerb> reads() const { return reads_; }
@@ -58,6 +52,14 @@ class LeafUnderLock {
   std::span<const std::byte> lines() const;
 
  private:
+  // INVARIANT chime/14: whether the word of the lock does not prove that the leaf is as it is remembered.
+  // Then the header has to be READ under the lock.
+  bool LacksHeader(NodeLock held) const {
+    return !has_header_ && !hood_.is_guess() && held.count() != count_;
+  }
+  // From now on it is among the READs.
+  void AddHeader();
+
   const NodePtr at_;
   const std::optional<uint32_t> count_;
   bool has_header_ = true;

@@ -57,8 +57,8 @@ class NodeLocks {
   NodeLocks(const TableContext& table, Recovery& recovery) : table_(table), recovery_(recovery) {}
 
   // Takes the lock of a node, and READs behind it in the same trip. If a dead owner left the node half
-  // changed, it is repaired first. kContended if that takes longer than a pin may be held (chime/10). `hint`: what
-  // the client thinks that the word is; a wrong one does no harm (fabric/4). Returns the word.
+  // changed, it is repaired first. kContended if that takes longer than a pin may be held (chime/10). `hint`:
+  // what the client thinks that the word is; a wrong one does no harm (fabric/4). Returns the word.
   Task<NodeLock> Lock(fabric::Op& op, NodePtr at, std::span<const fabric::ReadIntoVerb> reads,
                       NodeLock hint = NodeLock());
   // One attempt. Returns the word as it was: if it was free, the lock is taken, and `reads` are done.
@@ -74,8 +74,9 @@ class NodeLocks {
   void Unlock(fabric::Op& op, NodePtr at, NodeLock held, Range range = Range::kSame) const {
     ReleaseOf(at, held, range).Detach(op);
   }
-  // An operation was destroyed, or has failed, while it held the lock. The lock is released when nothing of this
-  // client is in flight any more that might belong to that operation: now, or before a lock is taken again.
+  // An operation was destroyed, or has failed, while it held the lock. The lock is released when nothing of
+  // this client is in flight any more that might belong to that operation: now, or before a lock is taken
+  // again.
   void LeaveBehind(fabric::Op& op, NodePtr at, NodeLock held);
   // Takes the lock and releases it: afterwards no dead client holds it.
   Task<Done> AwaitUnlocked(fabric::Op& op, NodePtr at, LockWait wait = LockWait::kBrief);

@@ -141,7 +141,7 @@ inline std::optional<uint32_t> VersionOf(std::span<const Line> lines) {
   return lines[0].version();
 }
 
-// Lock of some units. Changed by CAS only; 0 is free.
+// Lock of some units. Taken by CAS, and released as kit/lock_release.h says; 0 is free.
 //   63..32                                              31..0
 //   unit (low bits), which its owner may be splitting   owner
 class UnitLock {

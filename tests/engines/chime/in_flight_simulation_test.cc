@@ -39,8 +39,8 @@ TEST(ChimeInFlight, PutsOfOneKey_AreCoalescedIntoOneChange) {
 }
 
 TEST(ChimeInFlight, ChangesOfOneLeaf_HandTheLockOver) {
-  // Given a table of one leaf. When one client changes ten keys of it at once. Expect one trip each, but two for
-  // the first, and for the one behind eight hand-overs; and that no client has found the lock taken.
+  // Given a table of one leaf. When one client changes ten keys of it at once. Expect one trip each, but two
+  // for the first, and for the one behind eight hand-overs; and that no client has found the lock taken.
   World world;
   Member member(world, {{"keys", "inline"}});
   for (int i = 0; i < 10; ++i) member.Now(member.Put("number " + std::to_string(i), "value of"));

@@ -81,8 +81,9 @@ TEST_P(ChimeTrips, UpdateAndDelete_LockAndWrite) {
 }
 
 TEST_P(ChimeTrips, UpdateInARememberedLeaf_FourVerbsOneOfThemAnAtomic) {
-  // Given a client that has changed a leaf, and remembers it. When it updates a key whose neighbourhood does not go
-  // on at the beginning of the leaf. Expect CAS and READ, WRITE and WRITE; and the block beside, with keys=bytes.
+  // Given a client that has changed a leaf, and remembers it. When it updates a key whose neighbourhood does
+  // not go on at the beginning of the leaf. Expect CAS and READ, WRITE and WRITE; and the block beside, with
+  // keys=bytes.
   const Shape shape;
   const auto goes_on = [&shape](const std::string& key) {
     return shape.wrapped_bytes(shape.HomeOf(TagOf(Hash64(key)))) > 0;

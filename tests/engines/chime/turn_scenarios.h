@@ -1,5 +1,5 @@
-// Scenarios of changes of one client that take turns at a leaf, and hand its lock over (chime/13). Each returns
-// what went wrong, or nothing.
+// Scenarios of changes of one client that take turns at a leaf, and hand its lock over (chime/13). Each
+// returns what went wrong, or nothing.
 #pragma once
 
 #include <string>

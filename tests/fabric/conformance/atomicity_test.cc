@@ -253,8 +253,8 @@ TEST_P(FabricAtomicity, AtomicsAreWholeForReadsAndWrites) {
   });
 }
 
-// Given a client that writes a word and reads it back, beside another one whose CAS and masked CAS of the word
-// fail. Expect that no WRITE is lost, on a fabric that does not say that failed CAS store back.
+// Given a client that writes a word and reads it back, beside another one whose CAS and masked CAS of the
+// word fail. Expect that no WRITE is lost, on a fabric that does not say that failed CAS store back.
 Task<Done> FailCas(Client& client, uint64_t rounds) {
   Op op(client, OpKind::kUpdate);
   constexpr uint64_t kNever = ~uint64_t{0};
