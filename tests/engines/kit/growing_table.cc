@@ -21,8 +21,6 @@ using fabric::OpOutcome;
 
 namespace {
 
-constexpr Nanos kBackoff = std::chrono::microseconds(2);
-
 constexpr auto kRules = std::to_array<OptionRule<Options>>({
     {"most_version",
      [](Options& o, const OptionText& given) { return Set(o.most_version, given.Number(1, kMostVersion)); }},
@@ -34,7 +32,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
 class GrowingTable final : public KeyedIndex<GrowingTable> {
  public:
   GrowingTable(const Options& options, pool::PoolClient& pool, std::span<const FarAddr> roots)
-      : KeyedIndex(pool, kBackoff), parts_(options, pool, roots) {}
+      : KeyedIndex(pool, options), parts_(options, pool, roots) {}
 
   Part& part() { return parts_[0]; }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "farside/result.h"
 #include "farside/task.h"
 #include "index/index.h"
@@ -20,6 +21,8 @@ struct Options {
   uint32_t most_version = 4;
   double max_load = 0.95;
   uint64_t burst = 0;  // one version by a resize
+  Nanos backoff = std::chrono::microseconds(2);
+  bool share_searches = false;
 };
 
 class Part final : public GrowingPartition {
