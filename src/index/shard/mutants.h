@@ -62,7 +62,7 @@ inline constexpr MutantName kRememberedIsAll{"shard/remembered-delete-asks-no-fu
 // A block that was unlinked without a look is not retired (shard/11).
 inline constexpr MutantName kRememberedNotRetired{"shard/remembered-block-not-retired"};
 
-// A put that has lost ends at once, whatever has replaced the entry: an insert or a counter, too (shard/12).
+// A put that has lost ends at once, whatever has replaced the entry: a counter, too (shard/12).
 inline constexpr MutantName kYieldsToAny{"shard/yields-to-any"};
 // The same behind a client that has changed nothing but the flag of the entry (shard/12).
 inline constexpr MutantName kYieldsToAFlag{"shard/yields-to-a-flag"};

@@ -1,6 +1,6 @@
 // The shard table: an iceberg hash table in far memory, after "SHARD: A Scalable and Resize-optimized Hash
-// Index on Disaggregated Memory" (PVLDB 19(4), 2025). Searches take one trip for the index, changes two; it
-// doubles without stopping any client. See docs/engines/shard.md.
+// Index on Disaggregated Memory" (PVLDB 19(4), 2025). Searches take one trip for the index, changes two,
+// or one where the key is remembered; it doubles without stopping any client. See docs/engines/shard.md.
 //
 // Invariants
 //   shard/1  A key stands at most once in the table. Kept by: in a bucket of level 1, unused slots are filled
@@ -23,6 +23,9 @@
 //   shard/10 An operation that has to wait releases its pin, and takes a new one only if no catalog has
 //            changed since it began, as far as its client knows (index/kit/retry_policy.h).
 //   shard/11 (location_cache.h)
+//   shard/12 A put or update whose CAS fails may end as if it had happened just before the change that was
+//            faster, if it saw the entry that this one has replaced, and that is a put or update of a present
+//            key, too: a mark in the block says so.
 #pragma once
 
 #include <cstdint>
