@@ -105,7 +105,7 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
        }},
       {"preparer dies", [] { return GrowerDies(Resizing::kAnnounces); }},
       {"two insert a key while a third splits", [=] { return TwoInsertAKeyWhileAThirdSplits(800 / fewer); }},
-      {"more evacuations", [=] { return Search(stress, 800 / fewer, evacuations, 101); }},
+      {"more evacuations", [=] { return Search(stress, 800 / fewer, kEvacuations, 101); }},
       {"long scripts", [=] { return Search(stress, 200 / fewer, long_scripts); }},
       {"buckets of two lines",
        [=] {
