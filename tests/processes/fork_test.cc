@@ -346,9 +346,11 @@ Task<Done> Write(AsyncSession session, const Table& table, int first) {
   co_return Done{};
 }
 
-// The process has one more from here on.
+// The process has one more from here on. The fork comes long before the end of tasks that write.
 Task<Done> WriteAndFork(AsyncSession session, const Table& table, pid_t& pid) {
-  co_await Write(session, table, 0);
+  const std::string key = KeyOf(0);
+  const std::string value = ValueOf(0);
+  co_await session.Put(table, key, value);
   pid = ::fork();
   if (pid == 0) ::alarm(kPatience);
   co_await Write(session, table, 0);
