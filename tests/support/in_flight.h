@@ -142,19 +142,22 @@ std::string PutsAreCoalescedIntoOneChange() {
   return puts.value == "value 9" ? "" : "the key has " + puts.value;
 }
 
-// The trips of ten searches of one key that are in flight at once, end to end, if they share them. Negative:
-// something went wrong.
+// The trips, end to end, of searches of one key: of two, one after the other, or of ten at once that share
+// them. Negative: something went wrong.
 template <class World, class Member>
-int TripsOfSearchesThatShare() {
+int TripsOfSearches(bool at_once) {
   World world;
   Member member(world, {{"share_searches", "yes"}});
   member.Now(member.Put("hot", "value"));
   member.Now(member.Maintain());
   const fabric::OpTally before = member.client().counters().Total();
   std::vector<Task<std::string>> searches;
-  for (int i = 0; i < 10; ++i) searches.push_back(member.Get("hot"));
-  for (Task<std::string>& search : searches) search.Start();
+  for (int i = 0; i < (at_once ? 10 : 2); ++i) searches.push_back(member.Get("hot"));
   const auto done = [](const Task<std::string>& search) { return search.done(); };
+  for (Task<std::string>& search : searches) {
+    search.Start();
+    if (!at_once) world.Drive([&] { return search.done(); });
+  }
   world.Drive([&] { return std::all_of(searches.begin(), searches.end(), done); });
   for (Task<std::string>& search : searches) {
     if (!search.done() || search.TakeResult().value() != "value") return -1;

@@ -29,8 +29,8 @@ class ByteQueue {
     if (capacity() - tail_ < bytes) MakeRoom(GrowthFor(bytes));
     return memory_.get() + tail_;
   }
-  // The same for something that has `total` bytes in the end: memory grows in few steps, as each of them
-  // takes the old memory and the new at the same time, and not beyond that.
+  // The same for something that has `total` bytes in the end: memory grows in few steps, as for each of them
+  // the old memory and the new count at the same time (buffer_budget.h), and not beyond that.
   std::byte* ReserveOf(size_t total, size_t bytes) {
     if (capacity() - tail_ < bytes) MakeRoom(GrowthOf(total, bytes));
     return memory_.get() + tail_;

@@ -35,7 +35,7 @@ constexpr uint32_t kHotLooks = 8;
 constexpr uint32_t kLooksPerDoubt = 64;
 // How long those that have more to do are gone on with, until the others are looked at again.
 constexpr Nanos kMoreFor = 50us;
-// While small requests come closely, how much of the time of a thread goes to large ones: a part.
+// While small requests come closely, large ones get one part in so many of a thread's time.
 constexpr int kLargePart = 8;
 // How much less than the others the thread at the door gets of a busy processor: a tenth.
 constexpr int kDoorNice = 10;

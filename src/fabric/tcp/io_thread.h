@@ -45,7 +45,7 @@ class IoThread {
 
  private:
   void Run();
-  // Both say whether a client had sent something.
+  // Both say whether a client had sent something, other than more of a large request.
   bool LookAtHot();
   bool LookAtAll();
   // For epoll: -1 is until something happens.
@@ -79,8 +79,8 @@ class IoThread {
   // ---- of the thread alone
   const std::unique_ptr<memory::ThreadMemory> memory_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  Turns again_;  // there is more to do for them at once
-  Turns large_;  // and for them, more of a large request
+  Turns again_;           // there is more to do for them at once
+  Turns large_;           // and for them, more of a large request
   Nanos large_again_{0};  // while small requests come closely, not before this time
   std::vector<Letter> letters_;
   wire::Frame frame_;

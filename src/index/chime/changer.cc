@@ -49,10 +49,8 @@ Task<Attempt> Changer::TryChange(ChangeContext& change) {
     const bool has_reads = !turn.has_lock() || turn.has_reads();
     NodeLock held = turn.held();
     std::span<const fabric::ReadIntoVerb> reads = leaf.reads();
-    if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite)) {
-      co_await NodeLocks::ReadAll(op, reads);
-      reads = {};
-    }
+    if (change.change.kind == ChangeKind::kTouch && Mutant(kTouchByWrite))
+      co_await NodeLocks::ReadAll(op, std::exchange(reads, {}));
     if (!turn.has_lock()) held = co_await locks_.Lock(op, at, reads, leaf.hint());  // trip 1
     turn.Begin(held);
     if (const std::optional<bool> stale = leaf.IsStale(held); stale.has_value()) stale_counts_.Note(*stale);

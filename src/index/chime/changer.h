@@ -1,5 +1,5 @@
 // Changing a key: one trip locks its leaf and READs where the key may stand, one writes the entry and
-// unlocks.
+// unlocks, or hands the lock over to the next change of this client (leaf_turn.h).
 #pragma once
 
 #include <cstddef>

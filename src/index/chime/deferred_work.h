@@ -29,7 +29,7 @@ class DeferredWork {
     if (!rooms_.empty()) ReturnMemory();
   }
 
-  // Memory for a node or a separator, on a memory node of the table. Empty: Run will fetch it.
+  // Memory for a node or a separator, on a memory node of the table. Empty: FetchMemory will fetch it.
   std::optional<fabric::FarAddr> TakeMemory(size_t node, uint64_t bytes);
   // Memory that was taken, and is not needed yet.
   void KeepMemory(fabric::FarAddr at, size_t node, uint64_t bytes);
@@ -37,10 +37,10 @@ class DeferredWork {
   // goes back; otherwise the next sweep tells.
   static void GiveBack(const TableContext& table, const Error& error, size_t node, fabric::FarAddr at,
                        uint64_t bytes);
-  // A node was split.
+  // A node was split: InsertPivot will insert the pivot.
   void InsertLater(MissingPivot pivot) { missing_pivot_ = std::move(pivot); }
 
-  // Likewise: no lock is held. All of it, or in parts.
+  // No lock is held. All of it, or a part.
   Task<Done> Run(fabric::Op& op);
   Task<Done> InsertPivot(fabric::Op& op);
   Task<Done> FetchMemory(fabric::Op& op);

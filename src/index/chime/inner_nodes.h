@@ -51,8 +51,9 @@ class InnerNodes {
   // Puts a node into the cache, unless it is dead or the cache was cleared after the image was made.
   std::shared_ptr<const Inner> Remember(NodePtr at, const InnerImage& image, const DecodedInner& decoded);
 
-  // The count and the fence of a leaf, from one READ of its header (chime/14), with the pivot in its parent,
-  // if that is remembered and says the same of the fence. `clears`: of before that READ.
+  // Remembers the count of a leaf with its pivot in the parent, if the parent is remembered and says the same
+  // of the leaf's fence as the READ of the header that showed the count (chime/14). `clears`: of before that
+  // READ.
   void RememberCount(NodePtr parent, NodePtr leaf, const Header& header, uint64_t clears) const;
 
   // The first leaves of the table, the first one of all first, the others in an order that is likely

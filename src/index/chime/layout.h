@@ -5,9 +5,9 @@
 //   leaf         a header line, then lines of 4 entries
 //   block        keys=bytes: a key and its value, or a separator of more than 8 bytes (pool/memory/block.h)
 //
-// Numbers are little-endian. The root is changed by CAS only, lock words by CAS and as kit/lock_release.h
-// says, the counter by FAA; everything else by WRITEs. A READ of a line shows all that a WRITE has brought to
-// the line, or nothing of it.
+// Numbers are little-endian. The root is changed by CAS only, and the counter by FAA. Lock words are taken by
+// CAS, and released as kit/lock_release.h says. Everything else is changed by WRITEs. A READ of a line shows
+// all that a WRITE has brought to the line, or nothing of it.
 #pragma once
 
 #include <array>
@@ -216,7 +216,7 @@ inline Header HeaderOf(std::span<const std::byte> node) {
 }
 inline std::span<std::byte> BytesOf(Header& header) { return std::as_writable_bytes(std::span(&header, 1)); }
 inline constexpr uint64_t kLockOffset = 0;
-// Where a WRITE of the header begins: behind the lock, which is changed by CAS only.
+// Where a WRITE of the header begins: behind the lock, which is released by a verb of its own.
 inline constexpr uint64_t kUnlockedOffset = offsetof(Header, info);
 inline std::span<const std::byte> BytesBehindLock(const Header& header) {
   return std::as_bytes(std::span(&header, 1)).subspan(kUnlockedOffset);

@@ -11,7 +11,8 @@
 //
 // INVARIANT chime/13: A lock is handed over
 //   - when the trip of the change has completed, never when it is only posted;
-//   - with the leaf at rest: after a change of one entry or after moves, not after a split or an error;
+//   - with the leaf at rest: after a WRITE of one entry, after moves, or after nothing; not after a delete,
+//     a split or an error;
 //   - to a change of the same leaf, which has its own pin, is older than the hand-over, and goes by what was
 //     READ under the lock;
 //   - at most kMostInARow times in a row, so that other clients have their turn.

@@ -28,7 +28,7 @@ class LeafUnderLock {
 
   // What the client thinks that the lock is.
   NodeLock hint() const { return NodeLock(NodeLock::Count::Set(0, count_.value_or(0))); }
-  // Whether the count that is remembered is not that of the lock.
+  // Whether the count that is remembered is not that of the lock. Empty: none is remembered, or needed.
   std::optional<bool> IsStale(NodeLock held) const {
     if (!count_.has_value() || hood_.is_guess()) return std::nullopt;
     return held.count() != *count_;

@@ -69,7 +69,8 @@ class NodeLocks {
   // The locks of two nodes, or none. True: both are taken, and what was asked for is READ behind each.
   Task<bool> TryLockTwo(fabric::Op& op, NodePtr first, std::span<const fabric::ReadIntoVerb> of_first,
                         NodePtr second, std::span<const fabric::ReadIntoVerb> of_second);
-  // Not awaited: the client's epoch waits for it (pool/1). `held`: of a leaf, the word.
+  // Not awaited: the client's epoch waits for it (pool/1). The first is for inner nodes, the second for
+  // leaves: `held` is the word of the lock, whose count stays or is raised.
   void Unlock(fabric::Op& op, NodePtr at) const { ReleaseOf(at, HeldBySelf(at)).Detach(op); }
   void Unlock(fabric::Op& op, NodePtr at, NodeLock held, Range range = Range::kSame) const {
     ReleaseOf(at, held, range).Detach(op);

@@ -37,7 +37,7 @@ struct Options {
   FenceRead fence_read = FenceRead::kAbsent;
   LockRead lock_read = LockRead::kTogether;
   Nanos backoff = std::chrono::microseconds(2);  // the first pause of a waiter; later ones are longer
-  bool share_searches = false;  // of one key that are in flight (index/kit/search_ticket.h)
+  bool share_searches = false;                   // of one key that are in flight (index/kit/search_ticket.h)
 
   // Unknown keys and bad numbers are errors.
   static Result<Options> Parse(const OptionMap& options);

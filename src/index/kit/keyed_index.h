@@ -57,7 +57,8 @@ template <class Table>
 class KeyedIndex : public Index {
  public:
   Task<bool> Get(fabric::Op& op, std::string_view key, std::string& value) final {
-    if (shares_searches_) [[unlikely]] return GetShared(op, key, value);
+    if (shares_searches_) [[unlikely]]
+      return GetShared(op, key, value);
     return table().SearchAlone(op, key, value);
   }
   Task<PutOutcome> Put(fabric::Op& op, std::string_view key, std::string_view value) final {
@@ -149,8 +150,9 @@ class KeyedIndex : public Index {
  private:
   static Task<bool> NotMoved() { co_return false; }
 
-  // The ticket ends in any case before the task does: an error that ended the coroutine where it awaits would
-  // keep it until the task is destroyed, and the others waiting.
+  // An error of the search is taken as its outcome, so that the ticket ends with the coroutine. If the error
+  // ended the coroutine where it awaits, the ticket would stay until the task is destroyed, and the searches
+  // behind it would wait for that.
   Task<bool> GetShared(fabric::Op& op, std::string_view key, std::string& value) {
     const uint64_t catalogs = pool_.known_catalog_changes();
     SearchTicket ticket(searches_, op.client(), Hash64(AsBytes(key)), key, value);

@@ -77,9 +77,9 @@ inline constexpr std::array kNoYes = {OptionWord<bool>{"no", false}, OptionWord<
 // ---- what every engine has: how a client waits, and whether its searches of one key share trips
 // (keyed_index.h)
 template <class Options>
-inline constexpr OptionRule<Options> kBackoffRule = {
-    "backoff_us",
-    [](Options& o, const OptionText& given) { return Set(o.backoff, given.Micros(1, 1'000'000)); }};
+inline constexpr OptionRule<Options> kBackoffRule = {"backoff_us", [](Options& o, const OptionText& given) {
+                                                       return Set(o.backoff, given.Micros(1, 1'000'000));
+                                                     }};
 template <class Options>
 inline constexpr OptionRule<Options> kShareSearchesRule = {
     "share_searches",

@@ -13,9 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mutant.h"
 #include "index/kit/carrying_ticket.h"
-#include "index/kit/mutants.h"
 
 namespace farside::index {
 
@@ -37,14 +35,7 @@ class SearchTicket : public CarryingTicket<SearchTicket> {
     }
   }
   // It has ended.
-  void Tell(bool found) {
-    if (Mutant(kit::kJoinsSearchUnderWay)) ServeWaiting();
-    ForEachPassenger([this, found](SearchTicket& other) {
-      other.found_ = found;
-      if (found) other.value_.assign(value_);
-      other.Dismiss();
-    });
-  }
+  void Tell(bool found);
 
  private:
   const std::string_view key_;

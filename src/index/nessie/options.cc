@@ -19,10 +19,7 @@ constexpr auto kRules = std::to_array<OptionRule<Options>>({
        o.shape.initial_bits = bits;
        return OkStatus();
      }},
-    {"grow",
-     [](Options& o, const OptionText& given) {
-       return SetToOneOf(o.grow, given, kNoYes);
-     }},
+    {"grow", [](Options& o, const OptionText& given) { return SetToOneOf(o.grow, given, kNoYes); }},
     {"max_load",
      [](Options& o, const OptionText& given) { return Set(o.max_load, given.Fraction(1e-6, 1.0)); }},
     {"head_start",

@@ -1,4 +1,5 @@
-// Changing a key: one trip to read where it may stand, one to change it.
+// Changing a key: one trip to read where it may stand, one to change it; or the second one alone, where the
+// client remembers the key.
 #pragma once
 
 #include <optional>
@@ -72,7 +73,7 @@ class Changer {
   // ---- where the key was seen (changer_where_seen.cc)
   // Goes on as TryChange if the key is not there.
   Task<Attempt> TryWhereSeen(ChangeContext& context);
-  // Empty in these: the key is not there any more, or that does not count any more.
+  // Of these, an empty result: the key is not there any more, or what was seen does not count any more.
   Task<std::optional<Attempt>> TryRemembered(ChangeContext& context);
   Task<std::optional<Attempt>> ChangeUnseen(ChangeContext& context, Location known);
   Task<std::optional<Attempt>> TryRival(ChangeContext& context);

@@ -52,7 +52,8 @@ struct SearchContext : index::SearchContext {
   const KeyAccess at;
 };
 
-// What a CAS that has failed found in the slot of the key: in this operation, and under its pin.
+// The entry of another change, which was faster: what a CAS of this operation that has failed found in the
+// slot of the key, under the pin that the operation still has.
 struct Rival {
   Slot slot;  // with the entry that was found
   // The entry that the CAS expected names another block, and was seen in the slot by this operation, not only

@@ -57,7 +57,7 @@ struct Location {
 class LocationCache {
  public:
   static constexpr size_t kWays = 3;
-  static constexpr uint64_t kBytesEach = 22;  // rounded up
+  static constexpr uint64_t kBytesEach = 22;  // a third of a line, rounded up
   // What a client has that was not told how many: 2 MiB, where a trip costs more than a cache miss.
   static uint64_t LocationsFor(const fabric::Client& client) {
     return client.distance() == fabric::Distance::kFar ? kWays << 15 : 0;
@@ -74,7 +74,8 @@ class LocationCache {
   // The same, if it may be READ under this pin together with its block (shard/9). `in_order`: the READs are.
   std::optional<Location> FindForLook(const KeyAccess& at, const pool::PoolClient::Pin& pin,
                                       bool in_order) const;
-  // Whether the entry names the block that it named when it was seen, as long as its slot holds it.
+  // Whether the location was seen in the epoch that the pin holds, or later: then the entry names the block
+  // that it named when it was seen, as long as its slot holds it.
   static bool IsHeld(const Location& known, const pool::PoolClient::Pin& pin) {
     return known.seen >= pin.epoch(known.slot.at.node);
   }

@@ -16,6 +16,7 @@
 #include "tests/engines/chime/middle_scenarios.h"
 #include "tests/engines/chime/scenarios.h"
 #include "tests/engines/chime/turn_scenarios.h"
+#include "tests/engines/evacuation_scenarios.h"
 #include "tests/support/detector.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/script_search.h"
@@ -53,6 +54,8 @@ std::vector<Detector> Detectors(uint64_t fewer = 1) {
   return {
       {"update of an absent key", UpdateOfAnAbsentKey},
       {"no key is reserved", KeysOfZerosAndOnes},
+      {"a reader stops while its record moves",
+       [] { return AReaderStopsWhileItsRecordMoves("chime", MakeChimeEngine); }},
       {"two keys with one tag", TwoKeysWithOneTag},
       {"cache with a bound", CacheWithABound},
       {"hotspots with a bound", HotspotsWithABound},

@@ -39,7 +39,10 @@ struct ToyOptions {
 class ToyTable final : public KeyedIndex<ToyTable> {
  public:
   ToyTable(pool::PoolClient& pool, FarAddr root, std::shared_ptr<ToyState> state)
-      : KeyedIndex(pool, ToyOptions{state->share_searches}), root_(root), node_(root.node), state_(std::move(state)) {}
+      : KeyedIndex(pool, ToyOptions{state->share_searches}),
+        root_(root),
+        node_(root.node),
+        state_(std::move(state)) {}
 
   Task<bool> Next(Op& op, Cursor&, std::vector<Record>&) override {
     op.End(OpKind::kScan, OpOutcome::kDone);

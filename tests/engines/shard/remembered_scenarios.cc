@@ -51,6 +51,8 @@ std::string RememberedWordNamesAnotherKey(Remembered remembered) {
     const uint64_t posted = stage.world.fabric.verbs_posted();
     stage.world.Drive([&] { return get->done() || stage.world.fabric.verbs_posted() > posted; });
   }
+  // What comes next is over before the search goes on, however long its READs take.
+  if (!get->done()) stage.world.fabric.Sleep(client.client().id(), std::chrono::milliseconds(4));
   expected.Delete(stage, other, key);
   other.Now(other.Sync());  // the stamp of the block
   client.Now(client.Sync(/*raise=*/true));
