@@ -285,6 +285,8 @@ class PoolClient {
   struct Return;
   bool MayGoOffline() const;
   Task<Done> AwaitOwnPulses(fabric::Op& op);
+  // Until nothing is in flight that no coroutine awaits.
+  Task<Done> AwaitUnawaited(fabric::Op& op);
   Task<Done> AwaitSwitch(fabric::Op& op) const;
   Task<Done> SyncOffline(fabric::Op& op, bool raise);
   Task<Done> PublishOffline(fabric::Op& op);

@@ -83,6 +83,8 @@ inline constexpr MutantName kExtentHeadFirst{"pool/extent-freed-head-first"};
 inline constexpr MutantName kSweepAtOnce{"pool/sweep-without-waiting"};
 // A sweep does not wait for operations in flight, which may still read what it frees.
 inline constexpr MutantName kSweepUnderReaders{"pool/sweep-under-own-readers"};
+// The slot of a client that leaves is free while verbs of it can still land (pool/2).
+inline constexpr MutantName kLeavesInFlight{"pool/leaves-with-verbs-in-flight"};
 // A client that leaves gives up its chunks although a dead client may have leaked blocks of them (alloc/7).
 inline constexpr MutantName kLeaveUnswept{"pool/chunk-left-with-leaks"};
 // Chunks without an owner are taken without a look at the registry for dead clients that leaked blocks.

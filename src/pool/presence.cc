@@ -154,6 +154,11 @@ Task<Done> PoolClient::AwaitSwitch(Op& op) const {
 // INVARIANT off/1: a coroutine that went offline, or beat, may have been destroyed with its pulse on the way.
 Task<Done> PoolClient::AwaitOwnPulses(Op& op) {
   if (Mutant(kOfflineNotAwaited)) co_return Done{};
+  co_await AwaitUnawaited(op);
+  co_return Done{};
+}
+
+Task<Done> PoolClient::AwaitUnawaited(Op& op) {
   GrowingPause pause;
   while (client_.HasUnawaited()) {
     if (pause.waited() >= kLongestWait)

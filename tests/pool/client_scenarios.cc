@@ -169,6 +169,20 @@ std::string AVerbWithoutAWaiterIsAlwaysOnItsWay() {
   return busy.pool().published_epoch(ManualClient::kNode) > before ? "" : "the epoch is never published";
 }
 
+std::string AClientLeavesWithAVerbOnItsWay() {
+  PoolRun run(PoolCalm());
+  ManualClient leaver(run);
+  ManualClient writer(run);
+  if (!leaver.Join().ok() || !writer.Join().ok()) return "a client cannot join";
+  if (!writer.Publish(0).ok() || !leaver.DetachCas(0).ok()) return "nothing is there";
+  run.world().Hold(leaver.client().id(), ManualClient::kNode, kTestLease / 2);
+  if (!leaver.client().HasUnawaited()) return "nothing is on its way";
+  const uint32_t slot = leaver.self().slot();
+  if (!leaver.Leave().ok()) return "the client cannot leave";
+  if (run.SlotWord(slot).state() != ClientState::kFree) return "the client still has its slot";
+  return leaver.client().HasUnawaited() ? "a verb can land after its client has left" : "";
+}
+
 std::string AReaderIsAtABlockThatIsEvacuated() {
   PoolRun run(PoolCalm());
   ManualClient reader(run);

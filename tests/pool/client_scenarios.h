@@ -32,6 +32,10 @@ std::string AVerbWithoutAWaiterOutlivesItsOperation();
 // must publish all the same.
 std::string AVerbWithoutAWaiterIsAlwaysOnItsWay();
 
+// A client leaves, and a verb that no coroutine awaits, like the release of a lock, is on its way for long. When
+// its slot is free, other clients take what it held without a FENCE.
+std::string AClientLeavesWithAVerbOnItsWay();
+
 // A chunk is evacuated while a reader is at its only block. The block waits for grace, and the chunk with it.
 std::string AReaderIsAtABlockThatIsEvacuated();
 

@@ -147,6 +147,13 @@ TEST(PoolClient, AVerbWithoutAWaiterIsAlwaysOnItsWay_EpochsArePublished) {
   EXPECT_EQ(AVerbWithoutAWaiterIsAlwaysOnItsWay(), "");
 }
 
+TEST(PoolClient, AClientLeavesWithAVerbOnItsWay_ItLandsBefore) {
+  // Given a client with a CAS on its way that no coroutine awaits.
+  // When it leaves.
+  // Expect that the CAS has landed when its slot is free.
+  EXPECT_EQ(AClientLeavesWithAVerbOnItsWay(), "");
+}
+
 TEST(PoolClient, WhatRidesWithASync_IsKnownWhenGraceIsOver) {
   // Given a word that rides with every sync, and a client that changes it and waits for grace, again and
   // again

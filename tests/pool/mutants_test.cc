@@ -114,6 +114,11 @@ TEST(PoolMutant, DetachedVerbOutlivesItsEpoch_IsCaught) {
             "memory is used again under a verb that is on its way");
 }
 
+TEST(PoolMutant, LeavesWithVerbsInFlight_IsCaught) {
+  const ScopedMutant mutant(kLeavesInFlight);
+  EXPECT_EQ(AClientLeavesWithAVerbOnItsWay(), "a verb can land after its client has left");
+}
+
 TEST(PoolMutant, EpochWaitsForAllDetachedVerbs_IsCaught) {
   const ScopedMutant mutant(kAwaitAllDetached);
   EXPECT_EQ(AVerbWithoutAWaiterIsAlwaysOnItsWay(), "the epoch is never published");

@@ -6,9 +6,9 @@
 // (freedom/23), so it is a CAS. Clients that release in either way may share a lock.
 //
 // INVARIANT lock/1: The WRITE is not lost, and changes no other client's lock. While this client holds the
-// lock, others try a CAS from free, which fails, or from its name after its FENCE; and then no verb of it
-// takes effect any more (fabric/25). So no atomic on the word succeeds (freedom/8) until the WRITE has taken
-// effect. It has to be posted
+// lock, others try a CAS from free, which fails, or from its name when it was fenced, or has left (pool/2); and
+// then no verb of it takes effect any more. So no atomic on the word succeeds (freedom/8) until the WRITE has
+// taken effect. It has to be posted
 //   - behind the trip that has taken the lock: a WRITE may overtake the CAS of its own trip (freedom/3);
 //   - in order behind the last change, in its trip or when that has completed: the next client reads at once;
 //   - exactly once: a second one would release what another client has taken. After a trip with a release has
