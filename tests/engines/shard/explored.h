@@ -215,12 +215,14 @@ inline void RememberedBlockIsReused(Explored& explored, const TwinKeys& keys, Ca
 
 inline check::Exploration ExploreReusedBlock(const Call& change) {
   const auto tag = [](const KeyHash& hash) { return TagOf({}, hash.number(Candidate::kLevel1), 1); };
-  static const std::string twin =
-      KeyFor([&](const KeyHash& hash) { return tag(hash) == tag(HashOf("k0")); }, 1);
+  static const TwinKeys keys{
+      .fills = "p",
+      .key = "k0",
+      .twin = KeyFor([&](const KeyHash& hash) { return tag(hash) == tag(HashOf("k0")); }, 1)};
   Explored explored({{"slots", "2"}, {"overflow_slots", "1"}, {"cache", "4"}}, kPatient);
   explored.scenario.freedoms.promise_ordered_reads = true;
   explored.scenario.max_trips = 80;
-  RememberedBlockIsReused(explored, {.fills = "p", .key = "k0", .twin = twin}, change);
+  RememberedBlockIsReused(explored, keys, change);  // programs refer to the keys
   return check::Explore(explored.scenario);
 }
 
