@@ -442,8 +442,8 @@ Task<Done> PoolClient::Leave(Op& op) {
     }
     const Result<Done> given_up = co_await GiveUpMemory(op).Outcome();
     if (given_up.ok()) {
-      // INVARIANT pool/2: other clients take what a client that has left held without a FENCE. So nothing that
-      // this one has sent, such as the release of a lock, may take effect when its slot is free.
+      // INVARIANT pool/2: other clients take what a client that has left held without a FENCE. So nothing
+      // that this one has sent, such as the release of a lock, may take effect when its slot is free.
       if (!Mutant(kLeavesInFlight)) co_await AwaitUnawaited(op);
       for (auto& node : nodes_) {
         if (TakesPart(*node)) co_await node->membership.Leave(op);

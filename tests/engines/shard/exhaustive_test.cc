@@ -92,9 +92,10 @@ TEST(ExhaustiveShard, OverflowIsProvedWhileAKeyMoves_OnAFabricThatBreaksItsPromi
 }
 
 TEST(ExhaustiveShard, UpdateOfARememberedKeyWhoseBlockIsReused_ReplacesNoOtherKey) {
-  // Given a client that remembers an entry
-  // When it syncs and updates the key, while another one deletes the key, gives its block back and puts another
-  // key with the same tag into the same slot Expect that nothing is wrong in any interleaving
+  // Given a client that remembers an entry.
+  // When it syncs and updates the key, while another one deletes the key, gives its block back and puts
+  // another key with the same tag into the same slot.
+  // Expect that nothing is wrong in any interleaving.
   const Exploration found = ExploreReusedBlock(Call::Update("k0", "1"));
   EXPECT_EQ(ProblemOf(found), "");
   EXPECT_GT(found.histories, 20u);
