@@ -209,7 +209,8 @@ bool Connection::Serve(wire::Frame& scratch) {
       if (IsFull()) return false;
       continue;
     }
-    if (is_turn_over()) return true;
+    // Of a large request, one piece is a turn.
+    if (is_turn_over() || (round > 0 && IsReceivingLarge())) return true;
     if (!may_receive || !Receive(may_receive)) return false;
   }
   return state_ == State::kServing;

@@ -113,7 +113,7 @@ class Connection final : public memory::ServedClient, public std::enable_shared_
   // verb. A turn takes some 50 us at most, unless a single frame takes longer.
   static constexpr int kRounds = 16;
   static constexpr size_t kVerbsPerTurn = 128;
-  static constexpr size_t kBytesPerVerb = 256;
+  static constexpr size_t kBytesPerVerb = 2048;
   static constexpr size_t kVerbsPerSend = 32;
   // What one that is leaving may still send. A client may have been in the middle of a large request, and
   // both of its sockets hold some of it.

@@ -151,17 +151,17 @@ bool IoThread::LookAtAll() {
       traffic = true;
     }
   }
-  if (!again_.empty()) GoOnWithSome(again_);
+  if (!again_.empty()) GoOnWithSome();
   if (!large_.empty()) GoOnWithLarge(traffic);
   if (letters) ReadLetters();
   return traffic;
 }
 
-void IoThread::GoOnWithSome(Turns& turns) {
+void IoThread::GoOnWithSome() {
   const Nanos begun = server_.clock.Now();
-  for (size_t left = turns.size(); left > 0; --left) {
-    const std::shared_ptr<Connection> connection = std::move(turns.front());
-    turns.pop_front();
+  for (size_t left = again_.size(); left > 0; --left) {
+    const std::shared_ptr<Connection> connection = std::move(again_.front());
+    again_.pop_front();
     connection->has_turn_ahead = false;
     UpdateInterest(*connection, connection->Advance(frame_));  // also of one that was closed meanwhile
     if (server_.clock.Now() - begun >= kMoreFor) return;

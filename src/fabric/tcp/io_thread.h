@@ -59,7 +59,7 @@ class IoThread {
   void EnterLobby(const std::shared_ptr<Connection>& connection);
   using Turns = std::deque<std::shared_ptr<Connection>>;
   // Gives some of those that have more to do a turn, for a while.
-  void GoOnWithSome(Turns& turns);
+  void GoOnWithSome();
   // The same for one that receives a large request, unless small ones need the time. `traffic`: one of those
   // came just now.
   void GoOnWithLarge(bool traffic);
